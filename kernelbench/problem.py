@@ -1,0 +1,226 @@
+"""What a Problem and a Workload are. How one operator is computed stands in `problems/`.
+
+A Problem is frozen data (names, axes, tensors, precision, source) plus a few pure functions of
+numpy arrays: how inputs are made, what the right answer is in float64, what it costs, and which
+library calls it is held against. It knows no sandbox, no clock and no torch at import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+Arrays = dict[str, np.ndarray]
+Axes = dict[str, int]
+
+
+class Family(StrEnum):
+    """Distributions that inputs are drawn from (verification.md §3.4)."""
+
+    NORMAL = "normal"
+    UNIFORM = "uniform"
+    LAPLACE = "laplace"
+    LOGNORMAL = "lognormal"
+    EXPONENTIAL = "exponential"
+    OUTLIERS = "outliers"
+    """Normal with 1 % of the elements a hundred times as large."""
+    ALTERNATING = "alternating"
+    """Signs alternate: sums cancel."""
+    CONSTANT = "constant"
+    SORTED = "sorted"
+    DENORMAL = "denormal"
+    LARGE = "large"
+    """Large magnitudes that stay finite in the declared arithmetic; large logits for a softmax."""
+    EXACT = "exact"
+    """Integers of {-1, 0, 1}: sums are exact in float32, so the answer must match bit for bit."""
+    PROBE = "probe"
+    """At most four non-zeros with full 24-bit mantissas per reduction: shows a silent downcast."""
+
+
+class Tensor(BaseModel):
+    """One typed input or output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    dtype: str
+    """numpy's name: `float32`, `int32`."""
+    shape: tuple[str, ...]
+    """Each an axis name or a sum such as `M+1`."""
+    meaning: str = ""
+    is_index: bool = False
+    """Part of the structure (indptr, indices) and not of the values."""
+
+    def extent(self, axes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape for concrete axis values."""
+        return tuple(_evaluate(term, axes) for term in self.shape)
+
+
+def _evaluate(term: str, axes: Mapping[str, int]) -> int:
+    return sum(int(part) if part.isdigit() else axes[part] for part in term.split("+"))
+
+
+class Precision(BaseModel):
+    """What arithmetic the problem allows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    policy: str = "strict-fp32"
+    u_acc: float = 2.0**-24
+    """Unit roundoff of the accumulator."""
+    u_out: float = 2.0**-24
+    """Unit roundoff of the output dtype."""
+    nrmse: float = 1e-5
+    """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
+    probe: float = 4 * 2.0**-24
+    """Relative error allowed on the precision probe, componentwise."""
+
+
+class Workload(BaseModel):
+    """One concrete instance of a Problem: axis values and how its structure is made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = 1
+    name: str
+    kind: str
+    """`tiny`, `realistic` or `adversarial`; `matrix` for a user's file."""
+    axes: Axes = Field(default_factory=dict)
+    """Axis values; for a matrix file, those that the file does not give (N)."""
+    generator: dict[str, float | int | str | bool] = Field(default_factory=dict)
+    """For sparse problems: how the pattern is drawn, e.g. {law: degree, cv: 3.6, p_local: .2}."""
+    matrix: str = ""
+    """Path of a .mtx, .mtx.gz or .npz file."""
+    matrix_sha256: str = ""
+    seed: int = 0
+    """Seed of the structure; never of the values."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The part of a workload that stays while values change: axis values and index arrays."""
+
+    axes: Axes
+    arrays: Arrays = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Derived constants an oracle may keep (row numbers, a scipy pattern)."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The right answer for one output, with what its error may be held against.
+
+    Gate G1 is |y − value| ≤ 2·u_acc·sqrt(terms)·scale + 2·u_out·|value|, elementwise.
+    """
+
+    value: np.ndarray
+    """float64, the output's shape; NaN and infinities where the output must have them."""
+    scale: np.ndarray
+    """float64, broadcastable to value: the sum of |terms| (|A||B| for a product)."""
+    terms: np.ndarray | float = 1.0
+    """Length of the reduction, broadcastable to value."""
+    is_exact: bool = False
+    """Whether the output must match bit for bit (max, copies, exact-arithmetic trials)."""
+
+
+class Call(NamedTuple):
+    """What a baseline works on: views of memory it does not own."""
+
+    axes: Axes
+    inputs: Arrays
+    outputs: Arrays
+
+
+Prepared = Callable[[], None]
+"""Computes the outputs of the call it was prepared for from that call's inputs as they are now."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A library's implementation that a candidate is held against.
+
+    `prepare` gets views whose contents change between calls while addresses, shapes and structure
+    stay; everything that a careful user would do once (build the CSR object, choose `out=`,
+    compile) is done there and is not timed.
+    """
+
+    name: str
+    """`torch eager`, `torch.compile`, `scipy`."""
+    prepare: Callable[[Call], Prepared]
+    requires: str = "torch"
+    """The import it needs."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An operator: its definition, its inputs and outputs, its truth and its cost."""
+
+    name: str
+    title: str
+    definition: str
+    """The mathematics, in one or two lines of plain text."""
+    axes: dict[str, str]
+    """Axis name → meaning; the C parameters of type int, in this order."""
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    source: str
+    """The paper or page it was taken from."""
+    workloads: tuple[Workload, ...]
+    structure: Callable[[Workload], Structure]
+    """Makes axis values and index arrays; reads the matrix file where the workload names one."""
+    values: Callable[[Structure, Family, np.random.Generator], Arrays]
+    """Draws the float inputs (all inputs that are not `is_index`), float32, C-contiguous."""
+    oracle: Callable[[Structure, Arrays], dict[str, Expected]]
+    """float64 truth per output name. `Arrays` holds the float inputs."""
+    flops: Callable[[Axes], float]
+    bytes_moved: Callable[[Axes], float]
+    """Compulsory bytes: each input read once, each output written once."""
+    baselines: tuple[Baseline, ...]
+    variations: Callable[[Structure, np.random.Generator], Iterator[Structure]]
+    """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small."""
+    families: tuple[Family, ...] = (
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED,
+    )  # fmt: skip
+    """The families that are legal for it; EXACT and PROBE only where they mean something."""
+    precision: Precision = Precision()
+    version: int = 1
+    tags: tuple[str, ...] = ()
+    requires: str = ""
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Inputs, then outputs: the order of the C parameters after the axes."""
+        return self.inputs + self.outputs
+
+    def workload(self, name: str) -> Workload:
+        """The workload `name`; UnknownNameError with the nearest names."""
+        from ..errors import UnknownNameError
+
+        for workload in self.workloads:
+            if workload.name == name:
+                return workload
+        raise UnknownNameError.among(
+            f"workload of {self.name}", name, [w.name for w in self.workloads]
+        )
+
+    @property
+    def default_workload(self) -> Workload:
+        """The realistic workload that a campaign uses unless told otherwise."""
+        return next(w for w in self.workloads if w.kind == "realistic")
+
+
+C_TYPES = {"float32": "float", "int32": "int"}
+
+
+def c_parameters(problem: Problem) -> list[str]:
+    """The parameters of the kernel's entry point: axes as `int`, inputs const, then outputs."""
+    inputs = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
+    outputs = [f"{C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
+    return [f"int {axis}" for axis in problem.axes] + inputs + outputs

@@ -1,0 +1,276 @@
+"""The records that are stored and that cross processes: verdicts and what they are made of.
+
+They stand on the ground floor, since the referee writes them, the store keeps them and the viewer
+shows them. They know nothing of how they are made. All are frozen and carry a schema version where
+they are stored by themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+
+class Record(BaseModel):
+    """Base of everything stored: frozen, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Status(StrEnum):
+    """The closed set of outcomes of an evaluation."""
+
+    VERIFIED = "VERIFIED"
+    SCREENED = "SCREENED"
+    INCORRECT = "INCORRECT"
+    NOT_DISCRIMINATING = "NOT_DISCRIMINATING"
+    SUSPECT = "SUSPECT"
+    BUILD_FAILED = "BUILD_FAILED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    RESOURCE = "RESOURCE"
+    PROTOCOL_ERROR = "PROTOCOL_ERROR"
+    HARNESS_ERROR = "HARNESS_ERROR"
+    UNSUPPORTED = "UNSUPPORTED"
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether the candidate was right in everything this protocol checked."""
+        return self in (Status.VERIFIED, Status.SCREENED)
+
+
+class Protocol(StrEnum):
+    """How thoroughly a candidate is evaluated."""
+
+    SCREEN = "screen"
+    FULL = "full"
+    CONFIRM = "confirm"
+
+
+class Tier(StrEnum):
+    """How much of the host side is the candidate's own code."""
+
+    DEVICE_ONLY = "device-only"
+    NATIVE = "native"
+    HOST_CODE = "host-code"
+
+
+class Check(Record):
+    """One thing the referee looked at, with its figure."""
+
+    name: str
+    """What was checked, e.g. `G1 condition-scaled error`, `guard bands`, `two clocks`."""
+    passed: bool
+    figure: float | None = None
+    """The worst value seen, in the unit of `limit`."""
+    limit: float | None = None
+    """The value that the figure was held against."""
+    detail: str = ""
+    """One sentence for people: where the worst value was, or why the check did not run."""
+    workload: str = ""
+    """The workload or trial it was seen on."""
+
+
+class Speedup(Record):
+    """A ratio baseline time / candidate time with its 95 % interval."""
+
+    median: float
+    low: float
+    """The credited figure: the lower end of the interval."""
+    high: float
+
+
+class Timing(Record):
+    """Times of one side on one workload, in microseconds."""
+
+    median_us: float
+    low_us: float
+    """25th percentile."""
+    high_us: float
+    """75th percentile."""
+    samples_us: tuple[float, ...] = ()
+    """At most 60 samples, in the order they were taken."""
+
+
+class Measurement(Record):
+    """Paired timing of a candidate and every baseline on one workload."""
+
+    workload: str
+    candidate: Timing
+    baselines: dict[str, Timing] = Field(default_factory=dict)
+    speedup: dict[str, Speedup] = Field(default_factory=dict)
+    """By baseline name."""
+    best_baseline: str = ""
+    """The baseline with the shortest median; the headline is against it."""
+    pairs: int = 0
+    """How many pairs the intervals rest on."""
+    mde: float = 0.0
+    """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run."""
+    floor_us: float = 0.0
+    """Roofline floor max(bytes/bandwidth, flops/peak) from the measured peaks of this machine."""
+    roofline: float | None = None
+    """floor_us / candidate median: the share of the roofline that was reached."""
+    clock_ratio: float | None = None
+    """The runner's claimed time / the referee's own clock (two clocks); about 1 when honest."""
+    cpu_us: float | None = None
+    """CPU time of the runner's process per call, all threads, by the kernel's accounting."""
+    threads: int = 1
+    """CPUs that either side may use."""
+    is_launch_bound: bool = False
+    """The kernel takes less than five round trips to the runner: treat the figure with care."""
+
+    @property
+    def headline(self) -> Speedup | None:
+        """The speed-up against the best baseline."""
+        return self.speedup.get(self.best_baseline)
+
+
+class Level(StrEnum):
+    """How a metric came about."""
+
+    MEASURED = "measured"
+    STATIC = "static"
+    EMULATED = "emulated"
+    MODELLED = "modelled"
+
+
+class Metric(Record):
+    """One figure of a profile."""
+
+    name: str
+    value: float
+    unit: str = ""
+    level: Level = Level.STATIC
+
+
+class Profile(Record):
+    """What is known of how a candidate uses its target."""
+
+    metrics: tuple[Metric, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """The compiler's remarks on the candidate's own loops, capped."""
+
+    def get(self, name: str) -> float | None:
+        """The value of the metric `name`, or None."""
+        return next((m.value for m in self.metrics if m.name == name), None)
+
+
+class Enforcement(StrEnum):
+    """What the canary found of one capability of the sandbox."""
+
+    ENFORCED = "enforced"
+    PARTIAL = "partial"
+    ABSENT = "absent"
+
+
+class Capability(Record):
+    """One row of the isolation matrix."""
+
+    state: Enforcement
+    how: str = ""
+    """The mechanism that enforced it, or what the canary managed to do."""
+
+
+CAPABILITIES = (
+    "fs_read", "fs_write", "net", "ptrace", "kill_tree", "pids", "mem", "env", "uid",
+)  # fmt: skip
+"""The rows of the matrix, in the order they are shown (verification.md §5)."""
+
+UNATTENDED_MINIMUM = ("fs_write", "net", "kill_tree", "env")
+"""What must be enforced before code that nobody read may run without an explicit flag."""
+
+
+class Isolation(Record):
+    """The capability matrix that the canary measured on this machine."""
+
+    mechanism: str
+    """The jail: `bubblewrap`, `landlock` or `bare`."""
+    capabilities: dict[str, Capability]
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The rows of UNATTENDED_MINIMUM that are not enforced."""
+        return tuple(
+            name
+            for name in UNATTENDED_MINIMUM
+            if name not in self.capabilities
+            or self.capabilities[name].state is not Enforcement.ENFORCED
+        )
+
+
+class Verdict(Record):
+    """What the referee found of one candidate."""
+
+    schema_version: int = 1
+    candidate: str
+    """SHA-256 of the source, the candidate's id."""
+    problem: str
+    problem_version: int = 1
+    workload: str
+    """The workload it was timed on."""
+    language: str
+    target: str
+    tier: Tier = Tier.NATIVE
+    protocol: Protocol
+    status: Status
+    reasons: tuple[str, ...] = ()
+    """Why not, in sentences with figures; empty for a pass."""
+    checks: tuple[Check, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    profile: Profile | None = None
+    isolation: Isolation | None = None
+    seed: str = ""
+    """The secret seed of this evaluation, hex, told once it is over."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Where the time went: build, start, verify, time, …"""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """kernelwright, compiler, python, numpy, torch, cpu, kernel."""
+    artefact: str = ""
+    """SHA-256 of the built artefact."""
+    log: str = ""
+    """The compiler's or the runner's words: capped, control characters removed. Never trusted."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.status.is_pass and any(not check.passed for check in self.checks):
+            raise ValueError(f"a {self.status} verdict cannot hold a failed check")
+        if not self.status.is_pass and not self.reasons:
+            raise ValueError(f"a {self.status} verdict needs a reason")
+        if not self.status.is_pass and self.measurements:
+            raise ValueError(f"a {self.status} verdict cannot hold a measurement")
+        if self.status is Status.VERIFIED and not self.measurements:
+            raise ValueError("a VERIFIED verdict needs a measurement")
+        return self
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """The measurement on the workload asked for, if there is one."""
+        return self.measurements[0] if self.measurements else None
+
+    @property
+    def credited(self) -> float:
+        """The credited speed-up against the best baseline; 0.0 where nothing was credited."""
+        headline = self.measurement.headline if self.measurement else None
+        return headline.low if headline else 0.0
+
+
+class Advice(Record):
+    """What a Judge says of one candidate: one bottleneck and one change."""
+
+    candidate: str
+    bottleneck: str
+    """e.g. `load imbalance`, `not vectorised`, `at the roofline`."""
+    change: str
+    """One change, as a sentence to a Coder."""
+    rests_on: dict[str, float] = Field(default_factory=dict)
+    """The metrics it read."""
+    hints: dict[str, JsonValue] = Field(default_factory=dict)
+    """For the recipe Coder: knob names and the values to try, or `family`."""
+
+
+def candidate_id(source: str) -> str:
+    """The id of a candidate: the SHA-256 of its source, hex."""
+    return hashlib.sha256(source.encode()).hexdigest()

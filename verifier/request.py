@@ -1,0 +1,53 @@
+"""What the campaign asks the referee, and the one interface it asks through."""
+
+from __future__ import annotations
+
+from typing import Protocol as Interface
+
+from ..kernelbench.problem import Workload
+from ..traces.records import Isolation, Protocol, Record, Verdict
+
+
+class Task(Record):
+    """What a referee is started for: everything that stays for a campaign."""
+
+    problem: str
+    workload: Workload
+    target: str = "cpu"
+    cpus: tuple[int, ...] = ()
+    """CPUs that candidates and baselines run on; empty: all allowed ones."""
+    cache_dir: str
+    """Where the build cache and the machine's measured peaks live."""
+    accept_weak_isolation: bool = False
+    jail: str = "auto"
+    """`auto`, `bubblewrap`, `landlock` or `bare`."""
+    baselines: tuple[str, ...] = ()
+    """Names of the baselines to hold against; empty: all that this machine has."""
+
+
+class Order(Record):
+    """One evaluation."""
+
+    source: str
+    language: str
+    protocol: Protocol = Protocol.SCREEN
+    champion: str = ""
+    """Source of the campaign's champion; timed beside the baselines under the name `champion`."""
+
+
+class Referee(Interface):
+    """Evaluates candidates one at a time. `verifier.client.open_referee` gives the real one."""
+
+    def evaluate(self, order: Order) -> Verdict:
+        """The verdict. Raises SandboxError only where the harness failed twice."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """The matrix the canary measured when the referee started."""
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Axes and features of the workload, for recipes (kernelbench.recipe.Facts)."""
+
+    def close(self) -> None:
+        """Ends the referee process and everything below it."""
