@@ -112,7 +112,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 def _is_blank(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    return version == 0 and tables == 0
+    return bool(version == 0 and tables == 0)
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
