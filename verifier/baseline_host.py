@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..kernelbench import registry
-from ..kernelbench.problem import Arrays, Call, Prepared, Problem
+from ..kernelbench.problem import Call, Prepared, Problem
 
 _PR_SET_PDEATHSIG = 1
 
@@ -49,9 +49,6 @@ class _Host:
         for region in self.memory:
             region[::4096].sum()
         return {"ok": True}
-
-    def _ping(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"ok": True, "ns": 0}
 
     def _slot(self, request: dict[str, Any]) -> dict[str, Any]:
         views = [
@@ -85,18 +82,10 @@ class _Host:
             spent += time.perf_counter_ns() - start
         return {"ok": True, "ns": spent}
 
-    def _versions(self, _: dict[str, Any]) -> dict[str, Any]:
-        found = {}
-        for name in ("torch", "numpy", "scipy"):
-            if name in sys.modules:
-                found[name] = str(sys.modules[name].__version__)
-        return {"ok": True, "versions": found}
-
     def _array(self, side: int, offset: int, dtype: str, shape: list[int]) -> np.ndarray:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        view: Arrays = {}
-        view["array"] = self.memory[side][offset : offset + size].view(dtype).reshape(shape)
-        return view["array"]
+        flat: np.ndarray = self.memory[side][offset : offset + size].view(dtype)
+        return flat.reshape(shape)
 
 
 def main() -> None:

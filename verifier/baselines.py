@@ -96,10 +96,6 @@ class BaselineProcess:
         request = {"do": "call", "baseline": name, "slots": [slot.index for slot in slots]}
         return int(self._send(request)["ns"])
 
-    def versions(self) -> dict[str, str]:
-        """Versions of the libraries that the baselines loaded."""
-        return dict(self._send({"do": "versions"})["versions"])
-
     def close(self) -> None:
         """Ends the process and gives the memory back."""
         self._channel.close()

@@ -12,6 +12,7 @@ import platform
 import statistics as stats
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,6 @@ class Reference:
     process: BaselineProcess
     latency_us: dict[str, float]
     missing: dict[str, str]
-    versions: dict[str, str]
 
     @property
     def fastest_us(self) -> float:
@@ -127,7 +127,7 @@ class Session:
             "python": platform.python_version(),
             "kernel": platform.release(),
             "cpu": _cpu_model(),
-            **self.reference.versions,
+            **{name: version(name) for name in ("torch", "numpy", "scipy")},
         }
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class Session:
                     hint="check that torch and scipy are installed in this environment",
                 )
             latency = {name: self._calibrate(process, name, rng) for name in usable}
-            return Reference(process, latency, missing, process.versions())
+            return Reference(process, latency, missing)
         except BaseException:
             process.close()
             raise
