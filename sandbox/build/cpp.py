@@ -25,7 +25,7 @@ from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import Confinement, End, Jail, Limits, Outcome
 from . import cache, diagnostics
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
-from .model import Built, BuildFailed, Variant
+from .model import BuildFailed, Built, Variant
 
 FORMAT = 1
 """Raised whenever the recipe below changes: old cache entries are then not found."""
