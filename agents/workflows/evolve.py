@@ -1,0 +1,175 @@
+"""`evolve`: propose → evaluate → diagnose → select, round after round, as a langgraph graph.
+
+The graph's state is a cursor: ids and a reason to stop. What is true stands in the events, which
+Progress folds; so the graph can begin at any prefix of a campaign's events, and a node that runs
+again finds its result in the ledger. The nodes hold the policy; they know no SQL and no compiler.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langsmith import tracing_context
+
+from ...kernelbench.problem import Problem
+from ...kernelbench.recipe import Facts
+from ...traces.records import Protocol
+from ..budget import Budget
+from ..champion import displaces
+from ..ledger import Ledger
+from ..protocols import Coder, Judge, Situation
+from ..stop import Stop
+
+LEAST_RESERVE_S = 10.0
+"""Kept for the confirmation of a first champion while none was timed yet."""
+
+STEPS_BOUND = 2**31 - 1
+"""langgraph's bound on steps; budgets end a campaign, never this."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the nodes work with; it is given to each and never stored."""
+
+    problem: Problem
+    target: str
+    language: str
+    seed: int
+    facts: Facts
+    coder: Coder
+    judge: Judge
+    ledger: Ledger
+    budget: Budget
+    stop: Stop = field(default_factory=Stop)
+
+    def situation(self, parents: list[str]) -> Situation:
+        """What the Coder may know now; the round is the number of candidates so far."""
+        progress = self.ledger.progress
+        return Situation(
+            problem=self.problem,
+            target=self.target,
+            language=self.language,
+            facts=self.facts,
+            round=len(progress.tracks),
+            seed=self.seed,
+            parents=tuple(self.ledger.member(candidate) for candidate in parents),
+            seen=progress.seen,
+        )
+
+    def why_halted(self) -> str | None:
+        """Why not even an evaluation that is owed may begin, or None."""
+        return "interrupted" if self.stop.requested else self.budget.why_out_of_time()
+
+
+class State(TypedDict, total=False):
+    """The cursor. Every key takes the last value written."""
+
+    candidate: str
+    parents: list[str]
+    stopped_by: str
+
+
+def propose(state: State, runtime: Runtime[Loop]) -> State:
+    """Asks the Coder for the next candidate."""
+    loop = runtime.context
+    proposal = loop.coder.propose(loop.situation(state.get("parents", [])))
+    if proposal is None:
+        return {"stopped_by": "space exhausted"}
+    return {"candidate": loop.ledger.propose(proposal)}
+
+
+def evaluate(state: State, runtime: Runtime[Loop]) -> State:
+    """Has the candidate screened."""
+    loop = runtime.context
+    if halted := loop.why_halted():
+        return {"stopped_by": halted}
+    loop.ledger.evaluate(state["candidate"], Protocol.SCREEN)
+    return {}
+
+
+def diagnose(state: State, runtime: Runtime[Loop]) -> State:
+    """Asks the Judge for one bottleneck and one change."""
+    loop = runtime.context
+    member = loop.ledger.member(state["candidate"])
+    loop.ledger.advise(loop.judge.diagnose(member, loop.situation(list(member.parents))))
+    return {}
+
+
+def select(_state: State, runtime: Runtime[Loop]) -> State:
+    """Confirms a challenger, crowns who won, and draws the parents of the next round."""
+    loop = runtime.context
+    progress = loop.ledger.progress
+    _settle(loop)
+    while challenger := progress.challenger() or _in_reserve(loop):
+        if halted := loop.why_halted():
+            return {"stopped_by": halted}
+        loop.ledger.evaluate(challenger, Protocol.CONFIRM, progress.champion)
+        _settle(loop)
+    stopped_by = loop.why_halted() or loop.budget.why_stopped(len(progress.tracks))
+    if stopped_by:
+        return {"stopped_by": stopped_by}
+    rng = random.Random(f"{loop.seed}:{len(progress.tracks)}:parents")
+    return {"parents": list(progress.archive.parents(rng))}
+
+
+def _settle(loop: Loop) -> None:
+    """Crowns the candidate that was confirmed last, if it won."""
+    progress = loop.ledger.progress
+    candidate = progress.to_settle
+    if candidate is None:
+        return
+    confirmed = progress.tracks[candidate].verdicts[Protocol.CONFIRM]
+    if displaces(confirmed, has_champion=progress.champion is not None):
+        loop.ledger.crown(candidate, confirmed)
+
+
+def _in_reserve(loop: Loop) -> str | None:
+    """The best unconfirmed candidate, once only enough time for its confirmation is left."""
+    progress = loop.ledger.progress
+    reserve_s = max(LEAST_RESERVE_S, progress.last_confirm_s)
+    left = loop.budget.left(len(progress.tracks))
+    if progress.champion is not None or (left.seconds > reserve_s and left.evaluations >= 1):
+        return None
+    return progress.best_unconfirmed()
+
+
+def _resume_at(loop: Loop) -> State:
+    """The cursor for the events so far: the last candidate, if its round is unfinished."""
+    last = loop.ledger.progress.last
+    is_unfinished = last is not None and (last.verdict is None or last.advice is None)
+    return {"candidate": last.proposed.candidate} if last and is_unfinished else {}
+
+
+def _enter(state: State) -> str:
+    return "evaluate" if "candidate" in state else "select"
+
+
+def build() -> CompiledStateGraph[State, Loop, State, State]:
+    """The graph. A node that sets `stopped_by` is the last."""
+    graph = StateGraph(State, context_schema=Loop)
+    nodes = {"propose": propose, "evaluate": evaluate, "diagnose": diagnose, "select": select}
+    for name, node in nodes.items():
+        graph.add_node(name, node)
+    graph.add_conditional_edges(START, _enter, ["evaluate", "select"])
+    for name, following in zip(nodes, [*list(nodes)[1:], "propose"], strict=True):
+        graph.add_conditional_edges(name, _unless_stopped(following), [following, END])
+    return graph.compile()
+
+
+def _unless_stopped(following: str):  # type: ignore[no-untyped-def]
+    return lambda state: END if state.get("stopped_by") else following
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on from where its events stand; says what stopped it."""
+    # Traces of a campaign must not leave this machine, whatever the environment asks for.
+    with tracing_context(enabled=False):
+        end = build().invoke(
+            _resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop
+        )
+    return str(end["stopped_by"])
