@@ -37,7 +37,9 @@ def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
     sizes = [0, 0]
     for side, tensors in enumerate((problem.inputs, problem.outputs)):
         for tensor in tensors:
-            size = int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+            size = (
+                int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+            )
             sizes[side] += -(-size // ALIGN) * ALIGN + 2 * GUARD_BYTES + ALIGN
     return sizes[0], sizes[1]
 

@@ -169,5 +169,3 @@ def _environment(cpus: int, cache_dir: Path) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-

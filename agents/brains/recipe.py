@@ -219,4 +219,3 @@ def _carried_over(knobs: Knobs, recipe: Recipe, rng: random.Random) -> Knobs:
 def _change(before: Knobs, after: Knobs) -> str:
     moved = [f"{k} {before.get(k)} → {v}" for k, v in after.items() if before.get(k) != v]
     return ", ".join(moved)
-

@@ -169,7 +169,5 @@ def run(loop: Loop) -> str:
     """Runs the campaign on from where its events stand; says what stopped it."""
     # Traces of a campaign must not leave this machine, whatever the environment asks for.
     with tracing_context(enabled=False):
-        end = build().invoke(
-            _resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop
-        )
+        end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
     return str(end["stopped_by"])
