@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 
@@ -48,7 +49,7 @@ def test_tensors_do_not_overlap_and_index_arrays_are_written(problem, structure)
         spans = sorted(
             (r.offset, r.offset + r.bytes) for slot in slots for r in slot.input_regions.values()
         )
-        assert all(b[0] - a[1] >= GUARD_BYTES for a, b in zip(spans, spans[1:], strict=False))
+        assert all(b[0] - a[1] >= GUARD_BYTES for a, b in itertools.pairwise(spans))
         for slot in slots:
             assert np.array_equal(slot.inputs["indptr"], structure.arrays["indptr"])
         del slots, slot
