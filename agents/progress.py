@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..errors import StorageError
 from ..traces.events import (
     AdviceGiven,
     CampaignFinished,
@@ -108,6 +109,15 @@ class Progress:
         if verdict.protocol is Protocol.CONFIRM:
             self.to_settle = verdict.candidate
             self.last_confirm_s = took_s
+
+    def require_started(self) -> CampaignStarted:
+        """The first event; StorageError where the history does not begin with it."""
+        if self.started is None:
+            raise StorageError(
+                "the campaign's events do not begin with its start",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return self.started
 
     @property
     def last(self) -> Track | None:

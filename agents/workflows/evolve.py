@@ -8,7 +8,6 @@ again finds its result in the ledger. The nodes hold the policy; they know no SQ
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -16,54 +15,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
-from ...kernelbench.problem import Problem
-from ...kernelbench.recipe import Facts
 from ...traces.records import Protocol
-from ..budget import Budget
 from ..champion import displaces
-from ..ledger import Ledger
-from ..protocols import Coder, Judge, Situation
-from ..stop import Stop
+from ..loop import Loop
 
 LEAST_RESERVE_S = 10.0
 """Kept for the confirmation of a first champion while none was timed yet."""
 
 STEPS_BOUND = 2**31 - 1
 """langgraph's bound on steps; budgets end a campaign, never this."""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """What the nodes work with; it is given to each and never stored."""
-
-    problem: Problem
-    target: str
-    language: str
-    seed: int
-    facts: Facts
-    coder: Coder
-    judge: Judge
-    ledger: Ledger
-    budget: Budget
-    stop: Stop = field(default_factory=Stop)
-
-    def situation(self, parents: list[str]) -> Situation:
-        """What the Coder may know now; the round is the number of candidates so far."""
-        progress = self.ledger.progress
-        return Situation(
-            problem=self.problem,
-            target=self.target,
-            language=self.language,
-            facts=self.facts,
-            round=len(progress.tracks),
-            seed=self.seed,
-            parents=tuple(self.ledger.member(candidate) for candidate in parents),
-            seen=progress.seen,
-        )
-
-    def why_halted(self) -> str | None:
-        """Why not even an evaluation that is owed may begin, or None."""
-        return "interrupted" if self.stop.requested else self.budget.why_out_of_time()
 
 
 class State(TypedDict, total=False):
@@ -100,8 +60,9 @@ def diagnose(state: State, runtime: Runtime[Loop]) -> State:
     return {}
 
 
-def select(_state: State, runtime: Runtime[Loop]) -> State:
+def select(state: State, runtime: Runtime[Loop]) -> State:
     """Confirms a challenger, crowns who won, and draws the parents of the next round."""
+    del state  # everything that selection rests on stands in the events
     loop = runtime.context
     progress = loop.ledger.progress
     _settle(loop)
@@ -152,24 +113,27 @@ def _enter(state: State) -> str:
 def build() -> CompiledStateGraph[State, Loop, State, State]:
     """The graph. A node that sets `stopped_by` is the last."""
     graph = StateGraph(State, context_schema=Loop)
-    nodes = {"propose": propose, "evaluate": evaluate, "diagnose": diagnose, "select": select}
-    for name, node in nodes.items():
-        graph.add_node(name, node)
+    graph.add_node(propose)
+    graph.add_node(evaluate)
+    graph.add_node(diagnose)
+    graph.add_node(select)
     graph.add_conditional_edges(START, _enter, ["evaluate", "select"])
-    for name, following in zip(nodes, [*list(nodes)[1:], "propose"], strict=True):
-        graph.add_conditional_edges(name, _unless_stopped(following), [following, END])
+    _then(graph, "propose", "evaluate")
+    _then(graph, "evaluate", "diagnose")
+    _then(graph, "diagnose", "select")
+    _then(graph, "select", "propose")
     return graph.compile()
 
 
-def _unless_stopped(following: str):  # type: ignore[no-untyped-def]
-    return lambda state: END if state.get("stopped_by") else following
+def _then(graph: StateGraph[State, Loop], name: str, following: str) -> None:
+    graph.add_conditional_edges(
+        name, lambda state: END if state.get("stopped_by") else following, [following, END]
+    )
 
 
 def run(loop: Loop) -> str:
     """Runs the campaign on from where its events stand; says what stopped it."""
     # Traces of a campaign must not leave this machine, whatever the environment asks for.
     with tracing_context(enabled=False):
-        end = build().invoke(
-            _resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop
-        )
+        end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
     return str(end["stopped_by"])
