@@ -1,1 +1,5 @@
-""""""
+"""Hand-written kernel families with knobs: what the offline Coder instantiates."""
+
+from .catalogue import get, recipes_for
+
+__all__ = ["get", "recipes_for"]

@@ -1,0 +1,264 @@
+"""The offline Judge: rules over the metrics of a verdict's profile and its measurement.
+
+It names one bottleneck and one change, in words and as hints in the knobs of the recipes at hand.
+It orders work and credits nothing. The rules stand in the order in which a cause hides the next:
+what fails, then what idles, then what waits, then what is merely slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from ...kernelbench.recipe import Knob, KnobValue, Recipe
+from ...traces.records import Advice, Check, Status
+from ..protocols import Member, Situation
+
+AT_ROOF = 0.85
+"""Share of the roofline above which the timing noise is larger than what is left to gain."""
+IMBALANCED = 1.25
+"""Fullest equal-row chunk over the mean from which the slowest thread is what is timed."""
+IDLE = 0.7
+"""Share of its CPU time below which a kernel leaves cores idle."""
+WAITING = 0.35
+"""Share of the roofline below which a vectorised, busy kernel is waiting for memory."""
+
+Hints = dict[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule says when it applies."""
+
+    bottleneck: str
+    change: str
+    rests_on: dict[str, float]
+    hints: Hints
+
+
+class Evidence:
+    """The metrics of one passed member, under the names that Advice cites."""
+
+    def __init__(self, member: Member, situation: Situation, recipes: dict[str, Recipe]) -> None:
+        self.member = member
+        self.recipe = recipes.get(member.family)
+        self.recipes = recipes
+        self.facts = situation.facts
+        self.figures = _figures(member)
+
+    def cite(self, *names: str) -> dict[str, float]:
+        """Those of the named figures that are known."""
+        return {name: self.figures[name] for name in names if name in self.figures}
+
+    def is_below(self, name: str, limit: float) -> bool:
+        """Whether the figure is known and below the limit."""
+        return name in self.figures and self.figures[name] < limit
+
+    def others(self, *knobs: str) -> Hints:
+        """The values not in use of those of the knobs that the member's recipe has."""
+        return {knob.name: list(self._unused(knob)) for knob in self._knobs(knobs)}
+
+    def larger(self, *knobs: str) -> Hints:
+        """The values after the one in use; in a recipe's natural order they are the larger ones."""
+        hints: Hints = {}
+        for knob in self._knobs(knobs):
+            value = self.member.knobs.get(knob.name)
+            after = knob.values[knob.values.index(value) + 1 :] if value in knob.values else ()
+            if after:
+                hints[knob.name] = list(after)
+        return hints
+
+    def near(self) -> Hints:
+        """The values beside the one in use, of every knob."""
+        knobs = self.recipe.knobs if self.recipe else ()
+        hints: Hints = {}
+        for knob in knobs:
+            value = self.member.knobs.get(knob.name)
+            if value in knob.values:
+                at = knob.values.index(value)
+                hints[knob.name] = [
+                    *knob.values[max(0, at - 1) : at],
+                    *knob.values[at + 1 : at + 2],
+                ]
+        return {name: values for name, values in hints.items() if values}
+
+    def family_with(self, part: str) -> str | None:
+        """Another family whose name has the part, if there is one."""
+        others = (f for f in self.recipes if part in f and f != self.member.family)
+        return next(others, None)
+
+    def _knobs(self, names: Sequence[str]) -> list[Knob]:
+        knobs = self.recipe.knobs if self.recipe else ()
+        return [knob for knob in knobs if knob.name in names and len(self._unused(knob))]
+
+    def _unused(self, knob: Knob) -> tuple[KnobValue, ...]:
+        return tuple(v for v in knob.values if v != self.member.knobs.get(knob.name))
+
+
+Rule = Callable[[Evidence], Finding | None]
+
+
+class RuleJudge:
+    """A Judge that needs no model."""
+
+    name = "rules"
+
+    def __init__(self, recipes: Sequence[Recipe] = ()) -> None:
+        self._recipes = {recipe.family: recipe for recipe in recipes}
+
+    def diagnose(self, member: Member, situation: Situation) -> Advice:
+        """The first rule that applies speaks; the last always does."""
+        finding = _failure(member)
+        if finding is None:
+            evidence = Evidence(member, situation, self._recipes)
+            finding = next(said for rule in RULES if (said := rule(evidence)) is not None)
+        return Advice(
+            candidate=member.candidate,
+            bottleneck=finding.bottleneck,
+            change=finding.change,
+            rests_on=finding.rests_on,
+            hints=finding.hints,
+        )
+
+
+def _figures(member: Member) -> dict[str, float]:
+    profile, measurement = member.verdict.profile, member.verdict.measurement
+    figures = {metric.name: metric.value for metric in profile.metrics} if profile else {}
+    if measurement is None:
+        return figures
+    if measurement.roofline is not None:
+        figures["roofline"] = measurement.roofline
+    latency_us = measurement.candidate.median_us
+    figures["latency_us"] = latency_us
+    if measurement.cpu_us is not None and latency_us > 0 and "cpu_utilisation" not in figures:
+        figures["cpu_utilisation"] = measurement.cpu_us / (latency_us * measurement.threads)
+    return figures
+
+
+def _not_timed(evidence: Evidence) -> Finding | None:
+    if evidence.member.verdict.measurement is not None:
+        return None
+    return Finding("not timed", "Nothing was timed here; try another family.", {}, {})
+
+
+def _launch_bound(evidence: Evidence) -> Finding | None:
+    measurement = evidence.member.verdict.measurement
+    if measurement is None or not measurement.is_launch_bound:
+        return None
+    return Finding(
+        "call overhead",
+        "The kernel is so short that starting threads dominates: use fewer threads.",
+        evidence.cite("latency_us"),
+        evidence.others("threads"),
+    )
+
+
+def _at_roof(evidence: Evidence) -> Finding | None:
+    if evidence.is_below("roofline", AT_ROOF) or "roofline" not in evidence.figures:
+        return None
+    return Finding(
+        "at the roofline",
+        "Only fewer bytes can help now: write the output past the caches.",
+        evidence.cite("roofline"),
+        evidence.others("stream"),
+    )
+
+
+def _imbalance(evidence: Evidence) -> Finding | None:
+    is_uneven = evidence.figures.get("imbalance", 1.0) >= IMBALANCED
+    # A family that deals out non-zeros does not suffer from uneven rows.
+    is_dealt_by_rows = "nnz" not in evidence.member.family
+    is_busy = evidence.figures.get("cpu_utilisation", 0.0) >= IDLE
+    if not (is_uneven and is_dealt_by_rows) or is_busy:
+        return None
+    balanced = evidence.family_with("nnz")
+    hints: Hints = evidence.others("schedule", "chunk")
+    change = "Deal rows out in smaller pieces as threads become free."
+    if balanced:
+        hints["family"] = balanced
+        change = f"Give every thread the same number of non-zeros, as {balanced} does."
+    return Finding("load imbalance", change, evidence.cite("imbalance", "cpu_utilisation"), hints)
+
+
+def _idle(evidence: Evidence) -> Finding | None:
+    if not evidence.is_below("cpu_utilisation", IDLE):
+        return None
+    return Finding(
+        "idle cores",
+        "Keep every core busy: all threads, and pieces small enough to share out.",
+        evidence.cite("cpu_utilisation"),
+        evidence.others("threads", "schedule", "chunk", "pieces"),
+    )
+
+
+def _not_vectorised(evidence: Evidence) -> Finding | None:
+    widest = evidence.facts.get("vector_bytes", 0.0)
+    is_scalar = evidence.figures.get("vectorised_loops") == 0
+    is_narrow = evidence.is_below("vector_bytes", widest)
+    if not (is_scalar or is_narrow):
+        return None
+    return Finding(
+        "not vectorised" if is_scalar else "narrow vectors",
+        "Make the inner loop work on whole vectors of the machine's width.",
+        evidence.cite("vectorised_loops", "missed_loops", "vector_bytes"),
+        evidence.others("vector") | evidence.larger("width", "unroll"),
+    )
+
+
+def _waiting(evidence: Evidence) -> Finding | None:
+    if not evidence.is_below("roofline", WAITING):
+        return None
+    return Finding(
+        "waiting for memory",
+        "Have more loads in flight: prefetch further ahead and keep more columns in registers.",
+        evidence.cite("roofline", "cpu_utilisation"),
+        evidence.others("prefetch", "block", "tile") | evidence.larger("width", "unroll"),
+    )
+
+
+def _bandwidth(evidence: Evidence) -> Finding:
+    return Finding(
+        "between compute and memory",
+        "No single cause stands out: move one knob to a neighbouring value.",
+        evidence.cite("roofline", "cpu_utilisation", "latency_us"),
+        evidence.near(),
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    _not_timed, _launch_bound, _at_roof, _imbalance, _idle, _not_vectorised, _waiting, _bandwidth,
+)  # fmt: skip
+
+FAILURES: dict[Status, tuple[str, str]] = {
+    Status.BUILD_FAILED: ("does not build", "Mend what the compiler says first"),
+    Status.INCORRECT: ("wrong results", "Mend the computation before making it faster"),
+    Status.NOT_DISCRIMINATING: ("inputs prove nothing", "Choose another workload"),
+    Status.SUSPECT: ("not credible", "Remove what makes the figure hard to believe"),
+    Status.CRASHED: ("crashes", "Keep every access inside its array"),
+    Status.TIMED_OUT: ("too slow to finish", "Remove the loop that does not end or the lock"),
+    Status.RESOURCE: ("takes too much", "Use less memory and fewer processes"),
+    Status.PROTOCOL_ERROR: ("breaks the protocol", "Leave descriptors and streams alone"),
+    Status.HARNESS_ERROR: ("not evaluated", "The harness failed; the kernel is not to blame"),
+    Status.UNSUPPORTED: ("not supported", "Use a language and target that this machine has"),
+}
+
+
+def _failure(member: Member) -> Finding | None:
+    """What to mend, if the member failed; failures carry no hints, since no knob is to blame."""
+    verdict = member.verdict
+    if verdict.status.is_pass:
+        return None
+    bottleneck, change = FAILURES[verdict.status]
+    failed = next((check for check in verdict.checks if not check.passed), None)
+    said = _in_words(failed) if failed else verdict.reasons[0]
+    figures = {failed.name: failed.figure} if failed and failed.figure is not None else {}
+    return Finding(bottleneck, f"{change}: {said}", figures, {})
+
+
+def _in_words(check: Check) -> str:
+    figure = "" if check.figure is None else f" = {check.figure:.3g}"
+    limit = "" if check.limit is None else f", limit {check.limit:.3g}"
+    detail = f" ({check.detail})" if check.detail else ""
+    return f"{check.name}{figure}{limit}{detail}"

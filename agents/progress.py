@@ -1,0 +1,178 @@
+"""Where a campaign stands, folded from its events one at a time.
+
+The same fold serves a live campaign, which feeds each event as it is recorded, and a resumed one,
+which feeds the whole history first: a loop that asks only this can begin at any prefix of the
+events. It knows no store, no referee and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..errors import StorageError
+from ..traces.events import (
+    AdviceGiven,
+    CampaignFinished,
+    CampaignResumed,
+    CampaignStarted,
+    CandidateProposed,
+    ChampionChanged,
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+)
+from ..traces.records import Advice, Protocol, Status, Verdict
+from .archive import Archive
+from .champion import may_challenge, screened_median
+
+PATIENCE = 2
+"""How many more candidates are screened before a challenger meets the champion.
+
+A better one among them takes its place. Few, so that a campaign ended by hand has a champion close
+to the best.
+"""
+
+
+class CutOff(NamedTuple):
+    """An evaluation that was begun and has no verdict."""
+
+    candidate: str
+    protocol: Protocol
+
+
+@dataclass
+class Track:
+    """What is known of one candidate so far."""
+
+    proposed: CandidateProposed
+    verdicts: dict[Protocol, Verdict] = field(default_factory=dict)
+    advice: Advice | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The most thorough verdict."""
+        for protocol in (Protocol.CONFIRM, Protocol.FULL, Protocol.SCREEN):
+            if protocol in self.verdicts:
+                return self.verdicts[protocol]
+        return None
+
+
+class Progress:
+    """The fold. `apply` every event in order; read the rest."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.started: CampaignStarted | None = None
+        self.limits: dict[str, float] = {}
+        self.tracks: dict[str, Track] = {}
+        self.archive = Archive()
+        self.champion: str | None = None
+        self.open: CutOff | None = None
+        self.to_settle: str | None = None
+        """A confirmed candidate whose challenge has not been decided yet."""
+        self.finished: CampaignFinished | None = None
+        self.spent_s = 0.0
+        """Seconds between the events of each process; the pauses between processes are free."""
+        self.last_confirm_s = 0.0
+        self._last_at = 0.0
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Takes in one event."""
+        payload = event.payload
+        pause = isinstance(payload, CampaignStarted | CampaignResumed)
+        took_s = 0.0 if pause else max(0.0, event.at - self._last_at)
+        self.spent_s += took_s
+        self._last_at = event.at
+        if not isinstance(payload, CampaignResumed | CampaignFinished):
+            self.to_settle = None
+        match payload:
+            case CampaignStarted():
+                self.started = payload
+                self.limits = dict(payload.limits)
+            case CampaignResumed():
+                self.limits = dict(payload.limits)
+                self.finished = None
+            case CandidateProposed():
+                self.tracks[payload.candidate] = Track(payload)
+            case EvaluationStarted():
+                self.open = CutOff(payload.candidate, Protocol(payload.protocol))
+            case EvaluationFinished():
+                self._judge(payload.verdict, took_s)
+            case AdviceGiven():
+                self.tracks[payload.advice.candidate].advice = payload.advice
+            case ChampionChanged():
+                self.champion = payload.candidate
+            case CampaignFinished():
+                self.finished = payload
+
+    def _judge(self, verdict: Verdict, took_s: float) -> None:
+        track = self.tracks[verdict.candidate]
+        track.verdicts[verdict.protocol] = verdict
+        self.open = None
+        self.archive.add(verdict.candidate, track.proposed.family, track.verdict or verdict)
+        if verdict.protocol is Protocol.CONFIRM:
+            self.to_settle = verdict.candidate
+            self.last_confirm_s = took_s
+
+    def require_started(self) -> CampaignStarted:
+        """The first event; StorageError where the history does not begin with it."""
+        if self.started is None:
+            raise StorageError(
+                "the campaign's events do not begin with its start",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return self.started
+
+    @property
+    def last(self) -> Track | None:
+        """The candidate that was proposed last; every one before it is done with."""
+        return next(reversed(self.tracks.values())) if self.tracks else None
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """Ids of everything proposed."""
+        return frozenset(self.tracks)
+
+    @property
+    def evaluated(self) -> int:
+        """How many candidates have a verdict."""
+        return sum(1 for track in self.tracks.values() if track.verdict)
+
+    @property
+    def by_status(self) -> dict[str, int]:
+        """How many candidates stand at each status, in the order of Status, empty ones left out."""
+        statuses = [track.verdict.status for track in self.tracks.values() if track.verdict]
+        return {str(s): statuses.count(s) for s in Status if s in statuses}
+
+    def challenger(self, *, is_last_call: bool = False) -> str | None:
+        """Who is to be confirmed now, if anybody.
+
+        One that was cut off comes first. Else it is the best screened of those that may challenge
+        the champion: at once where there is no champion, otherwise after a few more candidates,
+        since a search that climbs would pay for a confirmation at every step. At the last call
+        nobody waits.
+        """
+        if self.open and self.open.protocol is Protocol.CONFIRM:
+            return self.open.candidate
+        best = self._best_challenger()
+        if best is None:
+            return None
+        waited = len(self.tracks) - best.number
+        is_due = self.champion is None or is_last_call or waited >= PATIENCE
+        return best.candidate if is_due else None
+
+    def _best_challenger(self) -> CandidateProposed | None:
+        champion = self.tracks[self.champion].verdicts if self.champion else {}
+        to_beat = champion.get(Protocol.SCREEN)
+        best, best_median = None, 0.0
+        for track in self.tracks.values():
+            screened = track.verdicts.get(Protocol.SCREEN)
+            if Protocol.CONFIRM in track.verdicts or not may_challenge(screened, to_beat):
+                continue
+            median = screened_median(screened) or 0.0
+            if median > best_median:
+                best, best_median = track.proposed, median
+        return best

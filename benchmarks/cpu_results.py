@@ -1,0 +1,97 @@
+"""A campaign for each problem on this machine; writes the table docs/results/cpu.md.
+
+python benchmarks/cpu_results.py [--seconds 45] [--out docs/results/cpu.md] [PROBLEM …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kernelwright.kernelbench import registry
+
+
+def campaign(problem: str, seconds: int, home: str) -> dict[str, Any]:
+    """The `run --json` document of one campaign."""
+    command = [
+        sys.executable, "-m", "kernelwright", "--home", home, "run", problem,
+        "--target", "cpu", "--max-time", f"{seconds}s", "--json",
+    ]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=False)  # fmt: skip
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def row(document: dict[str, Any]) -> list[str]:
+    """Table rows of one campaign, a line per baseline."""
+    best = document["best"]
+    name, workload = document["problem"], document.get("workload", "")
+    if best is None:
+        return [f"| {name} | {workload} | no VERIFIED candidate | | | | {document['evaluated']} |"]
+    roofline = f"{best['roofline']:.2f}" if best["roofline"] else ""
+    rows = []
+    for baseline, s in best["speedup"].items():
+        ratio = f"{s['median']:.2f} [{s['low']:.2f}, {s['high']:.2f}]"
+        rows.append(
+            f"| {name} | {workload} | {best['status']} | {best['latency_us']:.0f} | {roofline} | "
+            f"{baseline}: {ratio} | {document['evaluated']} |"
+        )
+    return rows
+
+
+def cpu_model() -> str:
+    """The processor's name."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def main() -> None:
+    """Runs the campaigns one after the other and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problems", nargs="*", default=list(registry.names()))
+    parser.add_argument("--seconds", type=int, default=45)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/cpu.md"))
+    asked = parser.parse_args()
+    lines = [
+        "# Recipes on a CPU",
+        "",
+        f"Made by `make results` on {datetime.date.today().isoformat()}: one campaign of "
+        f"{asked.seconds} s for each problem with the offline recipe Coder, on its default "
+        "workload. Speed-ups are medians with 95 % intervals from the confirming run; figures "
+        "below 1 mean that the baseline is faster.",
+        "",
+        f"Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} CPUs, Linux "
+        f"{platform.release()}, Python {platform.python_version()}, torch {_torch()}.",
+        "",
+        "| problem | workload | status | median µs | roofline share | speed-up against | "
+        "candidates |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as home:
+        for problem in asked.problems:
+            document = campaign(problem, asked.seconds, home)
+            lines += row(document)
+            print("\n".join(row(document)), file=sys.stderr)
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text("\n".join(lines) + "\n")
+
+
+def _torch() -> str:
+    from importlib.metadata import version
+
+    return version("torch")
+
+
+if __name__ == "__main__":
+    main()

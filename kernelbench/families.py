@@ -1,0 +1,159 @@
+"""Draws float32 arrays from the families of input distributions.
+
+It knows distributions and where a reduction lies in an array; which input of which operator gets
+which family is said in `problems/`. Plain families get a random scale 10^U(-2,2) and a random
+mean, so that no constant, statistic or habit of one range passes for an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import UsageError
+from .problem import Family
+
+LINEAR_FAMILIES = (
+    Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+    Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.EXACT,
+    Family.PROBE,
+)  # fmt: skip
+"""Families of an operator that is a sum of products."""
+
+PROBE_NONZEROS = 3
+"""Non-zeros of one reduction on the probe: one product and two sums stay within 4 u."""
+
+
+def _random_mean(rng: np.random.Generator) -> float:
+    return float(rng.uniform(-1.5, 1.5))
+
+
+def _normal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def _outliers(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    drawn = _normal(shape, rng)
+    count = max(1, drawn.size // 100) if drawn.size else 0
+    drawn.reshape(-1)[rng.integers(0, max(drawn.size, 1), count)] *= 100.0
+    return drawn
+
+
+def _alternating(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    drawn = rng.random(shape, dtype=np.float32) + np.float32(0.5)
+    drawn.reshape(-1)[1::2] *= -1
+    return drawn
+
+
+def _laplace(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    drawn = rng.standard_exponential(shape, dtype=np.float32)
+    return np.where(rng.integers(0, 2, shape, dtype=np.int8) == 0, drawn, -drawn)
+
+
+def _signed_uniform(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return 2 * rng.random(shape, dtype=np.float32) - 1
+
+
+def _lognormal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return np.exp(_normal(shape, rng))
+
+
+def _exponential(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_exponential(shape, dtype=np.float32)
+
+
+_SHAPES: dict[Family, tuple[Callable[[tuple[int, ...], np.random.Generator], np.ndarray], bool]] = {
+    Family.NORMAL: (_normal, True),
+    Family.UNIFORM: (_signed_uniform, True),
+    Family.LAPLACE: (_laplace, True),
+    Family.LOGNORMAL: (_lognormal, False),
+    Family.EXPONENTIAL: (_exponential, False),
+    Family.OUTLIERS: (_outliers, True),
+    Family.ALTERNATING: (_alternating, False),
+    Family.SORTED: (_normal, True),
+}
+"""Family → (its unit form, whether a random mean is added)."""
+
+
+def draw(
+    family: Family,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    varies: int | None = None,
+    max_decades: float = 2.0,
+) -> np.ndarray:
+    """A C-contiguous float32 array of one plain family, of EXACT or of DENORMAL.
+
+    Args:
+        varies: for CONSTANT, the axis along which the constant still differs (the one that is not
+            reduced); without it an operator's output would be one constant too.
+        max_decades: the random scale is 10^U(-max_decades, max_decades).
+
+    Raises:
+        UsageError: for PROBE and LARGE, which only an operator itself can draw.
+    """
+    if family is Family.EXACT:
+        return rng.integers(-1, 2, shape).astype(np.float32)
+    if family is Family.DENORMAL:
+        return (rng.integers(1, 1 << 22, shape) * 2.0**-149).astype(np.float32)
+    decades = rng.uniform(-max_decades, max_decades)
+    if family is Family.CONSTANT:
+        return _constant(shape, rng, varies) * np.float32(2.0 ** np.rint(decades / np.log10(2)))
+    scale = np.float32(10.0**decades)
+    if family not in _SHAPES:
+        raise UsageError(
+            f"the family '{family}' has no form of its own",
+            hint="the operator must draw it in its `values`",
+        )
+    unit, has_mean = _SHAPES[family]
+    drawn = unit(shape, rng)
+    if has_mean:
+        drawn += np.float32(_random_mean(rng))
+    if family is Family.SORTED:
+        drawn = np.sort(drawn, axis=-1)
+    return np.ascontiguousarray(drawn * scale, dtype=np.float32)
+
+
+def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | None) -> np.ndarray:
+    kept = [1] * len(shape)
+    if varies is not None:
+        kept[varies] = shape[varies]
+    # Equal addends round alike, so their errors add up and no square-root law holds. Integers of
+    # three bits and a power of two keep every honest sum exact up to 300,000 terms.
+    values = rng.integers(1, 8, kept).astype(np.float32) * np.float32(rng.choice((-1.0, 1.0)))
+    return np.ascontiguousarray(np.broadcast_to(values, shape))
+
+
+def full_mantissa(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Positive float32 values in [1, 2) whose 24-bit mantissas end in a one."""
+    bits = rng.integers(0, 1 << 23, shape, dtype=np.uint32) | np.uint32(1)
+    values: np.ndarray = (bits | np.uint32(0x3F800000)).view(np.float32)
+    return values
+
+
+def probe_segments(
+    indptr: np.ndarray, rng: np.random.Generator, nonzeros: int = PROBE_NONZEROS
+) -> np.ndarray:
+    """Values for a CSR pattern: at most `nonzeros` per row, full mantissas, positive."""
+    values = full_mantissa((int(indptr[-1]),), rng)
+    lengths = np.diff(indptr)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(values)) - indptr[row]
+    # A stride and an offset per row scatter the kept ones over the row, not only at its start.
+    stride = np.maximum(-(-lengths // nonzeros), 1)[row]
+    offset = (rng.integers(0, 1 << 30, len(lengths)) % np.maximum(-(-lengths // nonzeros), 1))[row]
+    values[place % stride != offset] = 0
+    return values
+
+
+def probe_rows(
+    shape: tuple[int, int], rng: np.random.Generator, nonzeros: int = PROBE_NONZEROS
+) -> np.ndarray:
+    """A matrix with at most `nonzeros` non-zeros per row, full mantissas, positive."""
+    rows, cols = shape
+    place = rng.integers(0, cols, (rows, min(nonzeros, cols)))
+    matrix = np.zeros(shape, np.float32)
+    np.put_along_axis(matrix, place, full_mantissa(place.shape, rng), axis=1)
+    return matrix

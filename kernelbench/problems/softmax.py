@@ -1,0 +1,157 @@
+"""Softmax over the rows of a dense matrix.
+
+How far an honest float32 kernel may be off: exp(x - max) takes the rounding of its argument,
+u |x - max|, and a few units of its own; the row's sum adds the weighted mean of the same and a
+random walk of N roundings (rescaling online adds as much again). So the scale of an element is
+value * (2 + (8 + |x - max| + E|x - max|) / sqrt(N)) with N terms, E being the mean weighted by the
+answer. Below the smallest normal float32 a kernel may flush to zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dense import structure_maker, variations_of
+from ..families import draw
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)  # fmt: skip
+
+AXES = ("M", "N")
+EXP_ULPS = 8.0
+"""Relative error allowed to one exponential, in u: about four units in the last place."""
+TINY = 4 * 2.0**-126
+"""Answers below the normal range may be flushed; exponentials clamped there end just above it."""
+
+
+BLOCK_ELEMENTS = 1 << 15
+"""Elements of a block of the oracle: its float64 temporaries fit in a second-level cache."""
+
+
+def softmax_scale(
+    value: np.ndarray,
+    distance: np.ndarray,
+    spread: np.ndarray,
+    terms: np.ndarray | float,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """The scale from the answer, max - x, the weighted mean of the latter, and N."""
+    root = np.sqrt(terms)
+    scale = np.add(distance, spread + EXP_ULPS, out=out)
+    scale /= root
+    scale += 2.0
+    scale *= value
+    scale += TINY * 2.0**23 / root
+    return scale
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """The logits; LARGE has a few that overflow exp without the subtraction of the maximum."""
+    shape = (structure.axes["M"], structure.axes["N"])
+    if family is Family.LARGE:
+        x = rng.standard_normal(shape, dtype=np.float32)
+        return {"x": x + rng.choice(np.array((100, 150, 200, -120), np.float32), (shape[0], 1))}
+    x = draw(family, shape, rng, varies=0)
+    if family in (Family.CONSTANT, Family.DENORMAL) and shape[1] > 1:
+        # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.
+        place = rng.integers(0, shape[1], (shape[0], 1))
+        np.put_along_axis(x, place, np.take_along_axis(x, place, 1) + np.float32(1), 1)
+    return {"x": x}
+
+
+def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """exp(x - max) / sum in float64, by blocks of rows that stay in the cache."""
+    x = inputs["x"]
+    rows, columns = x.shape
+    value, scale = np.empty(x.shape), np.empty(x.shape)
+    block = max(1, BLOCK_ELEMENTS // columns)
+    terms = float(structure.axes["N"])
+    for start in range(0, rows, block):
+        part = slice(start, min(start + block, rows))
+        distance = x[part].astype(np.float64)
+        np.subtract(distance.max(1, keepdims=True), distance, out=distance)
+        y = np.exp(-distance, out=value[part])
+        y /= y.sum(1, keepdims=True)
+        spread = np.einsum("ij,ij->i", y, distance)[:, None]
+        softmax_scale(y, distance, spread, terms, out=scale[part])
+    return {"y": Expected(value, scale, terms)}
+
+
+def flops(axes: Axes) -> float:
+    """Maximum, subtraction, exponential, sum and division: five per element."""
+    return 5.0 * axes["M"] * axes["N"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """x once, y once."""
+    return 8.0 * axes["M"] * axes["N"]
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import dense_view
+
+    x, y = dense_view(call.inputs["x"]), dense_view(call.outputs["y"])
+
+    def compute() -> None:
+        with torch.inference_mode():
+            torch.softmax(x, 1, out=y)
+
+    return compute
+
+
+def _compiled(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import compiled
+
+    return compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), call)
+
+
+PROBLEM = Problem(
+    name="softmax",
+    title="Softmax over rows",
+    definition="y[i,j] = exp(x[i,j] - max_k x[i,k]) / sum_k exp(x[i,k] - max_k x[i,k])",
+    axes={"M": "rows", "N": "elements of a row"},
+    inputs=(Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="logits, row-major"),),
+    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="rows sum to 1"),),
+    source="KernelBench level 1; online normaliser, arXiv 1805.02867",
+    workloads=(
+        Workload(name="4096x1024", kind="realistic", axes={"M": 4096, "N": 1024},
+                 note="attention scores of 4096 queries over 1024 keys"),
+        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
+        Workload(name="512x16384", kind="realistic", axes={"M": 512, "N": 16384},
+                 note="long rows, as over a vocabulary"),
+        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
+                 note="short rows with an odd tail"),
+        Workload(name="3x65537", kind="adversarial", axes={"M": 3, "N": 65537},
+                 note="fewer rows than most machines have cores"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    families=(
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
+        Family.LARGE,
+    ),
+    # Rows of 65,537 equal addends: the bias of a library's float32 sum reaches 2e-5.
+    precision=Precision(nrmse=5e-5),
+    tags=("dense", "normalisation"),
+)  # fmt: skip

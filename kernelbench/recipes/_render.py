@@ -1,0 +1,76 @@
+"""Turns a template and knobs into a whole candidate file. It knows no recipe and no compiler.
+
+A candidate starts with its front matter, TOML in the leading comment, so that the file alone says
+which recipe and which knobs it came from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ..recipe import Knob, Knobs, KnobValue
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _toml(value: KnobValue) -> str:
+    return str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def front_matter(family: str, knobs: Knobs, order: tuple[str, ...]) -> str:
+    """The leading comment of a C++ candidate."""
+    lines = ['language = "cpp"', "", "[recipe]", f'family = "{family}"', "", "[recipe.knobs]"]
+    lines += [f"{name} = {_toml(knobs[name])}" for name in order]
+    return "\n".join(["/*---", *lines, "---*/", ""])
+
+
+def _check(family: str, knobs: Knobs, declared: tuple[Knob, ...]) -> None:
+    names = {knob.name for knob in declared}
+    if missing := sorted(names - knobs.keys()):
+        raise UsageError(
+            f"recipe '{family}' cannot be rendered without the knobs: {', '.join(missing)}",
+            hint=f"give all of: {', '.join(sorted(names))}",
+        )
+    if unknown := sorted(knobs.keys() - names):
+        raise UsageError(
+            f"recipe '{family}' has no knobs named: {', '.join(unknown)}",
+            hint=f"its knobs are: {', '.join(sorted(names))}",
+        )
+    for knob in declared:
+        if knobs[knob.name] not in knob.values:
+            raise UsageError(
+                f"recipe '{family}': {knob.name} = {knobs[knob.name]!r} is not a value of that knob",
+                hint=f"one of: {', '.join(map(str, knob.values))}",
+            )
+
+
+def renderer(template: str, family: str, declared: tuple[Knob, ...]) -> Callable[[Knobs], str]:
+    """The render function of a recipe; UsageError when a knob is missing, unknown or out of range."""
+
+    def render(knobs: Knobs) -> str:
+        _check(family, knobs, declared)
+        body = _environment().get_template(template).render(family=family, **knobs)
+        return front_matter(family, knobs, tuple(knob.name for knob in declared)) + body
+
+    return render

@@ -1,0 +1,25 @@
+"""Which recipes there are. It only collects; how one is written stands in the modules beside it."""
+
+from __future__ import annotations
+
+from ...errors import UnknownNameError
+from ..recipe import Recipe
+from . import rows, sparse
+
+RECIPES: tuple[Recipe, ...] = (*sparse.RECIPES, *rows.RECIPES)
+
+
+def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:
+    """The recipes for a problem in a language, best first guess first; empty when there are none."""
+    return tuple(r for r in RECIPES if r.problem == problem and r.language == language)
+
+
+def get(problem: str, family: str, language: str = "cpp") -> Recipe:
+    """One recipe; UnknownNameError with the nearest families when there is no such recipe."""
+    found = recipes_for(problem, language)
+    for recipe in found:
+        if recipe.family == family:
+            return recipe
+    raise UnknownNameError.among(
+        f"{language} recipe of {problem}", family, [recipe.family for recipe in found]
+    )

@@ -1,0 +1,125 @@
+"""Finds problems and workloads by name. It holds no operator itself."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from pathlib import Path
+
+from ..errors import MatrixError, UnknownNameError, UsageError
+from .problem import Problem, Workload
+from .standins import STAND_INS
+
+_PROBLEMS = ("spmm_csr", "softmax")
+"""Names of the modules in `problems/`; each holds one PROBLEM of the same name."""
+
+MATRIX_ENDINGS = (".mtx", ".mtx.gz", ".npz")
+OWN_AXES = ("M", "K", "nnz")
+"""Axes that a sparse pattern gives; all others come from the workload."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all problems, in the order they are shown."""
+    return _PROBLEMS
+
+
+def get(name: str) -> Problem:
+    """The problem `name`.
+
+    Raises:
+        UnknownNameError: with the nearest names.
+    """
+    if name not in _PROBLEMS:
+        raise UnknownNameError.among("problem", name, _PROBLEMS)
+    module = importlib.import_module(f".problems.{name}", __package__)
+    problem: Problem = module.PROBLEM
+    return problem
+
+
+def problems() -> tuple[Problem, ...]:
+    """All problems."""
+    return tuple(get(name) for name in _PROBLEMS)
+
+
+def workload_names(problem: Problem) -> tuple[str, ...]:
+    """Everything `--workload` takes for a problem: its own workloads, then graph stand-ins."""
+    own = tuple(workload.name for workload in problem.workloads)
+    return own + (tuple(STAND_INS) if "sparse" in problem.tags else ())
+
+
+def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: int) -> Workload:
+    """The workload that a user means.
+
+    Args:
+        name: a workload of the problem, a graph stand-in (sparse problems), or the path of a
+            matrix file; empty: the matrix if one is given, else the default workload.
+        matrix: the path of a matrix file (sparse problems).
+        axes: values for the axes a pattern does not give, e.g. `N=64`.
+
+    Raises:
+        UnknownNameError: if the name means nothing, with the nearest ones.
+        MatrixError: if the file is not there, or the problem takes none.
+        UsageError: if an axis is not one that can be chosen.
+    """
+    if matrix or name.endswith(MATRIX_ENDINGS):
+        return _resized(problem, _of_matrix(problem, matrix or name), axes)
+    if not name:
+        return _resized(problem, problem.default_workload, axes)
+    own = {workload.name: workload for workload in problem.workloads}
+    if name in own:
+        return _resized(problem, own[name], axes)
+    if name in STAND_INS and "sparse" in problem.tags:
+        known = STAND_INS[name]
+        workload = Workload(
+            name=name, kind="realistic", axes=_dense_axes(problem), generator=known.generator,
+            note=f"statistics of {name}: {known.rows:,} rows, {known.nnz:,} entries, "
+            f"coefficient of variation {known.cv:g}",
+        )  # fmt: skip
+        return _resized(problem, workload, axes)
+    raise UnknownNameError.among(f"workload of {problem.name}", name, workload_names(problem))
+
+
+def _dense_axes(problem: Problem) -> dict[str, int]:
+    return {a: v for a, v in problem.default_workload.axes.items() if a not in OWN_AXES}
+
+
+def _resized(problem: Problem, workload: Workload, axes: dict[str, int]) -> Workload:
+    if not axes:
+        return workload
+    for axis, value in axes.items():
+        if axis not in workload.axes:
+            raise UsageError(
+                f"{problem.name} has no axis '{axis}' that can be chosen",
+                hint=f"axes: {', '.join(workload.axes) or '-'}",
+            )
+        if value < 0:
+            raise UsageError(f"axis {axis} of {problem.name} cannot be {value}")
+    if all(workload.axes[axis] == value for axis, value in axes.items()):
+        return workload
+    suffix = ",".join(f"{axis}={value}" for axis, value in axes.items())
+    return workload.model_copy(
+        update={"name": f"{workload.name}:{suffix}", "axes": {**workload.axes, **axes}}
+    )
+
+
+def _of_matrix(problem: Problem, path: str) -> Workload:
+    if "sparse" not in problem.tags:
+        raise MatrixError(
+            f"{problem.name} takes no matrix file, but was given {path}",
+            hint="use a sparse problem such as spmm_csr, or leave the matrix out",
+        )
+    file = Path(path)
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise MatrixError(
+            f"the matrix file {path} cannot be read: {error.strerror}",
+            hint=f"give the path of a {', '.join(MATRIX_ENDINGS)} file",
+        ) from error
+    stem = file.name
+    for ending in MATRIX_ENDINGS:
+        stem = stem.removesuffix(ending)
+    return Workload(
+        name=stem, kind="matrix", axes=_dense_axes(problem), matrix=str(file.resolve()),
+        matrix_sha256=digest, note=f"pattern of {file.name}",
+    )  # fmt: skip

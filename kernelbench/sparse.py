@@ -1,0 +1,172 @@
+"""What the sparse problems share: structures from generators and matrix files, hidden variations.
+
+It knows CSR patterns as index arrays; the values on them belong to each problem.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from . import graphs
+from .graphs import Pattern
+from .problem import Axes, Structure, Tensor, Workload
+
+INDPTR = Tensor(
+    name="indptr", dtype="int32", shape=("M+1",), is_index=True,
+    meaning="row i holds the entries indptr[i] up to, not including, indptr[i+1]",
+)  # fmt: skip
+INDICES = Tensor(
+    name="indices", dtype="int32", shape=("nnz",), is_index=True,
+    meaning="column of each entry; ascending and distinct within a row",
+)  # fmt: skip
+
+Generator = Mapping[str, float | int | str | bool]
+
+
+def pattern_of(workload: Workload) -> Pattern:
+    """The CSR pattern of a workload: from its matrix file, else drawn from its generator.
+
+    Raises:
+        MatrixError: if the file cannot be used.
+        UsageError: if the generator's law is unknown or its arguments do not fit.
+    """
+    if workload.matrix:
+        from .matrices import load_pattern
+
+        return load_pattern(workload.matrix)
+    arguments: dict[str, Any] = dict(workload.generator)
+    law = arguments.pop("law", None)
+    laws = {"degree": _degree, "rmat": graphs.rmat, "hub": graphs.hub}
+    if law not in laws:
+        raise UsageError(
+            f"workload '{workload.name}' names the law '{law}' for its pattern",
+            hint=f"laws: {', '.join(laws)}",
+        )
+    try:
+        return laws[law](seed=workload.seed, **arguments)
+    except TypeError as error:
+        raise UsageError(
+            f"workload '{workload.name}': the law '{law}' does not take {arguments}",
+            hint=str(error),
+        ) from error
+
+
+def _degree(rows: int, nnz: int, cv: float, **more: Any) -> Pattern:
+    return graphs.by_degree(rows, nnz, cv, **more)
+
+
+def structure_from(
+    pattern: Pattern, dense: Mapping[str, int], *, names: tuple[str, ...]
+) -> Structure:
+    """The Structure of a pattern: axes in the order of `names`, `dense` for those not its own."""
+    own = {"M": pattern.rows, "K": pattern.cols, "nnz": pattern.nnz}
+    axes: Axes = {name: int(own[name] if name in own else dense[name]) for name in names}
+    return Structure(axes, {"indptr": pattern.indptr, "indices": pattern.indices})
+
+
+def structure_maker(*names: str) -> Callable[[Workload], Structure]:
+    """The `structure` function of a sparse problem with these axes."""
+
+    def make(workload: Workload) -> Structure:
+        missing = [n for n in names if n not in ("M", "K", "nnz") and n not in workload.axes]
+        if missing:
+            raise UsageError(
+                f"workload '{workload.name}' gives no value for the axis {missing[0]}",
+                hint=f"it gives {dict(workload.axes)}",
+            )
+        return structure_from(pattern_of(workload), workload.axes, names=names)
+
+    return make
+
+
+def row_numbers(structure: Structure) -> np.ndarray:
+    """The row of every entry, int32; kept in the structure's cache."""
+    if "rows" not in structure.cache:
+        indptr = structure.arrays["indptr"]
+        rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+        structure.cache["rows"] = rows
+    numbers: np.ndarray = structure.cache["rows"]
+    return numbers
+
+
+def row_lengths(structure: Structure) -> np.ndarray:
+    """How many entries each row has."""
+    return np.diff(structure.arrays["indptr"])
+
+
+def segment_sums(structure: Structure, entries: np.ndarray) -> np.ndarray:
+    """Sums over the entries of each row, float64; 0 for an empty row."""
+    return row_sum_matrix(structure) @ entries
+
+
+def row_sum_matrix(structure: Structure) -> Any:
+    """The M x nnz matrix of ones that sums entries by row (scipy CSR); cached."""
+    if "row_sum" not in structure.cache:
+        from scipy.sparse import csr_matrix
+
+        indptr = structure.arrays["indptr"]
+        nnz = int(indptr[-1])
+        structure.cache["row_sum"] = csr_matrix(
+            (np.ones(nnz), np.arange(nnz, dtype=np.int32), indptr), shape=(len(indptr) - 1, nnz)
+        )
+    return structure.cache["row_sum"]
+
+
+def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
+    """A scipy CSR matrix over the structure's pattern with these values; nothing is copied."""
+    from scipy.sparse import csr_matrix
+
+    indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
+    matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+    matrix.has_sorted_indices = True
+    return matrix
+
+
+HARD_LENGTHS: tuple[tuple[int, ...], ...] = (
+    (1,), (0,), (0, 0, 3, 0), (17,) * 17, (31, 32, 33, 0, 63, 64, 65, 1), (7,) * 8,
+    (0,) * 126 + (127,), (257,) + (1,) * 16, (2,) * 257, (8, 9) * 33, (300,) + (0,) * 40,
+)  # fmt: skip
+"""Row lengths of the hidden patterns: one entry, none, empty rows, one huge row, primes, tails."""
+
+
+def hard_patterns(rng: np.random.Generator) -> Iterator[Pattern]:
+    """Small patterns without end; in each round of the hard ones the columns differ."""
+    for round_number in itertools.count():
+        for lengths in HARD_LENGTHS:
+            cols = max(max(lengths), 1) + int(rng.integers(0, 40))
+            yield graphs.from_lengths(np.array(lengths), cols, rng)
+        for _ in range(4):
+            rows = int(rng.choice((1, 2, 17, 64, 127, 257, 300 + round_number % 64)))
+            cols = int(rng.choice((1, 5, 33, 127, 257)))
+            lengths_drawn = rng.poisson(rng.uniform(0.5, 12), rows).clip(0, cols)
+            yield graphs.from_lengths(lengths_drawn, cols, rng)
+
+
+def variations_of(
+    *names: str, dense: Mapping[str, tuple[int, ...]] | None = None, keep: tuple[str, ...] = ()
+) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
+    """The `variations` of a sparse problem.
+
+    Args:
+        names: its axes, in order.
+        dense: for each dense axis the sizes to choose from; the workload's own size is added.
+        keep: dense axes that stay as they are in half of the variations.
+    """
+
+    def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+        for pattern in hard_patterns(rng):
+            sizes = {
+                axis: int(rng.choice((*choices, min(structure.axes[axis], 512))))
+                for axis, choices in (dense or {}).items()
+            }
+            for axis in keep:
+                if rng.random() < 0.5:
+                    sizes[axis] = structure.axes[axis]
+            yield structure_from(pattern, sizes, names=names)
+
+    return vary

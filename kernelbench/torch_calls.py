@@ -1,0 +1,67 @@
+"""Views of a call's memory as torch tensors, for the baselines.
+
+Nothing is copied: a baseline must see new inputs at the same addresses. The functions raise
+SandboxError where torch would copy, since such a baseline would answer yesterday's question.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import SandboxError
+from .problem import Call, Prepared
+
+
+def dense_view(array: np.ndarray) -> Any:
+    """The array as a torch tensor over the same memory, read-only arrays included."""
+    import torch
+
+    with warnings.catch_warnings():
+        # Inputs may be mapped read-only; baselines only read them.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        tensor = torch.from_numpy(array)
+    return tensor
+
+
+def csr_view(call: Call, *, columns: int, values: str = "values") -> Any:
+    """The call's CSR matrix as a torch sparse tensor over the same memory, int32 indices."""
+    import torch
+
+    entries = dense_view(call.inputs[values])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        matrix = torch.sparse_csr_tensor(
+            dense_view(call.inputs["indptr"]), dense_view(call.inputs["indices"]), entries,
+            (call.axes["M"], columns), check_invariants=False,
+        )  # fmt: skip
+    if entries.numel() and matrix.values().data_ptr() != entries.data_ptr():
+        raise SandboxError(
+            "torch copied the values of a CSR matrix; a baseline over a copy would go stale",
+            hint="use a torch release that the project supports",
+        )
+    return matrix
+
+
+def compiled(function: Callable[..., Any], call: Call) -> Prepared:
+    """`torch.compile` of a function of the call's tensors, with everything static.
+
+    The function gets inputs, then outputs, in their order, and writes the outputs.
+    """
+    import torch
+
+    tensors = [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]
+    fast = torch.compile(function, dynamic=False, fullgraph=True)
+
+    def compute() -> None:
+        with torch.inference_mode():
+            fast(*tensors)
+
+    with warnings.catch_warnings():
+        # The first call compiles, and imports parts of torch that warn of their own deprecation.
+        warnings.simplefilter("ignore")
+        compute()
+    return compute

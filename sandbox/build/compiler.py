@@ -1,0 +1,103 @@
+"""The C++ compiler of this machine: which one, which version, which flags.
+
+Knows nothing of candidates, jails or caches. The flags are fixed here; a candidate has no say.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import PrerequisiteError
+from .model import Variant
+
+BASE_FLAGS = (
+    "-std=c++20", "-march=native", "-fopenmp", "-fPIC",
+    # errno of sqrt and friends blocks vectorisation; results stay IEEE (no -ffast-math).
+    "-fno-math-errno",
+)  # fmt: skip
+VARIANT_FLAGS = {
+    Variant.RELEASE: ("-O3",),
+    Variant.SANITIZED: (
+        "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        "-fno-omit-frame-pointer",
+    ),
+}  # fmt: skip
+LINK_FLAGS = ("-shared", "-Wl,-z,defs")
+
+TOOLCHAIN = (
+    "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/bin",
+    "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache",
+)  # fmt: skip
+"""What a compiler from the distribution reads; no home folders, no /etc beyond the two."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """One C++ compiler that really answered."""
+
+    path: Path
+    version: str
+    """First line of `--version`."""
+    is_gcc: bool
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """The folders a jail must show for it to work."""
+        own = self.path.resolve().parent.parent
+        folders = [Path(folder) for folder in TOOLCHAIN]
+        if own not in (Path("/usr"), Path("/")):
+            folders.append(own)
+        return tuple(folder for folder in folders if folder.exists())
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The whole environment of a build but for TMPDIR."""
+        return {
+            "PATH": os.pathsep.join((str(self.path.parent), "/usr/bin", "/bin")),
+            "LC_ALL": "C",
+            # __DATE__ must not make two builds of one source differ.
+            "SOURCE_DATE_EPOCH": "0",
+        }
+
+
+def flags(variant: Variant) -> tuple[str, ...]:
+    """The flags that every source of this variant is compiled with."""
+    return BASE_FLAGS + VARIANT_FLAGS[variant]
+
+
+@functools.lru_cache(maxsize=1)
+def find_compiler() -> Compiler:
+    """g++, or clang++ where there is none; PrerequisiteError where there is neither."""
+    tried = []
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        if path is None:
+            tried.append(f"{name}: not on PATH")
+            continue
+        answer = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
+        if answer.returncode == 0 and answer.stdout:
+            return Compiler(Path(path), answer.stdout.splitlines()[0].strip(), name == "g++")
+        tried.append(f"{path}: exit {answer.returncode}")
+    raise PrerequisiteError(
+        f"no C++ compiler was found ({'; '.join(tried)})",
+        hint="install one, e.g. `apt install g++` or `dnf install gcc-c++`",
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def cpu_signature() -> str:
+    """Hash of what `-march=native` depends on: the CPU's model and flags."""
+    kept = set()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("vendor_id", "cpu family", "model", "model name", "stepping", "flags"):
+            kept.add(f"{key.strip()}={value.strip()}")
+    return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest()

@@ -1,0 +1,281 @@
+"""Builds a C++ candidate: one source file in, one shared object or a reason out.
+
+The compiler runs in a jail that shows it the toolchain and one private folder. A header with the
+problem's prototype is included by force, so that a wrong signature is a compile error, and a
+trampoline of ours, `kw_entry(void** args)`, is linked in. Nothing here runs what it built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import SandboxError
+from ...kernelbench.problem import Problem, c_parameters
+from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from . import cache, diagnostics
+from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
+from .model import BuildFailed, Built, Variant
+
+FORMAT = 1
+"""Raised whenever the recipe below changes: old cache entries are then not found."""
+
+LIMITS = Limits(
+    wall_s=60.0, cpu_s=60.0, memory_bytes=2 << 30, file_bytes=64 << 20, processes=64,
+    open_files=256, output_bytes=1 << 20,
+)  # fmt: skip
+
+ENTRY = "kw_entry"
+"""The trampoline's name: `void kw_entry(void** args)`. An int parameter's argument points at the
+int; a pointer parameter's argument is the pointer itself."""
+
+_TRAMPOLINE = """\
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include "prototype.h"
+
+namespace {{
+template <typename T> T argument(void* raw) {{
+  if constexpr (std::is_pointer_v<T>) return static_cast<T>(raw);
+  else return *static_cast<const T*>(raw);
+}}
+template <typename... T, std::size_t... I>
+void call(void (*kernel)(T...), void** args, std::index_sequence<I...>) {{
+  kernel(argument<T>(args[I])...);
+}}
+template <typename... T> void spread(void (*kernel)(T...), void** args) {{
+  call(kernel, args, std::index_sequence_for<T...>{{}});
+}}
+}}
+
+extern "C" __attribute__((visibility("default"))) void {name}(void** args) {{
+  spread(&{entry}, args);
+}}
+"""
+
+
+def prototype(problem: Problem) -> str:
+    """The declaration that a candidate for `problem` must define, as one line of C++."""
+    return f'extern "C" void {problem.name}({", ".join(c_parameters(problem))});'
+
+
+def build(
+    source: str,
+    problem_prototype: str,
+    entry: str,
+    *,
+    variant: Variant = Variant.RELEASE,
+    cache_dir: Path,
+    jail: Jail | None,
+) -> Built | BuildFailed:
+    """Compiles `source` to a shared object that exports `entry` and `kw_entry`.
+
+    Without a jail the compiler is only held to the wall clock: for sources of our own.
+
+    Raises:
+        PrerequisiteError: there is no compiler.
+        SandboxError: the jail or the trampoline failed; never the source's fault.
+        StorageError: the cache cannot be used.
+    """
+    started = time.monotonic()
+    compiler = find_compiler()
+    asked: dict[str, object] = {
+        "format": FORMAT, "source": source, "prototype": problem_prototype, "entry": entry,
+        "variant": variant.value, "flags": flags(variant) + LINK_FLAGS,
+        "compiler": compiler.version, "cpu": cpu_signature(),
+    }  # fmt: skip
+    key = cache.key_of(asked)
+    if (kept := cache.load(cache_dir, key)) is not None:
+        return cache.fresh(kept, time.monotonic() - started)
+    trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
+    with _workplace() as place:
+        result = _compile(source, problem_prototype, entry, variant, compiler, trampoline,
+                          place, jail)  # fmt: skip
+    if isinstance(result, Built):
+        cache.store(cache_dir, key, result)
+    return result
+
+
+@dataclass(frozen=True)
+class _Workplace:
+    folder: Path
+    token: str
+    """A folder name that the source cannot learn; remarks are believed only under it."""
+
+    @property
+    def source(self) -> str:
+        return f"{self.token}/candidate.cpp"
+
+
+@contextmanager
+def _workplace() -> Iterator[_Workplace]:
+    with tempfile.TemporaryDirectory(prefix="kernelwright-build-") as outer:
+        token = secrets.token_hex(8)
+        folder = Path(outer) / token
+        (folder / token).mkdir(parents=True)
+        if os.geteuid() == 0:
+            # A jail may drop root; the folder is reachable only by those who know its name.
+            os.chmod(outer, 0o711)
+            folder.chmod(0o777)
+        yield _Workplace(folder, token)
+
+
+def _compile(
+    source: str,
+    declaration: str,
+    entry: str,
+    variant: Variant,
+    compiler: Compiler,
+    trampoline: bytes,
+    place: _Workplace,
+    jail: Jail | None,
+) -> Built | BuildFailed:
+    (place.folder / "prototype.h").write_text(declaration + "\n")
+    (place.folder / place.source).write_text(source, errors="surrogateescape")
+    (place.folder / "trampoline.o").write_bytes(trampoline)
+    command = _command(compiler, variant, place)
+    outcome = _run(command, compiler, place, jail)
+    told = tuple(word.replace(place.token + "/", "") for word in command)
+    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        return _failure(outcome, log, told, prototype=declaration, entry=entry)
+    artefact = _read_output(place.folder / "out.so", LIMITS.file_bytes)
+    if artefact is None:
+        return BuildFailed(
+            f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
+            log, is_resource=True, seconds=outcome.wall_s, command=told,
+        )  # fmt: skip
+    said = _read_output(place.folder / "remarks.txt", 8 << 20) or b""
+    return Built(
+        artefact=artefact,
+        sha256=hashlib.sha256(artefact).hexdigest(),
+        seconds=outcome.wall_s,
+        log=log,
+        remarks=diagnostics.remarks(said.decode(errors="replace"), place.source),
+        command=told,
+        compiler=compiler.version,
+    )
+
+
+def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[str]:
+    words = [str(compiler.path), *flags(variant), "-fdiagnostics-color=never", "-ferror-limit=5"]
+    if compiler.is_gcc:
+        words[-1] = "-fmax-errors=5"
+        # A file, not stderr, which `#pragma message` writes to.
+        words += ["-fopt-info-vec-optimized-missed=remarks.txt", "-frandom-seed=kernelwright"]
+    words += [f"-ffile-prefix-map={place.token}/=", "-include", "prototype.h", place.source]
+    return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
+
+
+def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail | None) -> Outcome:
+    if jail is None:
+        return _run_unconfined(command, compiler, place)
+    confinement = Confinement(
+        readable=compiler.readable,
+        writable=(place.folder,),
+        env={**compiler.environment, "TMPDIR": str(place.folder)},
+        cwd=place.folder,
+    )
+    job = jail.start(command, confinement, LIMITS)
+    try:
+        return job.wait()
+    finally:
+        job.kill()
+
+
+def _run_unconfined(command: list[str], compiler: Compiler, place: _Workplace) -> Outcome:
+    started = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, start_new_session=True,
+        env={**compiler.environment, "TMPDIR": str(place.folder)},
+    )  # fmt: skip
+    end = End.EXITED
+    try:
+        _, stderr = process.communicate(timeout=LIMITS.wall_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        _, stderr = process.communicate()
+        end = End.WALL
+    return Outcome(
+        end, process.returncode, stderr=stderr, wall_s=time.monotonic() - started,
+        detail=f"{LIMITS.wall_s:g} s",
+    )  # fmt: skip
+
+
+def _failure(
+    outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
+) -> BuildFailed:
+    killed = any(
+        words in log
+        for words in ("signal terminated program", "out of memory allocating",
+                      "virtual memory exhausted", "file too large", "File too large")
+    )  # fmt: skip
+    if outcome.end is not End.EXITED:
+        why = f"the compiler was stopped: {outcome.end.value}"
+        why += f" ({outcome.detail})" if outcome.detail else f" after {outcome.wall_s:.1f} s"
+    elif killed:
+        why = "the compiler met a limit: " + diagnostics.reason(
+            log, prototype=prototype, entry=entry
+        )
+    else:
+        why = diagnostics.reason(log, prototype=prototype, entry=entry)
+    return BuildFailed(
+        why, log, is_resource=killed or outcome.end is not End.EXITED, seconds=outcome.wall_s,
+        command=command,
+    )  # fmt: skip
+
+
+def _read_output(path: Path, limit: int) -> bytes | None:
+    """The bytes of a regular file that a jailed job wrote; None for anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
+            return None
+        return file.read(limit + 1)
+
+
+def _trampoline(
+    declaration: str, entry: str, compiler: Compiler, cache_dir: Path, jail: Jail | None
+) -> bytes:
+    """The object code of the trampoline for this prototype; compiled once per machine."""
+    text = _TRAMPOLINE.format(name=ENTRY, entry=entry)
+    key = cache.key_of({
+        "format": FORMAT, "trampoline": text, "prototype": declaration,
+        "flags": flags(Variant.RELEASE), "compiler": compiler.version, "cpu": cpu_signature(),
+    })  # fmt: skip
+    if (kept := cache.load(cache_dir, key)) is not None:
+        return kept.artefact
+    with _workplace() as place:
+        (place.folder / "prototype.h").write_text(declaration + "\n")
+        (place.folder / "trampoline.cpp").write_text(text)
+        command = [str(compiler.path), *flags(Variant.RELEASE), "-c", "trampoline.cpp",
+                   "-o", "trampoline.o"]  # fmt: skip
+        outcome = _run(command, compiler, place, jail)
+        code = _read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
+        log = diagnostics.readable(outcome.stderr, (str(place.folder),))
+    if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
+        raise SandboxError(
+            f"the trampoline for `{declaration}` did not compile "
+            f"({outcome.end.value} {outcome.code}): "
+            + diagnostics.reason(log, prototype=declaration, entry=entry),
+            hint="the prototype or this machine's compiler is broken; try `g++ --version`",
+        )
+    digest = hashlib.sha256(code).hexdigest()
+    cache.store(cache_dir, key, Built(code, digest, outcome.wall_s, compiler=compiler.version))
+    return code

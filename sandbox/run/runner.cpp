@@ -1,0 +1,124 @@
+// The runner: a fresh process that loads one built candidate and calls it when the referee says so.
+//
+//   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD ARTEFACT
+//
+// Inputs are mapped read-only, outputs writable; the call table stands at the start of the inputs.
+// It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program (may
+// be empty) that is installed before any of the candidate's code, constructors included, can run.
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+enum Kind : uint32_t { READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6 };
+enum Argument : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2 };
+constexpr uint64_t MAX_ARGUMENTS = 32;  // verifier/arena.py holds the same numbers
+constexpr uint64_t MAX_SLOTS = 64;
+
+struct Frame { uint32_t kind, nonce; uint64_t first, second; };
+struct Entry { uint64_t count; struct { uint64_t kind, value; } arguments[MAX_ARGUMENTS]; };
+static_assert(sizeof(Frame) == 24);
+
+[[noreturn]] void give_up(const char* what) {
+    std::fprintf(stderr, "runner: %s: %s\n", what, std::strerror(errno));
+    _exit(97);
+}
+
+bool read_frame(int fd, Frame& frame) {
+    auto* at = reinterpret_cast<char*>(&frame);
+    for (size_t held = 0; held < sizeof frame;) {
+        const ssize_t got = read(fd, at + held, sizeof frame - held);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        held += size_t(got);
+    }
+    return true;
+}
+
+void write_frame(int fd, const Frame& frame) {
+    if (write(fd, &frame, sizeof frame) != ssize_t(sizeof frame)) _exit(98);
+}
+
+void* map(int fd, size_t bytes, int protection) {
+    void* at = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (at == MAP_FAILED) give_up("cannot map the data");
+    close(fd);
+    return at;
+}
+
+void install_filter(int fd) {
+    static unsigned char bytes[32768];
+    size_t held = 0;
+    for (ssize_t got; (got = read(fd, bytes + held, sizeof bytes - held)) > 0;) held += size_t(got);
+    close(fd);
+    if (held == 0) return;
+    sock_fprog program{static_cast<unsigned short>(held / sizeof(sock_filter)),
+                       reinterpret_cast<sock_filter*>(bytes)};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) give_up("seccomp");
+}
+
+uint64_t now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 8) return 96;
+    const int control = std::atoi(argv[1]);
+    const auto in_bytes = std::strtoull(argv[3], nullptr, 10);
+    const auto out_bytes = std::strtoull(argv[5], nullptr, 10);
+    auto* inputs = static_cast<char*>(map(std::atoi(argv[2]), in_bytes, PROT_READ));
+    auto* outputs = static_cast<char*>(map(std::atoi(argv[4]), out_bytes, PROT_READ | PROT_WRITE));
+    prctl(PR_SET_DUMPABLE, 0);
+    install_filter(std::atoi(argv[6]));
+
+    void* library = dlopen(argv[7], RTLD_NOW | RTLD_LOCAL);
+    auto* entry = library ? reinterpret_cast<void (*)(void**)>(dlsym(library, "kw_entry")) : nullptr;
+    if (!entry) {
+        std::fprintf(stderr, "%s\n", dlerror());
+        write_frame(control, {REFUSED, 0, 0, 0});
+        return 99;
+    }
+    write_frame(control, {READY, 0, uint64_t(getpid()), 0});
+
+    for (Frame frame; read_frame(control, frame);) {
+        if (frame.kind == PING) {
+            write_frame(control, {PONG, frame.nonce, 0, 0});
+            continue;
+        }
+        if (frame.kind != CALL || frame.first + frame.second > MAX_SLOTS) return 95;
+        uint64_t spent = 0;
+        for (uint64_t slot = frame.first; slot < frame.first + frame.second; ++slot) {
+            const auto* called = reinterpret_cast<const Entry*>(inputs) + slot;
+            void* arguments[MAX_ARGUMENTS];
+            int integers[MAX_ARGUMENTS];
+            for (uint64_t i = 0; i < called->count && i < MAX_ARGUMENTS; ++i) {
+                const auto& argument = called->arguments[i];
+                integers[i] = int(argument.value);
+                arguments[i] = argument.kind == INTEGER ? static_cast<void*>(&integers[i])
+                             : argument.kind == INPUT   ? inputs + argument.value
+                                                        : outputs + argument.value;
+            }
+            const uint64_t start = now_ns();
+            entry(arguments);
+            spent += now_ns() - start;
+        }
+        write_frame(control, {DONE, frame.nonce, spent, frame.second});
+    }
+    _exit(0);
+}

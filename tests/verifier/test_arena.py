@@ -1,0 +1,90 @@
+"""The data plane: what is writable for whom, and that guard bands surround every output."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+
+import numpy as np
+import pytest
+from kernelwright.errors import SandboxError
+from kernelwright.kernelbench import registry
+from kernelwright.verifier import poison
+from kernelwright.verifier.arena import GUARD_BYTES, MAX_SLOTS, Arena, footprint
+
+
+@pytest.fixture
+def problem():
+    return registry.get("spmm_csr")
+
+
+@pytest.fixture
+def structure(problem):
+    return problem.structure(problem.workload("tiny"))
+
+
+def arena_for(problem, structure, calls):
+    inputs, outputs = footprint(problem, structure.axes)
+    return Arena(calls * inputs, calls * outputs)
+
+
+def test_the_process_gets_its_inputs_read_only(problem, structure):
+    with arena_for(problem, structure, 1) as arena:
+        arena.place(problem, structure)
+        inputs, outputs = arena.open_fds()
+        try:
+            with pytest.raises(PermissionError):
+                mmap.mmap(inputs, arena.sizes[0], prot=mmap.PROT_READ | mmap.PROT_WRITE)
+            with pytest.raises(OSError, match="not permitted"):
+                os.ftruncate(outputs, 4096)
+        finally:
+            os.close(inputs)
+            os.close(outputs)
+
+
+def test_tensors_do_not_overlap_and_index_arrays_are_written(problem, structure):
+    with arena_for(problem, structure, 3) as arena:
+        slots = [arena.place(problem, structure) for _ in range(3)]
+        spans = sorted(
+            (r.offset, r.offset + r.bytes) for slot in slots for r in slot.input_regions.values()
+        )
+        assert all(b[0] - a[1] >= GUARD_BYTES for a, b in itertools.pairwise(spans))
+        for slot in slots:
+            assert np.array_equal(slot.inputs["indptr"], structure.arrays["indptr"])
+        del slots, slot
+
+
+def test_more_calls_than_room_is_an_error_of_the_harness(problem, structure):
+    with arena_for(problem, structure, 2) as arena:
+        arena.place(problem, structure)
+        arena.place(problem, structure)
+        assert not arena.fits(problem, structure.axes)
+        with pytest.raises(SandboxError, match="no room"):
+            arena.place(problem, structure)
+    assert MAX_SLOTS >= 12
+
+
+@pytest.mark.parametrize(("where", "offset"), [("before C", -1), ("after C", 0)])
+def test_one_byte_beside_an_output_is_seen(problem, structure, where, offset):
+    rng = np.random.default_rng(1)
+    with arena_for(problem, structure, 1) as arena:
+        slot = arena.place(problem, structure)
+        marks = poison.Marks(poison.choose(rng))
+        for name, band in arena.guards(slot):
+            marks.guard(slot.index, name, band, rng)
+        assert marks.check(slot.index).passed
+        band = dict(arena.guards(slot))[where]
+        band[offset] ^= 1
+        check = marks.check(slot.index)
+        assert not check.passed
+        assert where in check.detail
+        del slot, band, marks, name
+
+
+def test_poison_is_a_nan_in_every_element():
+    output = np.zeros((7, 5), dtype=np.float32)
+    for pattern in poison.PATTERNS:
+        poison.fill(output, pattern)
+        assert np.isnan(output).all()
+        assert (output.view(np.uint32) == pattern).all()

@@ -1,0 +1,149 @@
+"""How the SQLite file is made and opened: schema, journal, versions, read-only folders.
+
+Knows the tables and their pragmas. Knows nothing of what is read from or written to them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import StorageError
+from .faults import storage_faults
+
+FILE_NAME = "kernelwright.sqlite"
+SCHEMA_VERSION = 1
+# "kwrt": tells our file from any other SQLite database.
+APPLICATION_ID = 0x6B777274
+BUSY_TIMEOUT_S = 20.0
+
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE campaigns (id TEXT PRIMARY KEY NOT NULL, at REAL NOT NULL);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign TEXT NOT NULL REFERENCES campaigns (id),
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    payload TEXT NOT NULL
+);
+CREATE INDEX events_of_campaign ON events (campaign, seq);
+CREATE TRIGGER events_stay BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+CREATE TRIGGER events_remain BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """A connection that may write; makes the folder and the schema where they are missing."""
+    with storage_faults("the store could not be opened for writing", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(path.parent):
+            connection = _connect(path.as_uri())
+            try:
+                _prepare(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+    return connection
+
+
+def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """A connection that only reads, and whether it had to take the file as unchanging.
+
+    In a folder where SQLite may not place its shared-memory file, a store whose journal is empty is
+    read as immutable; one with an unmerged journal is an error, since events would be missing.
+    """
+    with storage_faults("the store could not be looked for", path):
+        is_there = path.exists()
+    if not is_there:
+        raise StorageError(
+            f"there is no store at {path}",
+            hint="`kernelwright run PROBLEM` makes one; --home or $KERNELWRIGHT_HOME names another",
+        )
+    is_immutable = False
+    with storage_faults("the store could not be opened for reading", path):
+        connection = _connect(path.as_uri() + "?mode=ro")
+        try:
+            try:
+                _check_version(connection, path)
+            except sqlite3.OperationalError as error:
+                if not _may_be_immutable(path, error):
+                    raise
+                connection.close()
+                connection = _connect(path.as_uri() + "?mode=ro&immutable=1")
+                is_immutable = True
+                _check_version(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection, is_immutable
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    journal = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if journal != "wal":
+        raise StorageError(
+            f"the file system of {path} does not allow SQLite's write-ahead log",
+            hint="use a local disk: name its folder with --home or $KERNELWRIGHT_HOME",
+        )
+    connection.execute("PRAGMA synchronous = FULL")
+    if _is_blank(connection):
+        connection.executescript(_SCHEMA)
+    _check_version(connection, path)
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return bool(version == 0 and tables == 0)
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise StorageError(
+            f"{path} is not a store of kernelwright, but another SQLite database",
+            hint="choose another folder with --home or $KERNELWRIGHT_HOME",
+        )
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path} has schema version {version}; this kernelwright reads up to {SCHEMA_VERSION}",
+            hint="upgrade kernelwright, or choose another folder with --home",
+        )
+
+
+def _may_be_immutable(path: Path, error: sqlite3.OperationalError) -> bool:
+    journal = path.with_name(path.name + "-wal")
+    code = int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+    if code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return False
+    return not journal.exists() or journal.stat().st_size == 0
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Only one process at a time sets up the file: switching the journal knows no waiting."""
+    handle = os.open(folder / ".setup.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

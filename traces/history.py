@@ -1,0 +1,198 @@
+"""What a campaign's events mean together: its candidates, their verdicts, its champion.
+
+A pure function of events. Knows nothing of SQLite, files or pages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from ..errors import StorageError
+from .events import (
+    AdviceGiven,
+    CampaignFinished,
+    CampaignResumed,
+    CampaignStarted,
+    CandidateProposed,
+    ChampionChanged,
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+)
+from .records import Advice, Protocol, Status, Verdict
+
+_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2}
+
+
+class Change(NamedTuple):
+    """A change of champion and when it was."""
+
+    at: float
+    event: ChampionChanged
+
+
+class Best(NamedTuple):
+    """The best credited speed-up from this candidate on."""
+
+    number: int
+    at: float
+    credited: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate with all that was recorded of it."""
+
+    candidate: str
+    number: int
+    language: str
+    family: str
+    knobs: dict[str, JsonValue]
+    parents: tuple[str, ...]
+    operator: str
+    note: str
+    at: float
+    verdicts: tuple[Verdict, ...] = ()
+    advice: Advice | None = None
+    cut_off: bool = False
+    """Its last evaluation was started and not finished: still running, or its process died."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that counts: the most thorough protocol's, the latest of these."""
+        if not self.verdicts:
+            return None
+        heaviest = max(_WEIGHT[verdict.protocol] for verdict in self.verdicts)
+        return next(v for v in reversed(self.verdicts) if _WEIGHT[v.protocol] == heaviest)
+
+
+@dataclass(frozen=True)
+class History:
+    """A campaign as its events tell it."""
+
+    campaign: str
+    started: CampaignStarted
+    started_at: float
+    last_at: float
+    last_seq: int
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """By candidate, in the order they were proposed."""
+    champion: str | None = None
+    changes: tuple[Change, ...] = ()
+    finished: CampaignFinished | None = None
+    """None while it runs, was cut off, or was taken up again."""
+    resumes: int = 0
+    limits: dict[str, float] = field(default_factory=dict)
+    """The budget that now holds."""
+
+    @property
+    def evaluated(self) -> int:
+        """How many candidates have a verdict."""
+        return sum(1 for entry in self.entries.values() if entry.verdicts)
+
+    @property
+    def by_status(self) -> dict[Status, int]:
+        """How many candidates have each status, in the order of the statuses."""
+        counts = Counter(e.verdict.status for e in self.entries.values() if e.verdict)
+        return {status: counts[status] for status in Status if counts[status]}
+
+    @property
+    def best(self) -> Entry | None:
+        """The champion."""
+        return self.entries[self.champion] if self.champion else None
+
+    def best_so_far(self) -> list[Best]:
+        """One step per change of champion: from which candidate on, when, and its credit."""
+        return [
+            Best(self.entries[event.candidate].number, at, event.credited)
+            for at, event in self.changes
+        ]
+
+
+def derive(events: Iterable[Event]) -> History:
+    """The history that the events of one campaign tell.
+
+    Raises:
+        StorageError: the events do not begin with a start, or name a candidate never proposed.
+    """
+    sequence = iter(events)
+    first = next(sequence, None)
+    if first is None or not isinstance(first.payload, CampaignStarted):
+        raise StorageError(
+            "a campaign's events do not begin with its start",
+            hint="give all of its events, from the first one on",
+        )
+    history = History(
+        first.campaign, first.payload, first.at, first.at, first.seq, limits=first.payload.limits
+    )
+    entries: dict[str, Entry] = {}
+    for event in sequence:
+        history = replace(history, last_at=event.at, last_seq=event.seq)
+        history = _take(history, entries, event)
+    return replace(history, entries=entries)
+
+
+def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
+    """One event: changes `entries` in place and gives the changed rest."""
+    payload = event.payload
+    match payload:
+        case CandidateProposed():
+            entries.setdefault(payload.candidate, _entry(payload, event.at))
+        case EvaluationStarted(candidate=candidate):
+            entries[candidate] = replace(_known(entries, candidate, event), cut_off=True)
+        case EvaluationFinished(verdict=verdict):
+            entry = _known(entries, verdict.candidate, event)
+            entries[verdict.candidate] = replace(
+                entry, verdicts=(*entry.verdicts, verdict), cut_off=False
+            )
+        case AdviceGiven(advice=advice):
+            entry = _known(entries, advice.candidate, event)
+            entries[advice.candidate] = replace(entry, advice=advice)
+        case ChampionChanged(candidate=candidate):
+            _known(entries, candidate, event)
+            changes = (*history.changes, Change(event.at, payload))
+            return replace(history, champion=candidate, changes=changes)
+        case CampaignFinished():
+            return replace(history, finished=payload)
+        case CampaignResumed(limits=limits):
+            return replace(
+                history,
+                finished=None,
+                resumes=history.resumes + 1,
+                limits=limits or history.limits,
+            )
+        case CampaignStarted():
+            raise StorageError(
+                f"campaign {event.campaign} starts a second time at event {event.seq}",
+                hint="the store was written by something else than kernelwright",
+            )
+    return history
+
+
+def _entry(proposed: CandidateProposed, at: float) -> Entry:
+    return Entry(
+        candidate=proposed.candidate,
+        number=proposed.number,
+        language=proposed.language,
+        family=proposed.family,
+        knobs=proposed.knobs,
+        parents=proposed.parents,
+        operator=proposed.operator,
+        note=proposed.note,
+        at=at,
+    )
+
+
+def _known(entries: dict[str, Entry], candidate: str, event: Event) -> Entry:
+    if candidate not in entries:
+        raise StorageError(
+            f"event {event.seq} of campaign {event.campaign} is about candidate "
+            f"{candidate[:12]}, which was never proposed",
+            hint="the store was written by something else than kernelwright",
+        )
+    return entries[candidate]

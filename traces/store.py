@@ -1,0 +1,260 @@
+"""The store: one SQLite file per home, an append-only table of events, and blobs beside it.
+
+Knows how events are kept durably and read while another process writes. What they mean together is
+derived in `history.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from ..errors import StorageError, UnknownNameError, UsageError
+from . import lease
+from .blobs import Blobs
+from .database import FILE_NAME, connect_reader, connect_writer
+from .events import CampaignStarted, Event, Payload, payload_adapter
+from .faults import storage_faults
+from .history import derive
+
+
+class Store:
+    """The record of all campaigns of one home.
+
+    A store may be used by several threads: its calls wait for each other. Several processes may
+    read and write one home at the same time; an event is durable when `append` returns.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        connection: sqlite3.Connection,
+        *,
+        is_immutable: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home = home
+        self.path = home / FILE_NAME
+        self.is_immutable = is_immutable
+        """Read from a read-only folder: later writes by others are not seen."""
+        self._connection = connection
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._blobs = Blobs(home / "blobs")
+
+    @classmethod
+    def open(
+        cls, home: Path, *, read_only: bool = False, clock: Callable[[], float] = time.time
+    ) -> Self:
+        """Opens the store of `home`, and makes it unless `read_only`.
+
+        Raises:
+            StorageError: it cannot be made, opened or understood; the hint has the remedy.
+        """
+        home = Path(os.path.abspath(home))
+        if read_only:
+            connection, is_immutable = connect_reader(home / FILE_NAME)
+            return cls(home, connection, is_immutable=is_immutable, clock=clock)
+        return cls(home, connect_writer(home / FILE_NAME), clock=clock)
+
+    def close(self) -> None:
+        """Lets go of the file. Closing twice is harmless."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create(self, started: CampaignStarted) -> str:
+        """Begins a campaign with its first event and gives its id, which sorts by time."""
+        with self._writing("the campaign could not be created") as connection:
+            now = self._clock()
+            campaign = _new_id(now)
+            connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, now))
+            self._insert(connection, campaign, now, started)
+        return campaign
+
+    def append(self, campaign: str, payload: Payload) -> Event:
+        """Records one event; it is on the disk when this returns.
+
+        Raises:
+            UnknownNameError: there is no such campaign.
+            StorageError: nothing was recorded; everything recorded before is kept.
+        """
+        with self._writing("the event could not be recorded") as connection:
+            self._require(campaign)
+            at = self._clock()
+            seq = self._insert(connection, campaign, at, payload)
+        return Event(seq=seq, campaign=campaign, at=at, payload=payload)
+
+    def events(self, campaign: str, after: int = 0) -> list[Event]:
+        """The events of a campaign whose `seq` is above `after`, in order.
+
+        Raises:
+            UnknownNameError: there is no such campaign.
+            StorageError: a record was written by a version that this one does not understand.
+        """
+        with self._reading():
+            self._require(campaign)
+            rows = self._connection.execute(
+                "SELECT seq, at, payload FROM events WHERE campaign = ? AND seq > ? ORDER BY seq",
+                (campaign, after),
+            ).fetchall()
+        return [self._event(campaign, *row) for row in rows]
+
+    def last_seq(self, campaign: str) -> int:
+        """The `seq` of the campaign's newest event."""
+        with self._reading():
+            self._require(campaign)
+            row = self._connection.execute(
+                "SELECT max(seq) FROM events WHERE campaign = ?", (campaign,)
+            ).fetchone()
+        return int(row[0] or 0)
+
+    def campaigns(self) -> list[str]:
+        """The ids of all campaigns, newest first."""
+        with self._reading():
+            rows = self._connection.execute("SELECT id FROM campaigns ORDER BY rowid DESC")
+            return [str(row[0]) for row in rows]
+
+    def resolve(self, text: str) -> str:
+        """The campaign that `text` names: an id, its unique beginning or end, or `@last`.
+
+        Raises:
+            UnknownNameError: no campaign matches.
+            UsageError: several match; the hint lists them.
+        """
+        known = self.campaigns()
+        if text == "@last":
+            if not known:
+                raise UnknownNameError(
+                    f"there is no campaign in {self.home}",
+                    hint="`kernelwright run PROBLEM` makes the first one",
+                )
+            return known[0]
+        if text in known:
+            return text
+        found = [c for c in known if text and (c.startswith(text) or c.endswith(text))]
+        return _the_only("campaign", text, found, known)
+
+    def resolve_candidate(self, campaign: str, text: str) -> str:
+        """The candidate that `text` names: its number, an id's unique beginning, or `@best`."""
+        history = derive(self.events(campaign))
+        if text == "@best":
+            if history.champion is None:
+                raise UsageError(
+                    f"campaign {campaign} has no verified winner",
+                    hint="name a candidate by its number or the beginning of its id",
+                )
+            return history.champion
+        if text.isdecimal():
+            for entry in history.entries.values():
+                if entry.number == int(text):
+                    return entry.candidate
+        found = [c for c in history.entries if text and c.startswith(text)]
+        known = [str(entry.number) for entry in history.entries.values()]
+        return _the_only(f"candidate of campaign {campaign}", text, found, known)
+
+    def put_blob(self, content: bytes | str) -> str:
+        """Keeps a source or a log and gives its SHA-256."""
+        return self._blobs.put(content)
+
+    def get_blob(self, sha: str) -> bytes:
+        """The bytes of a blob, verified against their name."""
+        return self._blobs.get(sha)
+
+    def lease(self, campaign: str) -> AbstractContextManager[None]:
+        """Holds the right to run the campaign; it vanishes with the process however that dies.
+
+        Raises:
+            UsageError: another process runs it; the message says which.
+        """
+        with self._reading():
+            self._require(campaign)
+        return lease.hold(self._lease_path(campaign), campaign)
+
+    def is_running(self, campaign: str) -> bool:
+        """Whether some process holds the campaign's lease now."""
+        return lease.is_held(self._lease_path(campaign))
+
+    def _lease_path(self, campaign: str) -> Path:
+        return self.home / "leases" / f"{campaign}.lock"
+
+    def _insert(
+        self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload
+    ) -> int:
+        cursor = connection.execute(
+            "INSERT INTO events (campaign, at, kind, payload) VALUES (?, ?, ?, ?)",
+            (campaign, at, payload.kind, payload.model_dump_json()),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def _require(self, campaign: str) -> None:
+        found = self._connection.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign,))
+        if found.fetchone() is None:
+            raise UnknownNameError.among("campaign", campaign, self.campaigns())
+
+    def _event(self, campaign: str, seq: int, at: float, text: str) -> Event:
+        try:
+            payload = payload_adapter.validate_json(text)
+        except ValidationError as error:
+            raise StorageError(
+                f"event {seq} of campaign {campaign} in {self.path} cannot be understood: "
+                f"{error.errors()[0]['msg']}",
+                hint="it was written by another version of kernelwright; read it with that one",
+            ) from error
+        return Event(seq=seq, campaign=campaign, at=at, payload=payload)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock, storage_faults("the store could not be read", self.path):
+            yield
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing and an error."""
+        with self._lock, storage_faults(what, self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # After a full disk SQLite may have rolled back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _new_id(now: float) -> str:
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{stamp}-{int(now * 1000) % 1000:03d}{secrets.token_hex(2)}"
+
+
+def _the_only(kind: str, text: str, found: list[str], known: list[str]) -> str:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UnknownNameError.among(kind, text, known)
+    shown = ", ".join(name[:24] for name in found[:8])
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    raise UsageError(
+        f"'{text}' names {len(found)} {kind.split()[0]}s", hint=f"one of: {shown}{more}"
+    )

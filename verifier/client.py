@@ -1,0 +1,121 @@
+"""The campaign's end of the referee: starts the process and asks it.
+
+The referee gets an allow-list of the environment, so that API keys of the campaign never reach it
+or anything below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from .. import errors
+from ..errors import KernelwrightError, SandboxError
+from ..traces.records import Isolation, Verdict
+from .request import Order, Task
+from .wire import Closed, receive, send
+
+ENVIRONMENT = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "XDG_CACHE_HOME",
+    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
+)  # fmt: skip
+"""What the referee may know of the user's environment."""
+
+
+class RefereeProcess:
+    """A running referee; a verifier.request.Referee."""
+
+    def __init__(self, task: Task) -> None:
+        self._channel, theirs = socket.socketpair()
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "kernelwright.verifier.referee", str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        theirs.close()
+        try:
+            hello = self._ask(task.model_dump(mode="json"))
+        except BaseException:
+            self.close()
+            raise
+        self.isolation = Isolation.model_validate(hello["isolation"])
+        self.facts: dict[str, float] = dict(hello["facts"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The referee's process."""
+        return self._process.pid
+
+    def evaluate(self, order: Order) -> Verdict:
+        """See verifier.request.Referee."""
+        return Verdict.model_validate(self._ask(order.model_dump(mode="json"))["verdict"])
+
+    def close(self) -> None:
+        """Ends the referee; candidates and baselines die with it. May be called twice."""
+        self._channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10.0)
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            send(self._channel, message)
+            answer = receive(self._channel)
+        except Closed as error:
+            raise SandboxError(
+                f"the referee process ended ({error}): {self._last_words()}",
+                hint="run it again; if it happens twice, report it with this message",
+            ) from error
+        if "error" in answer:
+            raise _raised(answer)
+        return answer
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(3.0)
+        if self._process.poll() is None or self._process.stderr is None:
+            return "no word from it"
+        lines = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        return (lines[-1] if lines else f"exit status {self._process.returncode}")[:500]
+
+
+def _raised(answer: dict[str, Any]) -> KernelwrightError:
+    """The referee's error, as the class that was raised there."""
+    kind = getattr(errors, str(answer["error"]), None)
+    if isinstance(kind, type) and issubclass(kind, KernelwrightError):
+        return kind(answer["message"], hint=answer["hint"])
+    last = answer["trace"].strip().splitlines()
+    where = last[-3].strip() if len(last) >= 3 else ""
+    return SandboxError(f"the referee failed: {answer['error']}: {answer['message']} ({where})")
+
+
+def open_referee(task: Task) -> RefereeProcess:
+    """Starts a referee for a task. Raises what stands in the way (errors.py)."""
+    return RefereeProcess(task)

@@ -1,0 +1,190 @@
+"""What a referee keeps for a campaign: the problem, its structures, the jail, the baselines.
+
+Opening a session measures the isolation of this machine, its peaks, and refuses a workload on
+which a kernel that computes nothing would pass. The baselines start in the background, because
+importing torch and compiling takes seconds that builds can use.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics as stats
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from .. import __version__
+from ..errors import PrerequisiteError
+from ..kernelbench import registry
+from ..kernelbench.features import facts
+from ..kernelbench.problem import Family, Problem
+from ..sandbox.isolation import choose
+from ..sandbox.isolation.canary import probe
+from ..sandbox.isolation.model import Jail
+from ..traces.records import Isolation
+from . import null_kernels
+from .arena import footprint
+from .baselines import BaselineProcess
+from .request import Task
+from .roofline import Peaks, measured_peaks
+from .sides import BaselineSide
+from .timing import MAX_BATCH
+from .trials import Stage, make_item
+
+_SLOT_ROOM = 48 << 20
+_CALIBRATION_CALLS = 5
+
+
+@dataclass
+class Reference:
+    """The baselines that run here, fastest first, with a first idea of their times."""
+
+    process: BaselineProcess
+    latency_us: dict[str, float]
+    missing: dict[str, str]
+
+    @property
+    def fastest_us(self) -> float:
+        """The fastest baseline's median; decides counts, batches and deadlines."""
+        return min(self.latency_us.values())
+
+    def sides(self, count: int | None = None) -> list[BaselineSide]:
+        """The fastest `count` baselines, or all."""
+        ranked = sorted(self.latency_us, key=self.latency_us.__getitem__)
+        return [BaselineSide(name, self.process) for name in ranked[:count]]
+
+
+@dataclass
+class Session:
+    """Everything that stays between evaluations."""
+
+    task: Task
+    problem: Problem
+    stage: Stage
+    jail: Jail
+    isolation: Isolation
+    peaks: Peaks
+    cpus: tuple[int, ...]
+    cache_dir: Path
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _reference: Future[Reference] | None = None
+
+    @classmethod
+    def open(cls, task: Task) -> Session:
+        """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
+        problem = registry.get(task.problem)
+        cpus = task.cpus or tuple(sorted(os.sched_getaffinity(0)))
+        cache_dir = Path(task.cache_dir)
+        jail = choose(task.jail)
+        isolation = probe(jail, cache_dir)
+        if isolation.lacking and not task.accept_weak_isolation:
+            raise PrerequisiteError(
+                f"the sandbox '{isolation.mechanism}' does not enforce "
+                f"{', '.join(isolation.lacking)} on this machine",
+                hint="install bubblewrap (apt-get install bubblewrap), see `kernelwright doctor`, "
+                "or accept it with --accept-weak-isolation",
+            )
+        stage = _stage(problem, task)
+        null_kernels.admit(problem, stage.target, np.random.default_rng(0))
+        session = cls(
+            task, problem, stage, jail, isolation, measured_peaks(cache_dir, cpus), cpus, cache_dir
+        )
+        session._reference = session._pool.submit(session._start_reference)
+        return session
+
+    @property
+    def slots(self) -> int:
+        """Slots of an arena on the target workload."""
+        one = sum(footprint(self.problem, self.stage.target.axes))
+        return int(np.clip(_SLOT_ROOM // one, 3, MAX_BATCH))
+
+    @property
+    def reference(self) -> Reference:
+        """The running baselines; waits until they are ready."""
+        assert self._reference is not None
+        return self._reference.result()
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What recipes may ask about the workload and the machine."""
+        found = dict(facts(self.stage.target))
+        return {**found, "cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
+
+    def timeout_s(self) -> float:
+        """Deadline of one call: ten times the reference, at least five seconds."""
+        if self._reference is not None and self._reference.done():
+            return max(5.0, 10 * max(self.reference.latency_us.values()) * MAX_BATCH / 1e6)
+        return 5.0
+
+    def versions(self) -> dict[str, str]:
+        """What the figures of a verdict depend on."""
+        return {
+            "kernelwright": __version__,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+            "cpu": _cpu_model(),
+            **{name: version(name) for name in ("torch", "numpy", "scipy")},
+        }
+
+    def close(self) -> None:
+        """Ends the baseline process."""
+        if self._reference is not None and not self._reference.cancel():
+            self._reference.result().process.close()
+        self._pool.shutdown()
+
+    def _start_reference(self) -> Reference:
+        process = BaselineProcess(
+            self.problem, self.stage.target, slots=self.slots, cpus=self.cpus,
+            cache_dir=self.cache_dir,
+        )  # fmt: skip
+        try:
+            rng = np.random.default_rng()
+            wanted = self.task.baselines or tuple(b.name for b in self.problem.baselines)
+            usable, missing = process.prepare(wanted, rng)
+            if not usable:
+                raise PrerequisiteError(
+                    f"no baseline of {self.problem.name} runs here: {missing}",
+                    hint="check that torch and scipy are installed in this environment",
+                )
+            latency = {name: self._calibrate(process, name, rng) for name in usable}
+            return Reference(process, latency, missing)
+        except BaseException:
+            process.close()
+            raise
+
+    def _calibrate(self, process: BaselineProcess, name: str, rng: np.random.Generator) -> float:
+        side = BaselineSide(name, process)
+        item = make_item(self.problem, self.stage.target, Family.NORMAL, rng)
+        side.take([item], 0)
+        return stats.median(side.take([item], 0) for _ in range(_CALIBRATION_CALLS))
+
+
+def _stage(problem: Problem, task: Task) -> Stage:
+    target = problem.structure(task.workload)
+    others = tuple(
+        (workload.name, problem.structure(workload))
+        for workload in problem.workloads
+        if workload.kind != "realistic" and workload != task.workload
+    )
+    return Stage(problem, target, task.workload.name, others)
+
+
+def _vector_bytes() -> int:
+    flags = _cpuinfo("flags").split()
+    return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
+
+
+def _cpu_model() -> str:
+    return _cpuinfo("model name") or platform.machine()
+
+
+def _cpuinfo(key: str) -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")

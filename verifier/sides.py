@@ -1,0 +1,147 @@
+"""One side of a paired timing: something that is given fresh inputs and is called.
+
+A candidate's side poisons its outputs before each call and holds every answer against the truth
+afterwards, so that the calls that are timed are the calls that are checked (verification.md,
+finding 3). Baselines get their inputs the same way, in the same kind of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ..kernelbench.problem import Problem, Structure
+from ..sandbox.run.process import RunFault, Runner
+from ..traces.records import Check, Status
+from . import gates, poison
+from .arena import Arena, Slot
+from .baselines import BaselineProcess
+from .trials import Item
+
+
+class Wrong(Exception):
+    """An answer was wrong; carries the failed check."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__(check.detail)
+        self.check = check
+
+
+class Side(Protocol):
+    """What the sampler times."""
+
+    name: str
+
+    def take(self, items: list[Item], first: int) -> float:
+        """Copies the items into consecutive slots from `first`, calls; microseconds per call."""
+
+
+@dataclass
+class BaselineSide:
+    """One baseline of the baseline process."""
+
+    name: str
+    process: BaselineProcess
+
+    def take(self, items: list[Item], first: int) -> float:
+        """See Side."""
+        slots = self.process.slots[first : first + len(items)]
+        for slot, item in zip(slots, items, strict=True):
+            for name, array in item.inputs.items():
+                slot.inputs[name][...] = array
+            for output in slot.outputs.values():
+                output.fill(0)
+        return self.process.call(self.name, slots) / 1e3 / len(items)
+
+
+@dataclass
+class Clocks:
+    """What the referee saw of the timed calls, beside the claims; microseconds."""
+
+    claimed_us: list[float] = field(default_factory=list)
+    wall_us: list[float] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+    idle_cpu_us: list[float] = field(default_factory=list)
+    ping_us: list[float] = field(default_factory=list)
+
+
+class CandidateSide:
+    """A runner with its arena: the candidate's, or the champion's."""
+
+    def __init__(
+        self,
+        name: str,
+        runner: Runner,
+        arena: Arena,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        timeout_s: float,
+    ) -> None:
+        self.name = name
+        self.clocks = Clocks()
+        self._runner = runner
+        self._arena = arena
+        self._problem = problem
+        self._rng = rng
+        self._timeout_s = timeout_s
+        self.slots: list[Slot] = []
+
+    def place(self, structure: Structure, count: int) -> list[Slot]:
+        """Lays out `count` slots at addresses that vary from one placement to the next."""
+        self._arena.reset(int(self._rng.integers(0, 4096)))
+        self.slots = [self._arena.place(self._problem, structure) for _ in range(count)]
+        return self.slots
+
+    def answer(self, item: Item, slot: Slot) -> list[Check]:
+        """One checked call. Raises RunFault; wrong answers are failed checks."""
+        marks = self._give([item], [slot])
+        self._runner.call(slot.index, timeout_s=self._timeout_s)
+        return self._inspect(item, slot, marks)
+
+    def take(self, items: list[Item], first: int) -> float:
+        """See Side. Raises RunFault, or Wrong for an answer that fails a gate."""
+        slots = self.slots[first : first + len(items)]
+        marks = self._give(items, slots)
+        self.clocks.ping_us.append(self._runner.ping() / 1e3)
+        timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
+        for item, slot in zip(items, slots, strict=True):
+            failed = gates.first_failure(self._inspect(item, slot, marks))
+            if failed:
+                raise Wrong(failed)
+        idle = self._runner.idle_ns()
+        count = len(items)
+        self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
+        self.clocks.wall_us.append(timed.wall_ns / 1e3)
+        self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
+        self.clocks.idle_cpu_us.append(idle / 1e3)
+        return timed.claimed_ns / 1e3 / count
+
+    def _give(self, items: list[Item], slots: list[Slot]) -> poison.Marks:
+        pattern = poison.choose(self._rng)
+        marks = poison.Marks(pattern)
+        for item, slot in zip(items, slots, strict=True):
+            for output in slot.outputs.values():
+                poison.fill(output, pattern)
+            for where, band in self._arena.guards(slot):
+                marks.guard(slot.index, where, band, self._rng)
+            for name, array in item.inputs.items():
+                slot.inputs[name][...] = array
+        return marks
+
+    def _inspect(self, item: Item, slot: Slot, marks: poison.Marks) -> list[Check]:
+        checks = [marks.check(slot.index)]
+        for name, expected in item.expected.items():
+            # A copy: the process could rewrite its outputs while they are compared (E18).
+            got = slot.outputs[name].copy()
+            checks += gates.check_output(
+                name, got, expected, self._problem.precision, item.family, poison=marks.pattern
+            )
+        return checks
+
+
+def as_fault(wrong: Wrong) -> RunFault:
+    """A wrong answer as the status it means."""
+    return RunFault(Status.INCORRECT, f"{wrong.check.name}: {wrong.check.detail}")

@@ -1,0 +1,106 @@
+"""Which inputs a candidate is tried on, drawn from a secret seed after it was frozen.
+
+A plan mixes the workload itself, the problem's other workloads, hidden shapes that exist nowhere
+but here, and every input family the problem declares (verification.md §3.2–3.6). The counts per
+protocol are those of §3.5: 5 for a screening, 30 and more for a VERIFIED verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from ..traces.records import Protocol
+
+TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30}
+SMALL_BYTES = 4 << 20
+"""Other workloads above this size are tried only beyond a screening."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One set of inputs to be right on."""
+
+    name: str
+    """The workload's name, or `hidden shape 3`."""
+    structure: Structure
+    family: Family
+
+
+@dataclass(frozen=True)
+class Item:
+    """Inputs with their right answers; used for one comparison and then thrown away."""
+
+    inputs: Arrays
+    expected: dict[str, Expected]
+    family: Family
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The structures of a problem that trials choose from, made once per referee."""
+
+    problem: Problem
+    target: Structure
+    target_name: str
+    others: tuple[tuple[str, Structure], ...]
+
+
+def make_item(
+    problem: Problem, structure: Structure, family: Family, rng: np.random.Generator
+) -> Item:
+    """Draws inputs and computes the float64 truth."""
+    inputs = problem.values(structure, family, rng)
+    return Item(inputs, problem.oracle(structure, inputs), family)
+
+
+def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
+    """The trials of one evaluation, in the order they are run: small and sharp ones first."""
+    families = list(stage.problem.families)
+    sharp = [f for f in (Family.EXACT, Family.PROBE, Family.LARGE) if f in families]
+    hidden = _hidden(stage, rng)
+    if protocol is Protocol.SCREEN:
+        return _screening(stage, sharp, families, hidden, rng)
+    trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
+    trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
+    while len(trials) < TRIALS[protocol] - 5:
+        name, structure = next(hidden)
+        trials.append(Trial(name, structure, families[len(trials) % len(families)]))
+    trials += [Trial(stage.target_name, stage.target, f) for f in sharp]
+    while len(trials) < TRIALS[protocol]:
+        trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
+    return trials
+
+
+def _screening(
+    stage: Stage,
+    sharp: list[Family],
+    families: list[Family],
+    hidden: Iterator[tuple[str, Structure]],
+    rng: np.random.Generator,
+) -> list[Trial]:
+    small = [o for o in stage.others if _bytes(stage.problem, o[1]) <= SMALL_BYTES]
+    trials = [Trial(*next(hidden), _any(sharp or families, rng)) for _ in range(2)]
+    for name, structure in small:
+        trials.append(Trial(name, structure, _any(families, rng)))
+    trials += [Trial(stage.target_name, stage.target, _any(sharp or families, rng))]
+    while len(trials) < TRIALS[Protocol.SCREEN]:
+        trials.append(Trial(*next(hidden), _any(families, rng)))
+    return trials
+
+
+def _hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
+    for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
+        axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
+        yield f"hidden shape {number} ({axes})", structure
+
+
+def _any(families: list[Family], rng: np.random.Generator) -> Family:
+    return families[int(rng.integers(len(families)))]
+
+
+def _bytes(problem: Problem, structure: Structure) -> float:
+    return problem.bytes_moved(structure.axes)
