@@ -166,9 +166,9 @@ class Config:
     )
     cpus: tuple[int, ...] = _setting(_as_cpus, "CPUs that kernels run on; none: all allowed", ())
     target: str = _setting(_as_text, "where kernels run: auto, cpu or sm_XX", "auto")
-    workflow: str = _setting(_as_text, "the campaign's workflow", "coder-judge")
+    workflow: str = _setting(_as_text, "the campaign's workflow", "evolve")
     model: str = _setting(_as_text, "the Coder's brain", "recipe")
-    judge_model: str = _setting(_as_text, "the Judge's brain", "rule")
+    judge_model: str = _setting(_as_text, "the Judge's brain", "rules")
     max_evals: int | None = _setting(_as_count, "evaluations that a campaign may spend", None)
     max_time: float | None = _setting(
         _as_duration, "wall time that a campaign may spend, in seconds", None

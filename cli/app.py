@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -44,7 +44,7 @@ app.command("export")(browse.export)
 app.add_typer(configure.app, name="config")
 
 # Typer does not export the base of its usage errors; all versions derive this one from it.
-_ParserError = typer.BadParameter.__mro__[2]
+_ParserError = cast(type[Exception], typer.BadParameter.__mro__[2])
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,10 +6,9 @@ What a campaign does is decided in `campaign`; this file holds the ends of its s
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from .progress import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..campaign import CampaignRequest
+    from ..campaign import CampaignRequest, CampaignResult
     from ..traces.store import Store
     from ..verifier.request import Referee, Task
 
@@ -43,7 +42,7 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Resume:
-    """A campaign that goes on; no limits means those it had."""
+    """A campaign that goes on; a limit replaces the one it had, and what was spent counts."""
 
     config: Config
     name: str
@@ -59,7 +58,7 @@ class Outcome:
 
     plan: dict[str, Any]
     history: History | None = None
-    wall_s: float = 0.0
+    result: CampaignResult | None = None
     is_interrupted: bool = False
 
 
@@ -74,7 +73,6 @@ class _Ready:
     brains: tuple[str, str]
     language: str
     note: str = ""
-    began: float = field(default_factory=time.monotonic)
 
 
 def carry_out(job: Job, prose: Console, *, is_dry: bool) -> Outcome:
@@ -112,9 +110,7 @@ def _run(
                 ready.campaign, store, referee, ready.limits, stop=stop, on_event=progress.on_event
             )
     history = derive(store.events(result.campaign))
-    return Outcome(
-        plan, history, wall_s=time.monotonic() - ready.began, is_interrupted=stop.requested
-    )
+    return Outcome(plan, history, result, is_interrupted=stop.requested)
 
 
 @contextmanager
@@ -142,9 +138,10 @@ def _ready_fresh(job: Fresh) -> _Ready:
     target = setting_up.choose_target(config.target, job.language)
     task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target)
     language = job.language or setting_up.LANGUAGE_OF[target]
+    _check_names(config, job.problem, language)
     request = CampaignRequest(
         problem=job.problem,
-        workload=task.workload,
+        workload=task.workload.matrix or task.workload.name,
         target=target,
         language=language,
         workflow=config.workflow,
@@ -157,6 +154,17 @@ def _ready_fresh(job: Fresh) -> _Ready:
     )
     brains = (config.model, config.judge_model)
     return _Ready(task, request, None, job.limits, brains, language)
+
+
+def _check_names(config: Config, problem: str, language: str) -> None:
+    """Unknown names are told before anything is started."""
+    from ..agents import roster
+    from ..kernelbench.recipes import recipes_for
+
+    recipes = recipes_for(problem, language)
+    roster.workflow(config.workflow)
+    roster.coder(config.model, recipes)
+    roster.judge(config.judge_model, recipes)
 
 
 def _ready_resume(job: Resume, store: Store) -> _Ready:

@@ -5,14 +5,20 @@ Pure functions of what the store derived. These shapes are a stable part of the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..traces.history import Entry, History
 from ..traces.records import Verdict
 
+if TYPE_CHECKING:
+    from ..campaign import CampaignResult
 
-def campaign_document(history: History, *, wall_s: float | None = None) -> dict[str, Any]:
-    """The document of `run --json`: what was asked, what came out, what it cost."""
+
+def campaign_document(history: History, *, result: CampaignResult | None = None) -> dict[str, Any]:
+    """The document of `run --json`: what was asked, what came out, what it cost.
+
+    Seconds are those of work where the campaign's `result` is at hand, else the span of its events.
+    """
     started = history.started
     return {
         "campaign": history.campaign,
@@ -30,9 +36,9 @@ def campaign_document(history: History, *, wall_s: float | None = None) -> dict[
         "evaluated": history.evaluated,
         "by_status": {str(status): n for status, n in history.by_status.items()},
         # Every brain of this version works without a paid model.
-        "usd": 0.0,
-        "tokens": 0,
-        "wall_s": round(history.last_at - history.started_at if wall_s is None else wall_s, 3),
+        "usd": result.usd if result else 0.0,
+        "tokens": result.tokens if result else 0,
+        "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
     }
 

@@ -165,7 +165,7 @@ def _sandbox(config: Config) -> Iterator[Finding]:
         yield Finding("sandbox", bad, f"a kernel {verb} {does}{how}", fix)
 
 
-def _cpu(_: Config) -> Iterator[Finding]:
+def _cpu(_config: Config) -> Iterator[Finding]:
     flags: set[str] = set()
     model = platform.machine()
     try:

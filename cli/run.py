@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ def run(
         str | None, _text("--model", "The Coder's brain [default: recipe, offline].")
     ] = None,
     judge_model: Annotated[
-        str | None, _text("--judge-model", "The Judge's brain [default: rule, offline].")
+        str | None, _text("--judge-model", "The Judge's brain [default: rules, offline].")
     ] = None,
     matrix: Annotated[Path | None, _text("--matrix", "Your own .mtx, .mtx.gz or .npz.")] = None,
     workload: Annotated[str | None, _text("--workload", "The workload to be fast on.")] = None,
@@ -89,7 +90,7 @@ def run(
     history = outcome.history
     assert history is not None
     if as_json:
-        common.emit(documents.campaign_document(history, wall_s=outcome.wall_s))
+        common.emit(documents.campaign_document(history, result=outcome.result))
     else:
         for line in winner_lines(history):
             common.put(line)
@@ -106,7 +107,7 @@ def _asked_limits(config: Config, max_usd: float | None) -> dict[str, float]:
     return {name: float(value) for name, value in limits.items() if value is not None}
 
 
-def _refuse_changes(problem: str | None, fixed: dict[str, object]) -> None:
+def _refuse_changes(problem: str | None, fixed: Mapping[str, object]) -> None:
     """A resumed campaign keeps what it was started with, apart from its limits."""
     changed = [flag for flag, value in fixed.items() if value is not None]
     if problem is not None:

@@ -134,7 +134,7 @@ def test_the_defaults_are_a_config(folder: Path) -> None:
     assert isinstance(config, Config)
     assert config.home.is_absolute()
     assert config.cache_dir != config.home
-    assert (config.model, config.judge_model, config.jail) == ("recipe", "rule", "auto")
+    assert (config.model, config.judge_model, config.jail) == ("recipe", "rules", "auto")
     assert not config.accept_weak_isolation
 
 
