@@ -189,7 +189,7 @@ class Problem:
         Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED,
     )  # fmt: skip
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
-    precision: Precision = Precision()
+    precision: Precision = Precision()  # noqa: RUF009 - frozen, so it can be shared
     version: int = 1
     tags: tuple[str, ...] = ()
     requires: str = ""

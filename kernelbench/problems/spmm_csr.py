@@ -6,7 +6,17 @@ import numpy as np
 
 from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_segments
 from ..problem import (
-    Arrays, Axes, Baseline, Call, Expected, Family, Prepared, Problem, Structure, Tensor, Workload,
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
 )  # fmt: skip
 from ..sparse import INDICES, INDPTR, csr, row_lengths, structure_maker, variations_of
 from ..standins import STAND_INS
@@ -52,7 +62,7 @@ def _torch(call: Call) -> Prepared:
 
     from ..torch_calls import csr_view, dense_view
 
-    a = csr_view(call, columns=call.axes["K"])
+    a = csr_view(call, columns=call.axes["K"], values=call.inputs["values"])
     b, c = dense_view(call.inputs["B"]), dense_view(call.outputs["C"])
 
     def compute() -> None:
