@@ -1,9 +1,9 @@
 """The tree of errors that Kernelwright raises, and the exit codes of its command line.
 
-    KernelwrightError           anything below; a message with what happened, to what, and the remedy
-    ├── UsageError              exit 2: a wrong argument, an unknown name, a malformed file of the user's
+    KernelwrightError           anything below; a message with what happened and the remedy
+    ├── UsageError              exit 2: a wrong argument or a malformed file of the user's
     │   ├── ConfigError         exit 2: a configuration file, variable or flag that cannot be used
-    │   ├── UnknownNameError    exit 2: no such problem, workload, campaign …, with the nearest names
+    │   ├── UnknownNameError    exit 2: no such problem, workload …, with near matches
     │   ├── MatrixError         exit 2: a matrix file that cannot be used
     │   └── NotDiscriminatingError  exit 2: inputs on which a null kernel would pass
     ├── PrerequisiteError       exit 3: a compiler, sandbox, device or package is missing

@@ -35,9 +35,7 @@ def check_limits(limits: Mapping[str, float]) -> dict[str, float]:
     """
     for name, value in limits.items():
         if name not in CAPS:
-            raise UsageError(
-                f"there is no limit named '{name}'", hint=f"known: {', '.join(CAPS)}"
-            )
+            raise UsageError(f"there is no limit named '{name}'", hint=f"known: {', '.join(CAPS)}")
         if not (math.isfinite(value) and value > 0):
             raise UsageError(
                 f"the limit '{name}' must be a positive number, not {value}",

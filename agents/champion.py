@@ -1,7 +1,7 @@
 """Who may challenge the champion, and who displaces it.
 
-Pure rules over verdicts. A screening is quick and may flatter; so it decides only who is timed again
-in a fresh process, and only that confirmation can crown.
+Pure rules over verdicts. A screening is quick and may flatter; so it decides only who is timed
+again in a fresh process, and only that confirmation can crown.
 """
 
 from __future__ import annotations

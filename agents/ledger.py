@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol as Interface
 
-from ..errors import StorageError
+from ..errors import SandboxError, StorageError
 from ..traces.events import (
     AdviceGiven,
     CandidateProposed,
@@ -146,8 +146,6 @@ class Ledger:
 
 
 def _check_about(verdict: Verdict, candidate: str, protocol: Protocol) -> None:
-    from ..errors import SandboxError
-
     if verdict.candidate != candidate or verdict.protocol is not protocol:
         raise SandboxError(
             f"the referee was asked about {candidate[:12]} ({protocol}) and answered about "

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..errors import StorageError
 from ..traces.events import (
     AdviceGiven,
     CampaignFinished,
@@ -25,6 +26,13 @@ from ..traces.events import (
 from ..traces.records import Advice, Protocol, Status, Verdict
 from .archive import Archive
 from .champion import may_challenge, screened_median
+
+PATIENCE = 2
+"""How many more candidates are screened before a challenger meets the champion.
+
+A better one among them takes its place. Few, so that a campaign ended by hand has a champion close
+to the best.
+"""
 
 
 class CutOff(NamedTuple):
@@ -109,6 +117,15 @@ class Progress:
             self.to_settle = verdict.candidate
             self.last_confirm_s = took_s
 
+    def require_started(self) -> CampaignStarted:
+        """The first event; StorageError where the history does not begin with it."""
+        if self.started is None:
+            raise StorageError(
+                "the campaign's events do not begin with its start",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return self.started
+
     @property
     def last(self) -> Track | None:
         """The candidate that was proposed last; every one before it is done with."""
@@ -130,23 +147,32 @@ class Progress:
         statuses = [track.verdict.status for track in self.tracks.values() if track.verdict]
         return {str(s): statuses.count(s) for s in Status if s in statuses}
 
-    def challenger(self) -> str | None:
-        """Who is owed a confirmation: one that was cut off, else the last if it may challenge."""
+    def challenger(self, *, is_last_call: bool = False) -> str | None:
+        """Who is to be confirmed now, if anybody.
+
+        One that was cut off comes first. Else it is the best screened of those that may challenge
+        the champion: at once where there is no champion, otherwise after a few more candidates,
+        since a search that climbs would pay for a confirmation at every step. At the last call
+        nobody waits.
+        """
         if self.open and self.open.protocol is Protocol.CONFIRM:
             return self.open.candidate
-        last = self.last
-        if last is None or Protocol.CONFIRM in last.verdicts:
+        best = self._best_challenger()
+        if best is None:
             return None
-        champion = self.tracks[self.champion].verdicts if self.champion else {}
-        may = may_challenge(last.verdicts.get(Protocol.SCREEN), champion.get(Protocol.SCREEN))
-        return last.proposed.candidate if may else None
+        waited = len(self.tracks) - best.number
+        is_due = self.champion is None or is_last_call or waited >= PATIENCE
+        return best.candidate if is_due else None
 
-    def best_unconfirmed(self) -> str | None:
-        """The candidate with the best screened median of those never confirmed."""
-        medians = {
-            candidate: screened_median(track.verdicts.get(Protocol.SCREEN))
-            for candidate, track in self.tracks.items()
-            if Protocol.CONFIRM not in track.verdicts
-        }
-        timed = {candidate: median for candidate, median in medians.items() if median is not None}
-        return max(timed, key=lambda c: (timed[c], c)) if timed else None
+    def _best_challenger(self) -> CandidateProposed | None:
+        champion = self.tracks[self.champion].verdicts if self.champion else {}
+        to_beat = champion.get(Protocol.SCREEN)
+        best, best_median = None, 0.0
+        for track in self.tracks.values():
+            screened = track.verdicts.get(Protocol.SCREEN)
+            if Protocol.CONFIRM in track.verdicts or not may_challenge(screened, to_beat):
+                continue
+            median = screened_median(screened) or 0.0
+            if median > best_median:
+                best, best_median = track.proposed, median
+        return best

@@ -10,7 +10,7 @@ from ..kernelbench.recipe import Recipe
 from .protocols import Coder, Judge
 
 if TYPE_CHECKING:
-    from .workflows.evolve import Loop
+    from .loop import Loop
 
 CODERS = ("recipe",)
 JUDGES = ("rules",)

@@ -1,6 +1,6 @@
-"""A campaign for each problem on this machine; writes the table of speed-ups to docs/results/cpu.md.
+"""A campaign for each problem on this machine; writes the table docs/results/cpu.md.
 
-    python benchmarks/cpu_results.py [--seconds 45] [--out docs/results/cpu.md] [PROBLEM …]
+python benchmarks/cpu_results.py [--seconds 45] [--out docs/results/cpu.md] [PROBLEM …]
 """
 
 from __future__ import annotations

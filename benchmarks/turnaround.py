@@ -33,7 +33,9 @@ def screened(count: int, cache: str) -> None:
         sources = [
             recipe.render(knobs)
             for recipe in recipes_for(PROBLEM)
-            for knobs in [*recipe.space(referee.facts)][:: max(1, recipe.size(referee.facts) // count)]
+            for knobs in [*recipe.space(referee.facts)][
+                :: max(1, recipe.size(referee.facts) // count)
+            ]
         ][: count + 1]
         parts: dict[str, list[float]] = {}
         for number, source in enumerate(sources):

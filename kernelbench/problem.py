@@ -81,6 +81,9 @@ class Precision(BaseModel):
     """Relative error allowed on the precision probe, componentwise."""
 
 
+STRICT_FP32 = Precision()
+
+
 class Workload(BaseModel):
     """One concrete instance of a Problem: axis values and how its structure is made."""
 
@@ -189,7 +192,7 @@ class Problem:
         Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED,
     )  # fmt: skip
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
-    precision: Precision = Precision()
+    precision: Precision = STRICT_FP32
     version: int = 1
     tags: tuple[str, ...] = ()
     requires: str = ""

@@ -37,7 +37,9 @@ def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
     sizes = [0, 0]
     for side, tensors in enumerate((problem.inputs, problem.outputs)):
         for tensor in tensors:
-            size = int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+            size = (
+                int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+            )
             sizes[side] += -(-size // ALIGN) * ALIGN + 2 * GUARD_BYTES + ALIGN
     return sizes[0], sizes[1]
 
@@ -120,9 +122,13 @@ class Arena:
         self._inputs.close()
         self._outputs.close()
 
-    def open_fds(self) -> tuple[int, int]:
-        """New descriptors for a process: inputs read-only, outputs writable. The caller closes."""
-        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", os.O_RDONLY | os.O_CLOEXEC)
+    def open_fds(self, *, is_trusted: bool = False) -> tuple[int, int]:
+        """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
+
+        A trusted process (the baselines') may write its inputs: torch wants writable memory.
+        """
+        mode = os.O_RDWR if is_trusted else os.O_RDONLY
+        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", mode | os.O_CLOEXEC)
         return inputs, os.dup(self._outputs.fd)
 
     @property

@@ -134,10 +134,9 @@ def _changed(problem: Problem, structure: Structure, item: Item, rng: np.random.
 def _moves(problem: Problem, old: Item, new: Item) -> bool:
     for name, expected in new.expected.items():
         was = old.expected[name].value
-        allowed = (
-            2 * problem.precision.u_acc * np.sqrt(expected.terms) * expected.scale
-            + 2 * problem.precision.u_out * np.abs(expected.value)
-        )
+        allowed = 2 * problem.precision.u_acc * np.sqrt(
+            expected.terms
+        ) * expected.scale + 2 * problem.precision.u_out * np.abs(expected.value)
         with np.errstate(invalid="ignore"):
             if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):
                 return True

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..kernelbench.problem import Family
 from ..sandbox.build.cpp import build, prototype
-from ..sandbox.build.model import Built, BuildFailed
+from ..sandbox.build.model import BuildFailed, Built
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..traces.records import (
@@ -176,7 +176,7 @@ def _conclude(
 ) -> Verdict:
     session = draft.session
     ratio = timing.charge(series, "candidate")
-    draft.checks += timing.clock_checks(series, "candidate", len(session.cpus))
+    draft.checks += timing.clock_checks(series, len(session.cpus))
     axes = session.stage.target.axes
     flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
     floor = roofline.floor_us(flops, moved, session.peaks)

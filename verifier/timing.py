@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..traces.records import Check, Measurement, Speedup, Timing
+from ..traces.records import Check, Measurement, Speedup
 from . import statistics
 from .sides import CandidateSide, Clocks, Side
 from .trials import Item
@@ -67,7 +67,7 @@ def batch_for(reference_us: float, room: int) -> int:
 
 def sample_block(
     series: Series,
-    candidate: CandidateSide,
+    candidate: Side,
     others: list[Side],
     items: Callable[[int], list[Item]],
     slots: int,
@@ -81,7 +81,8 @@ def sample_block(
         given = items(batch)
         for side in sides:
             side.take(given, 0)
-    candidate.clocks = Clocks()
+    if isinstance(candidate, CandidateSide):
+        candidate.clocks = Clocks()
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
     for number in range(rounds.count):
@@ -93,7 +94,8 @@ def sample_block(
             samples[sides[index].name].append(sides[index].take(given, first))
     for name, block in samples.items():
         series.blocks.setdefault(name, []).append(block)
-    series.clocks.append(candidate.clocks)
+    if isinstance(candidate, CandidateSide):
+        series.clocks.append(candidate.clocks)
 
 
 def clock_ratio(series: Series) -> float:
@@ -120,7 +122,7 @@ def charge(series: Series, name: str) -> float:
     return ratio
 
 
-def clock_checks(series: Series, name: str, cpus: int) -> list[Check]:
+def clock_checks(series: Series, cpus: int) -> list[Check]:
     """Two clocks, CPU time within a call, CPU time after an answer."""
     ratio = clock_ratio(series)
     pings = np.concatenate([c.ping_us for c in series.clocks])
@@ -148,17 +150,6 @@ def clock_checks(series: Series, name: str, cpus: int) -> list[Check]:
     ]  # fmt: skip
 
 
-def summarise(values: np.ndarray) -> Timing:
-    """Median and quartiles of one side, with its first 60 samples."""
-    low, median, high = np.percentile(values, [25, 50, 75])
-    return Timing(
-        median_us=float(median),
-        low_us=float(low),
-        high_us=float(high),
-        samples_us=tuple(round(float(v), 3) for v in values[:60]),
-    )
-
-
 def measurement(
     series: Series,
     candidate: str,
@@ -172,15 +163,15 @@ def measurement(
     rng: np.random.Generator,
 ) -> Measurement:
     """The record of a finished series."""
-    timings = {name: summarise(series.all_of(name)) for name in baselines}
+    timings = {name: statistics.timing(series.of(name)) for name in baselines}
     best = min(timings, key=lambda name: timings[name].median_us, default="")
     compared = [*baselines, *([champion] if champion else [])]
     if champion:
-        timings[champion] = summarise(series.all_of(champion))
+        timings[champion] = statistics.timing(series.of(champion))
     speedup: dict[str, Speedup] = {
         name: statistics.speedup(series.of(candidate), series.of(name), rng) for name in compared
     }
-    own = summarise(series.all_of(candidate))
+    own = statistics.timing(series.of(candidate))
     pings = np.concatenate([c.ping_us for c in series.clocks])
     cpu = np.concatenate([c.cpu_us for c in series.clocks])
     return Measurement(
@@ -190,7 +181,7 @@ def measurement(
         speedup=speedup,
         best_baseline=best,
         pairs=int(series.all_of(candidate).size),
-        mde=statistics.mde(series.of(best), rng) if best else 0.0,
+        mde=statistics.minimum_detectable(series.of(best), rng) if best else 0.0,
         floor_us=floor_us,
         roofline=floor_us / own.median_us if floor_us else None,
         clock_ratio=1.0 / ratio if ratio > 0 else None,

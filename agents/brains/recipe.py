@@ -8,7 +8,7 @@ knows no compiler, no clock and no store.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import UsageError
@@ -189,7 +189,7 @@ def _neighbour(knob: Knob, value: KnobValue | None, rng: random.Random) -> KnobV
     return knob.values[rng.choice(near)] if near else value
 
 
-def _usable(hints: dict[str, object], recipe: Recipe | None) -> dict[str, list[KnobValue]]:
+def _usable(hints: Mapping[str, object], recipe: Recipe | None) -> dict[str, list[KnobValue]]:
     """The hints that name a knob of the recipe, each with those of its values that exist."""
     if recipe is None:
         return {}
@@ -219,4 +219,3 @@ def _carried_over(knobs: Knobs, recipe: Recipe, rng: random.Random) -> Knobs:
 def _change(before: Knobs, after: Knobs) -> str:
     moved = [f"{k} {before.get(k)} → {v}" for k, v in after.items() if before.get(k) != v]
     return ", ".join(moved)
-

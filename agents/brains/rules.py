@@ -70,6 +70,20 @@ class Evidence:
                 hints[knob.name] = list(after)
         return hints
 
+    def near(self) -> Hints:
+        """The values beside the one in use, of every knob."""
+        knobs = self.recipe.knobs if self.recipe else ()
+        hints: Hints = {}
+        for knob in knobs:
+            value = self.member.knobs.get(knob.name)
+            if value in knob.values:
+                at = knob.values.index(value)
+                hints[knob.name] = [
+                    *knob.values[max(0, at - 1) : at],
+                    *knob.values[at + 1 : at + 2],
+                ]
+        return {name: values for name, values in hints.items() if values}
+
     def family_with(self, part: str) -> str | None:
         """Another family whose name has the part, if there is one."""
         others = (f for f in self.recipes if part in f and f != self.member.family)
@@ -205,12 +219,11 @@ def _waiting(evidence: Evidence) -> Finding | None:
 
 
 def _bandwidth(evidence: Evidence) -> Finding:
-    recipe = evidence.recipe
     return Finding(
         "between compute and memory",
-        "No single cause stands out: try the neighbouring tile sizes and another unrolling.",
+        "No single cause stands out: move one knob to a neighbouring value.",
         evidence.cite("roofline", "cpu_utilisation", "latency_us"),
-        evidence.others(*(knob.name for knob in recipe.knobs)) if recipe else {},
+        evidence.near(),
     )
 
 

@@ -8,7 +8,7 @@ again finds its result in the ledger. The nodes hold the policy; they know no SQ
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from functools import cache
 from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -16,54 +16,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
-from ...kernelbench.problem import Problem
-from ...kernelbench.recipe import Facts
 from ...traces.records import Protocol
-from ..budget import Budget
 from ..champion import displaces
-from ..ledger import Ledger
-from ..protocols import Coder, Judge, Situation
-from ..stop import Stop
+from ..loop import Loop
 
 LEAST_RESERVE_S = 10.0
-"""Kept for the confirmation of a first champion while none was timed yet."""
+"""Kept for confirming the best challenger while no confirmation was timed yet."""
 
 STEPS_BOUND = 2**31 - 1
 """langgraph's bound on steps; budgets end a campaign, never this."""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """What the nodes work with; it is given to each and never stored."""
-
-    problem: Problem
-    target: str
-    language: str
-    seed: int
-    facts: Facts
-    coder: Coder
-    judge: Judge
-    ledger: Ledger
-    budget: Budget
-    stop: Stop = field(default_factory=Stop)
-
-    def situation(self, parents: list[str]) -> Situation:
-        """What the Coder may know now; the round is the number of candidates so far."""
-        progress = self.ledger.progress
-        return Situation(
-            problem=self.problem,
-            target=self.target,
-            language=self.language,
-            facts=self.facts,
-            round=len(progress.tracks),
-            seed=self.seed,
-            parents=tuple(self.ledger.member(candidate) for candidate in parents),
-            seen=progress.seen,
-        )
-
-    def why_halted(self) -> str | None:
-        """Why not even an evaluation that is owed may begin, or None."""
-        return "interrupted" if self.stop.requested else self.budget.why_out_of_time()
 
 
 class State(TypedDict, total=False):
@@ -79,7 +40,7 @@ def propose(state: State, runtime: Runtime[Loop]) -> State:
     loop = runtime.context
     proposal = loop.coder.propose(loop.situation(state.get("parents", [])))
     if proposal is None:
-        return {"stopped_by": "space exhausted"}
+        return {"stopped_by": _hold_challenges(loop, is_last_call=True) or "space exhausted"}
     return {"candidate": loop.ledger.propose(proposal)}
 
 
@@ -100,21 +61,35 @@ def diagnose(state: State, runtime: Runtime[Loop]) -> State:
     return {}
 
 
-def select(_state: State, runtime: Runtime[Loop]) -> State:
+def select(state: State, runtime: Runtime[Loop]) -> State:
     """Confirms a challenger, crowns who won, and draws the parents of the next round."""
+    del state  # everything that selection rests on stands in the events
     loop = runtime.context
+    candidates = len(loop.ledger.progress.tracks)
+    halted = _hold_challenges(loop, is_last_call=_is_last_call(loop))
+    if stopped_by := halted or loop.why_halted() or loop.budget.why_stopped(candidates):
+        return {"stopped_by": stopped_by}
+    rng = random.Random(f"{loop.seed}:{candidates}:parents")
+    return {"parents": list(loop.ledger.progress.archive.parents(rng))}
+
+
+def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
+    """Confirms who is due, against the champion of that moment; says what cut it short, if so."""
     progress = loop.ledger.progress
     _settle(loop)
-    while challenger := progress.challenger() or _in_reserve(loop):
+    while challenger := progress.challenger(is_last_call=is_last_call):
         if halted := loop.why_halted():
-            return {"stopped_by": halted}
+            return halted
         loop.ledger.evaluate(challenger, Protocol.CONFIRM, progress.champion)
         _settle(loop)
-    stopped_by = loop.why_halted() or loop.budget.why_stopped(len(progress.tracks))
-    if stopped_by:
-        return {"stopped_by": stopped_by}
-    rng = random.Random(f"{loop.seed}:{len(progress.tracks)}:parents")
-    return {"parents": list(progress.archive.parents(rng))}
+    return None
+
+
+def _is_last_call(loop: Loop) -> bool:
+    """Whether what is left should go to confirming what was found."""
+    left = loop.budget.left(len(loop.ledger.progress.tracks))
+    reserve_s = max(LEAST_RESERVE_S, loop.ledger.progress.last_confirm_s)
+    return left.seconds <= reserve_s or left.evaluations < 1
 
 
 def _settle(loop: Loop) -> None:
@@ -128,16 +103,6 @@ def _settle(loop: Loop) -> None:
         loop.ledger.crown(candidate, confirmed)
 
 
-def _in_reserve(loop: Loop) -> str | None:
-    """The best unconfirmed candidate, once only enough time for its confirmation is left."""
-    progress = loop.ledger.progress
-    reserve_s = max(LEAST_RESERVE_S, progress.last_confirm_s)
-    left = loop.budget.left(len(progress.tracks))
-    if progress.champion is not None or (left.seconds > reserve_s and left.evaluations >= 1):
-        return None
-    return progress.best_unconfirmed()
-
-
 def _resume_at(loop: Loop) -> State:
     """The cursor for the events so far: the last candidate, if its round is unfinished."""
     last = loop.ledger.progress.last
@@ -149,27 +114,31 @@ def _enter(state: State) -> str:
     return "evaluate" if "candidate" in state else "select"
 
 
+@cache
 def build() -> CompiledStateGraph[State, Loop, State, State]:
     """The graph. A node that sets `stopped_by` is the last."""
     graph = StateGraph(State, context_schema=Loop)
-    nodes = {"propose": propose, "evaluate": evaluate, "diagnose": diagnose, "select": select}
-    for name, node in nodes.items():
-        graph.add_node(name, node)
+    graph.add_node(propose)
+    graph.add_node(evaluate)
+    graph.add_node(diagnose)
+    graph.add_node(select)
     graph.add_conditional_edges(START, _enter, ["evaluate", "select"])
-    for name, following in zip(nodes, [*list(nodes)[1:], "propose"], strict=True):
-        graph.add_conditional_edges(name, _unless_stopped(following), [following, END])
+    _then(graph, "propose", "evaluate")
+    _then(graph, "evaluate", "diagnose")
+    _then(graph, "diagnose", "select")
+    _then(graph, "select", "propose")
     return graph.compile()
 
 
-def _unless_stopped(following: str):  # type: ignore[no-untyped-def]
-    return lambda state: END if state.get("stopped_by") else following
+def _then(graph: StateGraph[State, Loop], name: str, following: str) -> None:
+    graph.add_conditional_edges(
+        name, lambda state: END if state.get("stopped_by") else following, [following, END]
+    )
 
 
 def run(loop: Loop) -> str:
     """Runs the campaign on from where its events stand; says what stopped it."""
     # Traces of a campaign must not leave this machine, whatever the environment asks for.
     with tracing_context(enabled=False):
-        end = build().invoke(
-            _resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop
-        )
+        end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
     return str(end["stopped_by"])

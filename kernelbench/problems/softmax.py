@@ -14,7 +14,17 @@ import numpy as np
 from ..dense import structure_maker, variations_of
 from ..families import draw
 from ..problem import (
-    Arrays, Axes, Baseline, Call, Expected, Family, Precision, Prepared, Problem, Structure, Tensor,
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
     Workload,
 )  # fmt: skip
 

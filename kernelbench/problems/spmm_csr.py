@@ -6,7 +6,17 @@ import numpy as np
 
 from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_segments
 from ..problem import (
-    Arrays, Axes, Baseline, Call, Expected, Family, Prepared, Problem, Structure, Tensor, Workload,
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
 )  # fmt: skip
 from ..sparse import INDICES, INDPTR, csr, row_lengths, structure_maker, variations_of
 from ..standins import STAND_INS

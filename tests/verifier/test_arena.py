@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 
 import numpy as np
 import pytest
-
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
 from kernelwright.verifier import poison
@@ -47,11 +47,9 @@ def test_tensors_do_not_overlap_and_index_arrays_are_written(problem, structure)
     with arena_for(problem, structure, 3) as arena:
         slots = [arena.place(problem, structure) for _ in range(3)]
         spans = sorted(
-            (r.offset, r.offset + r.bytes)
-            for slot in slots
-            for r in slot.input_regions.values()
+            (r.offset, r.offset + r.bytes) for slot in slots for r in slot.input_regions.values()
         )
-        assert all(b[0] - a[1] >= GUARD_BYTES for a, b in zip(spans, spans[1:], strict=False))
+        assert all(b[0] - a[1] >= GUARD_BYTES for a, b in itertools.pairwise(spans))
         for slot in slots:
             assert np.array_equal(slot.inputs["indptr"], structure.arrays["indptr"])
         del slots, slot
