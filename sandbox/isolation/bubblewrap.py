@@ -106,7 +106,8 @@ class BubblewrapLaunch:
             if self.init_started and tree.start_time(self.init) == self.init_started:
                 os.kill(self.init, signal.SIGKILL)
             else:
-                self.process.kill()
+                # Not Popen.kill, which may collect the process and its figures.
+                os.kill(self.anchor, signal.SIGKILL)
 
     def reap(self) -> Ending:
         """Collects bwrap; it passes the command's status on, a signal as 128 + its number."""

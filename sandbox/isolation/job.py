@@ -137,9 +137,9 @@ class WatchedJob:
                 self._cgroup.remove()
             self._running.set()
             with self._lock:
+                os.close(self._wake_r)
+                os.close(self._wake_w)
                 self._done.set()
-            os.close(self._wake_r)
-            os.close(self._wake_w)
 
     def _start_and_watch(self) -> None:
         began = time.monotonic()
