@@ -129,18 +129,26 @@ def export(
         str, typer.Argument(metavar="ID[@best]", help="A campaign's champion, or ID/CANDIDATE.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
-    form: Annotated[str, typer.Option("--format", help="What to make.")] = "package",
+    form: Annotated[
+        str, typer.Option("--format", help="package (a torch operator) or source.")
+    ] = "package",
+    allow_unverified: Annotated[
+        bool, typer.Option("--allow-unverified", help="Export it whatever its verdict was.")
+    ] = False,
     home: common.HomeOption = None,
 ) -> None:
     """Write a verified candidate as a package with its evidence."""
     from ..traces import export as exporting
+    from ..traces.history import derive
+    from .cases import recorded_cases
 
     config = common.load(ctx, home=home).config
     with _reading(config) as store:
         found = names.find(store, name)
         candidate = found.candidate or store.resolve_candidate(found.campaign, "@best")
-        bundle = exporting.bundle_from_store(store, found.campaign, candidate)
-    exporting.export(bundle, form, output)
+        cases = recorded_cases(derive(store.events(found.campaign)).started.problem)
+        bundle = exporting.bundle_from_store(store, found.campaign, candidate, cases=cases)
+    exporting.export(bundle, form, output, allow_unverified=allow_unverified)
     common.put(str(output))
 
 

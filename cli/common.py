@@ -47,6 +47,7 @@ WeakOption = Annotated[
     bool | None,
     typer.Option(
         "--accept-weak-isolation",
+        "--i-accept-weak-isolation",
         help="Run kernels although the sandbox lacks a required capability; results say so.",
         show_default=False,
     ),

@@ -162,6 +162,8 @@ def _sandbox(config: Config) -> Iterator[Finding]:
         verb = "can partly" if capability.state is Enforcement.PARTIAL else "can"
         bad = Level.FAIL if name in UNATTENDED_MINIMUM else Level.WARN
         fix = "install bubblewrap" if isolation.mechanism != "bubblewrap" else ""
+        if name == "uid" and os.geteuid() == 0:
+            fix = "run as an ordinary user instead of root"
         yield Finding("sandbox", bad, f"a kernel {verb} {does}{how}", fix)
 
 
