@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..recipe import Constraint, Facts, Knob, KnobValue, Knobs
+from ..recipe import Constraint, Facts, Knob, Knobs, KnobValue
 
 VECTOR = Knob("vector", ("native", "half"), "width of a vector: the build's widest, or half of it")
 SCHEDULE = Knob("schedule", ("static", "dynamic", "guided"), "how rows are dealt to threads")
