@@ -84,8 +84,9 @@ def test_everything_comes_from_the_events() -> None:
     bundle = bundle_of(judged(Protocol.FULL, Status.VERIFIED))
     made = kernels.softmax()
     for name in ("problem", "title", "definition", "axes", "inputs", "outputs", "entry", "source",
-                 "candidate", "language", "cases"):  # fmt: skip
+                 "candidate", "language"):  # fmt: skip
         assert getattr(bundle, name) == getattr(made, name), name
+    assert [case.name for case in bundle.cases] == ["small"]
     assert bundle.lineage == (
         Ancestor(kernels.candidate_id(OLD), 1, "initial"),
         Ancestor(kernels.candidate_id(NEW), 2, "mutate"),
