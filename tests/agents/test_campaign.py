@@ -14,7 +14,6 @@ from kernelwright.agents.stop import Stop
 from kernelwright.campaign import (
     CampaignRequest,
     CampaignResult,
-    Players,
     resume_campaign,
     run_campaign,
 )
@@ -128,18 +127,13 @@ def test_a_new_champion_beat_the_old_one_in_a_fresh_process(store: Store) -> Non
 
 
 def test_candidates_no_better_than_the_noise_do_not_displace(store: Store) -> None:
-    flat = (recipe("row-balanced", prefetch=(1, 2, 3, 5, 6, 7)),)
+    flat = (recipe("row-balanced", tag=(1, 2, 3, 4, 5, 6)),)
     referee = PlayedReferee(noise=0.005)
-    referee.before = lambda _order: None
-    result = run_campaign(request(), store, referee, players=players_flat(flat))
+    result = run_campaign(request(), store, referee, players=players(flat))
     history = derive(store.events(result.campaign))
     confirmed = [c for c, protocol in referee.asked if protocol is Protocol.CONFIRM]
     assert len(confirmed) > 1
     assert len(history.changes) == 1
-
-
-def players_flat(of: tuple[object, ...]) -> Players:
-    return players(of)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", FAILURES)

@@ -25,7 +25,7 @@ from kernelwright.traces.events import (
 )
 from kernelwright.traces.store import Store
 
-REQUEST = CampaignRequest(problem="doubling", limits={"evaluations": 8}, seed=4)
+REQUEST = CampaignRequest(problem="doubling", limits={"evaluations": 5}, seed=4)
 
 
 class Died(BaseException):
@@ -90,7 +90,7 @@ def test_death_at_every_event_changes_nothing(tmp_path: Path, writes_the_last: b
         assert finishes[-1] == expected[-1]
         # Only the evaluation that the death cut off is asked for again.
         assert sum(n - 1 for n in Counter(referee.asked).values()) <= 1
-    assert deaths_at > 3 * 8
+    assert deaths_at > 4 * 5
 
 
 def test_a_candidate_that_died_in_the_referee_is_evaluated_once_more(store: Store) -> None:
