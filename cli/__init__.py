@@ -1,1 +1,5 @@
-""""""
+"""The command line. It parses, calls and prints; it decides nothing."""
+
+from .app import main
+
+__all__ = ["main"]

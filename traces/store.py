@@ -120,13 +120,24 @@ class Store:
             ).fetchall()
         return [self._event(campaign, *row) for row in rows]
 
-    def last_seq(self, campaign: str) -> int:
-        """The `seq` of the campaign's newest event."""
+    def last_seq(self, campaign: str | None = None) -> int:
+        """The `seq` of the newest event, of one campaign or of all."""
+        return self._figure("max(seq)", campaign, 0)
+
+    def count(self, campaign: str | None = None, after: int = 0) -> int:
+        """How many events have a `seq` above `after`, in one campaign or in all."""
+        return self._figure("count(*)", campaign, after)
+
+    def _figure(self, what: str, campaign: str | None, after: int) -> int:
+        query = f"SELECT {what} FROM events WHERE seq > ?"
         with self._reading():
-            self._require(campaign)
-            row = self._connection.execute(
-                "SELECT max(seq) FROM events WHERE campaign = ?", (campaign,)
-            ).fetchone()
+            if campaign is None:
+                row = self._connection.execute(query, (after,)).fetchone()
+            else:
+                self._require(campaign)
+                row = self._connection.execute(
+                    f"{query} AND campaign = ?", (after, campaign)
+                ).fetchone()
         return int(row[0] or 0)
 
     def campaigns(self) -> list[str]:
@@ -193,7 +204,9 @@ class Store:
 
     def is_running(self, campaign: str) -> bool:
         """Whether some process holds the campaign's lease now."""
-        return lease.is_held(self._lease_path(campaign))
+        path = self._lease_path(campaign)
+        with storage_faults("the lease could not be looked at", path):
+            return lease.is_held(path)
 
     def _lease_path(self, campaign: str) -> Path:
         return self.home / "leases" / f"{campaign}.lock"

@@ -122,9 +122,13 @@ class Arena:
         self._inputs.close()
         self._outputs.close()
 
-    def open_fds(self) -> tuple[int, int]:
-        """New descriptors for a process: inputs read-only, outputs writable. The caller closes."""
-        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", os.O_RDONLY | os.O_CLOEXEC)
+    def open_fds(self, *, is_trusted: bool = False) -> tuple[int, int]:
+        """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
+
+        A trusted process (the baselines') may write its inputs: torch wants writable memory.
+        """
+        mode = os.O_RDWR if is_trusted else os.O_RDONLY
+        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", mode | os.O_CLOEXEC)
         return inputs, os.dup(self._outputs.fd)
 
     @property

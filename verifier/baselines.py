@@ -46,7 +46,7 @@ class BaselineProcess:
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._lines = ours.makefile("rb")
-        fds = self._arena.open_fds()
+        fds = self._arena.open_fds(is_trusted=True)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "kernelwright.verifier.baseline_host", str(theirs.fileno())],
             pass_fds=(theirs.fileno(), *fds),

@@ -44,6 +44,8 @@ class BaselineSide:
 
     name: str
     process: BaselineProcess
+    baseline: str = ""
+    """The baseline's own name, where the side goes by another."""
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
@@ -53,7 +55,7 @@ class BaselineSide:
                 slot.inputs[name][...] = array
             for output in slot.outputs.values():
                 output.fill(0)
-        return self.process.call(self.name, slots) / 1e3 / len(items)
+        return self.process.call(self.baseline or self.name, slots) / 1e3 / len(items)
 
 
 @dataclass

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..traces.records import Speedup, Timing
 
-Blocks = Sequence[Sequence[float]]
+Blocks = Sequence[npt.ArrayLike]
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -49,9 +50,7 @@ def speedup(
     return Speedup(median=median, low=min(float(low), median), high=max(float(high), median))
 
 
-def minimum_detectable(
-    baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLITS
-) -> float:
+def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLITS) -> float:
     """95th percentile of |A/A ratio − 1| over random interleaved splits of one side's samples.
 
     Neighbours in time are dealt to the two sides by a coin, as candidate and baseline are. Each
@@ -71,14 +70,14 @@ def minimum_detectable(
     return float(np.quantile(np.abs(left / right - 1.0), LEVEL))
 
 
-def displaces(gain: Speedup, mde: float) -> bool:
-    """Whether the gain is large and sure enough to replace a champion."""
-    return gain.low > 1.0 + max(MINIMUM_GAIN, mde)
+def displaces(gain: Speedup, noise: float) -> bool:
+    """Whether the gain is large and sure enough to replace a champion; `noise` is the MDE."""
+    return gain.low > 1.0 + max(MINIMUM_GAIN, noise)
 
 
-def credited(gain: Speedup, mde: float) -> float:
+def credited(gain: Speedup, noise: float) -> float:
     """The figure that may be claimed: the interval's low end, above 1 only if it clears noise."""
-    return gain.low if gain.low > 1.0 + mde else min(gain.low, 1.0)
+    return gain.low if gain.low > 1.0 + noise else min(gain.low, 1.0)
 
 
 def timing(blocks: Blocks) -> Timing:
@@ -123,7 +122,7 @@ def _paired(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list
     return ours, theirs
 
 
-def _checked(block: Sequence[float]) -> np.ndarray:
+def _checked(block: npt.ArrayLike) -> np.ndarray:
     samples = np.asarray(block, dtype=np.float64)
     if not samples.size or not bool(np.all((samples > 0) & np.isfinite(samples))):
         raise ValueError("every block needs samples, each a positive finite time")

@@ -67,7 +67,7 @@ def batch_for(reference_us: float, room: int) -> int:
 
 def sample_block(
     series: Series,
-    candidate: CandidateSide,
+    candidate: Side,
     others: list[Side],
     items: Callable[[int], list[Item]],
     slots: int,
@@ -81,7 +81,8 @@ def sample_block(
         given = items(batch)
         for side in sides:
             side.take(given, 0)
-    candidate.clocks = Clocks()
+    if isinstance(candidate, CandidateSide):
+        candidate.clocks = Clocks()
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
     for number in range(rounds.count):
@@ -93,7 +94,8 @@ def sample_block(
             samples[sides[index].name].append(sides[index].take(given, first))
     for name, block in samples.items():
         series.blocks.setdefault(name, []).append(block)
-    series.clocks.append(candidate.clocks)
+    if isinstance(candidate, CandidateSide):
+        series.clocks.append(candidate.clocks)
 
 
 def clock_ratio(series: Series) -> float:
@@ -154,6 +156,7 @@ def measurement(
     baselines: list[str],
     champion: str | None,
     *,
+    missing: dict[str, str],
     workload: str,
     floor_us: float,
     threads: int,
@@ -178,8 +181,9 @@ def measurement(
         baselines=timings,
         speedup=speedup,
         best_baseline=best,
+        missing=missing,
         pairs=int(series.all_of(candidate).size),
-        mde=statistics.minimum_detectable(series.of(best), rng) if best else 0.0,
+        mde=statistics.mde(series.of(best), rng) if best else 0.0,
         floor_us=floor_us,
         roofline=floor_us / own.median_us if floor_us else None,
         clock_ratio=1.0 / ratio if ratio > 0 else None,

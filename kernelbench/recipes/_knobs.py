@@ -22,7 +22,7 @@ def chosen(name: str, *values: KnobValue, meaning: str) -> Knob:
     return Knob(name, values, meaning)
 
 
-def number(knobs: Knobs, name: str) -> int:
+def integer(knobs: Knobs, name: str) -> int:
     """The value of a knob that is an integer."""
     value = knobs[name]
     if not isinstance(value, int):
@@ -36,7 +36,7 @@ def register_budget(facts: Facts) -> int:
 
 
 def _fewer_threads_than_cpus(knobs: Knobs, facts: Facts) -> bool:
-    threads = number(knobs, "threads")
+    threads = integer(knobs, "threads")
     return threads == 0 or threads < facts.get("cpus", math.inf)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ..recipe import Knob, Knobs, KnobValue
+from ..recipe import Constraint, Knob, Knobs, KnobValue, Recipe
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,17 +60,49 @@ def _check(family: str, knobs: Knobs, declared: tuple[Knob, ...]) -> None:
     for knob in declared:
         if knobs[knob.name] not in knob.values:
             raise UsageError(
-                f"recipe '{family}': {knob.name} = {knobs[knob.name]!r} is not a value of that knob",
+                f"recipe '{family}' cannot take {knob.name} = {knobs[knob.name]!r}",
                 hint=f"one of: {', '.join(map(str, knob.values))}",
             )
 
 
+def _deal(knobs: Knobs) -> str:
+    """The OpenMP clause for the knobs: rows by the chunk, pieces one at a time."""
+    schedule = knobs.get("schedule", "static")
+    if schedule == "static":
+        return "schedule(static)"
+    return f"schedule({schedule}, {knobs.get('chunk', 1)})"
+
+
 def renderer(template: str, family: str, declared: tuple[Knob, ...]) -> Callable[[Knobs], str]:
-    """The render function of a recipe; UsageError when a knob is missing, unknown or out of range."""
+    """The render function of a recipe; UsageError for a knob that is missing, unknown or wrong."""
 
     def render(knobs: Knobs) -> str:
         _check(family, knobs, declared)
-        body = _environment().get_template(template).render(family=family, **knobs)
+        body = (
+            _environment().get_template(template).render(family=family, deal=_deal(knobs), **knobs)
+        )
         return front_matter(family, knobs, tuple(knob.name for knob in declared)) + body
 
     return render
+
+
+def cpp_recipe(
+    problem: str,
+    family: str,
+    summary: str,
+    *,
+    knobs: tuple[Knob, ...],
+    constraints: tuple[Constraint, ...],
+    default: Knobs,
+) -> Recipe:
+    """A C++ recipe whose template is `<problem>.cpp.j2`; `default` may hold more than its knobs."""
+    return Recipe(
+        problem=problem,
+        family=family,
+        language="cpp",
+        summary=summary,
+        knobs=knobs,
+        render=renderer(f"{problem}.cpp.j2", family, knobs),
+        constraints=constraints,
+        default={knob.name: default[knob.name] for knob in knobs},
+    )

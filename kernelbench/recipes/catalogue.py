@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...errors import UnknownNameError
 from ..recipe import Recipe
-from . import rows, sparse
+from . import gemm, rows, sparse
 
-RECIPES: tuple[Recipe, ...] = (*sparse.RECIPES, *rows.RECIPES)
+RECIPES: tuple[Recipe, ...] = (*sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES)
 
 
 def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:
-    """The recipes for a problem in a language, best first guess first; empty when there are none."""
+    """The recipes for a problem in a language; empty when there are none."""
     return tuple(r for r in RECIPES if r.problem == problem and r.language == language)
 
 

@@ -1,8 +1,8 @@
-"""Recipes for operators that work on each row of a dense matrix. It knows templates and knobs only."""
+"""Recipes for operators on the rows of a dense matrix. It knows templates and knobs only."""
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+from ..recipe import Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -14,55 +14,81 @@ from ._knobs import (
     VECTOR,
     chosen,
 )
-from ._render import renderer
+from ._render import cpp_recipe
 
 UNROLL = chosen("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
-COMMON = (VECTOR, UNROLL, SCHEDULE, CHUNK, STREAM, THREADS)
-CONSTRAINTS = (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR)
-DEFAULT = {
+DEFAULT: Knobs = {
     "vector": "native",
     "unroll": 4,
     "schedule": "static",
     "chunk": 16,
     "stream": 0,
     "threads": 0,
+    "block": 1024,
+    "group": 2,
 }
 
 
-def _softmax() -> tuple[Recipe, ...]:
-    block = chosen("block", 256, 1024, 4096, meaning="floats that share one maximum")
-    return (
-        Recipe(
-            problem="softmax",
-            family="three-pass",
-            language="cpp",
-            summary="Maximum; exponentials into the output with their sum; scaling in place.",
-            knobs=COMMON,
-            render=renderer("softmax.cpp.j2", "three-pass", COMMON),
-            constraints=CONSTRAINTS,
-            default=DEFAULT,
-        ),
-        Recipe(
-            problem="softmax",
-            family="online",
-            language="cpp",
-            summary="One pass for maximum and sum, one that recomputes exponentials and writes.",
-            knobs=(*COMMON, block),
-            render=renderer("softmax.cpp.j2", "online", (*COMMON, block)),
-            constraints=CONSTRAINTS,
-            default={**DEFAULT, "block": 1024},
-        ),
-        Recipe(
-            problem="softmax",
-            family="buffered",
-            language="cpp",
-            summary="Exponentials wait in a buffer of one row; the output is written once.",
-            knobs=COMMON,
-            render=renderer("softmax.cpp.j2", "buffered", COMMON),
-            constraints=CONSTRAINTS,
-            default={**DEFAULT, "stream": 1},
-        ),
+def _recipe(problem: str, family: str, summary: str, *more: Knob, **default: int | str) -> Recipe:
+    return cpp_recipe(
+        problem,
+        family,
+        summary,
+        knobs=(VECTOR, UNROLL, SCHEDULE, CHUNK, STREAM, THREADS, *more),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, **default},
     )
 
 
-RECIPES = _softmax()
+SOFTMAX = (
+    _recipe(
+        "softmax",
+        "three-pass",
+        "Maximum; exponentials into the output with their sum; scaling in place.",
+    ),
+    _recipe(
+        "softmax",
+        "online",
+        "One pass for maximum and sum, one that computes exponentials anew and writes.",
+        chosen("block", 256, 1024, 4096, meaning="floats that share one maximum"),
+    ),
+    _recipe(
+        "softmax",
+        "buffered",
+        "Exponentials wait in a buffer of one row; the output is written once.",
+        stream=1,
+    ),
+)
+
+LAYERNORM = (
+    _recipe("layernorm", "two-pass", "Mean; squared distances from it; the scaled output."),
+    _recipe(
+        "layernorm",
+        "blocked",
+        "One pass over memory: mean and spread per block, merged; then the scaled output.",
+        chosen("block", 256, 1024, 4096, meaning="floats per block"),
+    ),
+)
+
+RMSNORM = (
+    _recipe("rmsnorm", "row-wise", "A row's squares, then its scaled output."),
+    _recipe(
+        "rmsnorm",
+        "row-group",
+        "Several rows together, so that gamma is loaded once for all.",
+        chosen("group", 2, 4, 8, meaning="rows made together"),
+    ),
+)
+
+BIAS_GELU = (
+    _recipe("bias_gelu", "row-wise", "Rows are dealt to threads."),
+    _recipe(
+        "bias_gelu",
+        "flat",
+        "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
+        chosen("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
+        block=16384,
+    ),
+)
+
+RECIPES = (*SOFTMAX, *LAYERNORM, *RMSNORM, *BIAS_GELU)

@@ -1,8 +1,12 @@
-"""Recipes for products with a sparse matrix in CSR form. It knows templates and knobs only."""
+"""Recipes for the operators on a CSR pattern. It knows templates and knobs only.
+
+Every operator has the two ways of sharing the work: by rows, cheap where rows are alike, and by
+non-zeros, for patterns whose rows differ much.
+"""
 
 from __future__ import annotations
 
-from ..recipe import Constraint, Facts, Knobs, Recipe
+from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -13,53 +17,135 @@ from ._knobs import (
     USEFUL_VECTOR,
     VECTOR,
     chosen,
-    number,
+    integer,
     register_budget,
 )
-from ._render import renderer
+from ._render import cpp_recipe
 
 PREFETCH = chosen(
     "prefetch", 0, 4, 8, 16, meaning="non-zeros ahead that a row of the dense operand is fetched"
 )
 VECTORS = chosen("vectors", 1, 2, 4, 8, 16, meaning="vectors of an output row held in registers")
-PIECES = chosen("pieces", 1, 2, 4, 16, meaning="equal pieces of rows and non-zeros per thread")
+PIECES = chosen("pieces", 1, 2, 4, 16, meaning="equal pieces of the work per thread")
 PIECE_SCHEDULE = chosen("schedule", "static", "dynamic", meaning="how pieces are dealt to threads")
+NEVER = 1 << 30
+
+DEFAULT: Knobs = {
+    "vector": "native",
+    "threads": 0,
+    "schedule": "dynamic",
+    "chunk": 256,
+    "pieces": 4,
+    "prefetch": 8,
+    "vectors": 8,
+    "unroll": 1,
+    "stream": 0,
+}
+
+BY_ROW = "A thread owns rows, dealt in chunks"
+BY_NNZ = "Pieces hold equal numbers of rows plus non-zeros"
+ADDED = "the shares of a row that is cut are joined in a fixed order"
 
 
 def _accumulators_fit(knobs: Knobs, facts: Facts) -> bool:
-    return number(knobs, "vectors") * number(knobs, "unroll") <= register_budget(facts)
+    chains = integer(knobs, "unroll") if "unroll" in knobs else 1
+    return integer(knobs, "vectors") * chains <= register_budget(facts)
+
+
+def _products_fit(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "group") * integer(knobs, "unroll") <= register_budget(facts)
 
 
 FITS_REGISTERS = Constraint("the accumulators fit in the vector registers", _accumulators_fit)
+PRODUCTS_FIT = Constraint("the group's accumulators fit in the vector registers", _products_fit)
 
 
-def _spmm() -> tuple[Recipe, ...]:
-    unroll = chosen("unroll", 1, 2, meaning="non-zeros accumulated in parallel")
-    row = (VECTOR, VECTORS, unroll, PREFETCH, SCHEDULE, CHUNK, STREAM, THREADS)
-    nnz = (VECTOR, VECTORS, unroll, PREFETCH, PIECE_SCHEDULE, PIECES, STREAM, THREADS)
-    common = {"vector": "native", "vectors": 8, "unroll": 1, "prefetch": 8, "stream": 0}
+def _both(
+    problem: str,
+    by_row: str,
+    by_nnz: str,
+    knobs: tuple[Knob, ...],
+    *constraints: Constraint,
+    default: Knobs,
+) -> tuple[Recipe, ...]:
+    common = (*constraints, USEFUL_THREADS, USEFUL_VECTOR)
+    defaults = {**DEFAULT, **default}
     return (
-        Recipe(
-            problem="spmm_csr",
-            family="row-balanced",
-            language="cpp",
-            summary="A thread owns rows; a tile of an output row stays in registers.",
-            knobs=row,
-            render=renderer("spmm_csr_row.cpp.j2", "row-balanced", row),
-            constraints=(FITS_REGISTERS, USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
-            default={**common, "schedule": "dynamic", "chunk": 256, "threads": 0},
+        cpp_recipe(
+            problem,
+            "row-balanced",
+            by_row,
+            knobs=(VECTOR, *knobs, SCHEDULE, CHUNK, THREADS),
+            constraints=(*common, USEFUL_CHUNK),
+            default=defaults,
         ),
-        Recipe(
-            problem="spmm_csr",
-            family="nnz-balanced",
-            language="cpp",
-            summary="Pieces hold equal numbers of rows plus non-zeros; cut rows are added after.",
-            knobs=nnz,
-            render=renderer("spmm_csr_nnz.cpp.j2", "nnz-balanced", nnz),
-            constraints=(FITS_REGISTERS, USEFUL_THREADS, USEFUL_VECTOR),
-            default={**common, "schedule": "dynamic", "pieces": 4, "threads": 0},
+        cpp_recipe(
+            problem,
+            "nnz-balanced",
+            by_nnz,
+            knobs=(VECTOR, *knobs, PIECE_SCHEDULE, PIECES, THREADS),
+            constraints=common,
+            default=defaults,
         ),
     )
 
 
-RECIPES = _spmm()
+SPMV = _both(
+    "spmv_csr",
+    f"{BY_ROW}; short rows are scalar, long ones gather.",
+    f"{BY_NNZ}; {ADDED}.",
+    (
+        chosen("unroll", 1, 2, 4, meaning="independent chains of sums"),
+        chosen("gather_from", 8, 32, 128, NEVER, meaning="row length from which x is gathered"),
+        chosen(
+            "serial_below", 20_000, 100_000, 500_000, meaning="operations one thread does alone"
+        ),
+    ),
+    default={"unroll": 1, "gather_from": 32, "serial_below": 100_000},
+)
+
+SPMM = _both(
+    "spmm_csr",
+    f"{BY_ROW}; a tile of an output row stays in registers.",
+    f"{BY_NNZ}; {ADDED}.",
+    (
+        VECTORS,
+        chosen("unroll", 1, 2, meaning="non-zeros accumulated in parallel"),
+        PREFETCH,
+        STREAM,
+    ),
+    FITS_REGISTERS,
+    default={},
+)
+
+GSPMM = _both(
+    "gspmm_reduce",
+    f"{BY_ROW}; a tile of an output row stays in registers.",
+    f"{BY_NNZ}; {ADDED}.",
+    (VECTORS, PREFETCH),
+    FITS_REGISTERS,
+    default={},
+)
+
+SDDMM = _both(
+    "sddmm_csr",
+    f"{BY_ROW}; products with the same row of U are made together.",
+    "Pieces hold equal numbers of non-zeros, wherever rows begin.",
+    (
+        chosen("group", 1, 2, 4, 8, meaning="products made together with one row of U"),
+        chosen("unroll", 1, 2, meaning="independent chains of sums in a product"),
+        PREFETCH,
+    ),
+    PRODUCTS_FIT,
+    default={"group": 4},
+)
+
+EDGE_SOFTMAX = _both(
+    "edge_softmax",
+    f"{BY_ROW}.",
+    "Pieces hold the rows that begin in equal shares of the non-zeros.",
+    (chosen("layout", "flat", "heads", meaning="a row's heads share vectors, or a lane per head"),),
+    default={"layout": "flat"},
+)
+
+RECIPES = (*SPMV, *SPMM, *GSPMM, *SDDMM, *EDGE_SOFTMAX)

@@ -1,1 +1,7 @@
-""""""
+"""Hands a verified kernel over as source or as a package, with its evidence."""
+
+from .bundle import Ancestor, Bundle, Case, TensorSpec
+from .stored import bundle_from_store
+from .write import export
+
+__all__ = ["Ancestor", "Bundle", "Case", "TensorSpec", "bundle_from_store", "export"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ def patterns(rng: np.random.Generator) -> Iterator[tuple[str, int, Array, Array]
         "one empty row": [0],
         "all empty": [0] * 7,
         "huge row among empty ones": [0, 0, 9000, 0, 1],
-        "many": list(rng.integers(0, 9, 211)) + [700, 0, 0, 333],
+        "many": [*rng.integers(0, 9, 211), 700, 0, 0, 333],
     }
     for label, counts in degrees.items():
         K = max(1, max(counts) * 2)
@@ -47,13 +48,27 @@ def normal(rng: np.random.Generator, *shape: int) -> Array:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def by_row(indptr: Array, terms: Array) -> Array:
-    """Sums per CSR row of an array whose first axis is the non-zeros."""
-    total = np.concatenate([np.zeros((1, *terms.shape[1:])), np.cumsum(terms, axis=0)])
-    sums: Array = np.stack(
-        [terms[a:b].sum(axis=0) for a, b in zip(indptr[:-1], indptr[1:], strict=True)] or [total[0]]
-    )
-    return sums
+def by_row(indptr: Array, terms: Array, reduce: Callable[..., Any] = np.sum) -> Array:
+    """A reduction per CSR row over an array whose first axis is the non-zeros; empty rows give 0."""
+    out: Array = np.zeros((len(indptr) - 1, *terms.shape[1:]))
+    for i, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        if end > begin:
+            out[i] = reduce(terms[begin:end], axis=0)
+    return out
+
+
+def spmv_csr(rng: np.random.Generator) -> Iterator[Case]:
+    for label, K, indptr, indices in patterns(rng):
+        values, x = normal(rng, len(indices)), normal(rng, K)
+        terms = values.astype(float) * x[indices].astype(float)
+        truth = by_row(indptr, terms)
+        limit = bound(truth, by_row(indptr, np.abs(terms)), np.maximum(1, np.diff(indptr)))
+        scalars = (len(indptr) - 1, K, len(indices))
+        yield Case(label, scalars, (indptr, indices, values, x), truth, limit)
+        if len(indices) == 5:
+            values[2], x[indices[0]] = np.nan, np.inf
+            truth = by_row(indptr, values.astype(float) * x[indices])
+            yield Case("nan", scalars, (indptr, indices, values, x), truth, limit)
 
 
 def spmm_csr(rng: np.random.Generator) -> Iterator[Case]:
@@ -66,6 +81,54 @@ def spmm_csr(rng: np.random.Generator) -> Iterator[Case]:
             limit = bound(truth, by_row(indptr, np.abs(terms)), length)
             scalars = (len(indptr) - 1, N, K, len(indices))
             yield Case(f"{label}, N={N}", scalars, (indptr, indices, values, B), truth, limit)
+
+
+def gspmm_reduce(rng: np.random.Generator) -> Iterator[Case]:
+    for label, K, indptr, indices in patterns(rng):
+        for N, reduce in itertools.product((1, 3, 33, 150), (0, 1)):
+            values, B = normal(rng, len(indices)), normal(rng, K, N)
+            if label == "many" and N == 33:
+                B[indices[::50], 7], B[indices[1::70], 9] = np.nan, -np.inf
+                values[::90] = 0.0
+            with np.errstate(invalid="ignore"):
+                terms = values[:, None].astype(float) * B[indices].astype(float)
+                truth = by_row(indptr, terms, np.mean if reduce else np.max)
+                scale = by_row(indptr, np.abs(terms), np.mean)
+                length = np.maximum(1, np.diff(indptr))[:, None]
+                limit = bound(truth, scale if reduce else 0.0, length)
+            scalars = (len(indptr) - 1, N, K, len(indices), reduce)
+            inputs = (indptr, indices, values, B)
+            yield Case(f"{label}, N={N}, reduce={reduce}", scalars, inputs, truth, limit)
+
+
+def sddmm_csr(rng: np.random.Generator) -> Iterator[Case]:
+    for label, K, indptr, indices in patterns(rng):
+        for D in (1, 3, 33, 150):
+            M = len(indptr) - 1
+            U, V = normal(rng, M, D), normal(rng, K, D)
+            row = np.repeat(np.arange(M), np.diff(indptr))
+            terms = U[row].astype(float) * V[indices].astype(float)
+            truth = terms.sum(axis=1)
+            limit = bound(truth, np.abs(terms).sum(axis=1), D)
+            scalars = (M, K, D, len(indices))
+            yield Case(f"{label}, D={D}", scalars, (indptr, indices, U, V), truth, limit)
+
+
+def edge_softmax(rng: np.random.Generator) -> Iterator[Case]:
+    for label, _, indptr, indices in patterns(rng):
+        for H in (1, 2, 3, 4, 8, 16, 20, 64):
+            e = normal(rng, len(indices), H) * np.float32(5)
+            if label == "many" and H == 4:
+                e[::31, 1], e[::57, 2], e[40:, 3] = np.nan, np.inf, -np.inf
+            row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+            with np.errstate(invalid="ignore"):
+                gap = e.astype(float) - by_row(indptr, e.astype(float), np.max)[row]
+                total = by_row(indptr, np.exp(gap))[row]
+                truth = np.exp(gap) / total
+            limit = bound(truth, truth * (2 + np.minimum(np.abs(np.nan_to_num(gap)), 110)), 4.0)
+            yield Case(
+                f"{label}, H={H}", (len(indptr) - 1, H, len(indices)), (indptr, e), truth, limit
+            )
 
 
 def matrices(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
@@ -91,9 +154,80 @@ def softmax(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(label, x.shape, (x,), truth, limit)
 
 
+def with_special(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+    yield from matrices(rng)
+    special = normal(rng, 4, 37)
+    special[0, 3], special[1, 4], special[2, 36] = np.nan, np.inf, -np.inf
+    yield "special", special
+
+
+def layernorm(rng: np.random.Generator) -> Iterator[Case]:
+    for label, x in [*with_special(rng), ("far from zero", normal(rng, 3, 513) + np.float32(1000))]:
+        M, N = x.shape
+        gamma, beta = normal(rng, N), normal(rng, N)
+        with np.errstate(invalid="ignore"):
+            centred = x.astype(float) - x.astype(float).mean(axis=1, keepdims=True)
+            deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+            truth = centred / deviation * gamma + beta
+            # The mean itself is rounded: an absolute error of |x| units in the last place.
+            scale = (np.abs(x) + np.abs(centred) * 4) / deviation * np.abs(gamma) + np.abs(beta)
+        yield Case(label, (M, N), (x, gamma, beta), truth, bound(truth, scale, 16.0))
+
+
+def rmsnorm(rng: np.random.Generator) -> Iterator[Case]:
+    for label, x in with_special(rng):
+        M, N = x.shape
+        gamma = normal(rng, N)
+        with np.errstate(invalid="ignore"):
+            root = np.sqrt((x.astype(float) ** 2).mean(axis=1, keepdims=True) + 1e-6)
+            truth = x / root * gamma
+        yield Case(label, (M, N), (x, gamma), truth, bound(truth, np.abs(truth), 16.0))
+
+
+def bias_gelu(rng: np.random.Generator) -> Iterator[Case]:
+    for label, x in [*with_special(rng), ("wide", normal(rng, 9, 401) * np.float32(8))]:
+        M, N = x.shape
+        bias = normal(rng, N)
+        z = (x + bias).astype(float)
+        with np.errstate(invalid="ignore", over="ignore"):
+            u = np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)
+            truth = 0.5 * z * (1 + np.tanh(u))
+            # Units in the last place of u are multiplied by |2u| where the tail is small.
+            scale = np.abs(truth) * (4 + 4 * np.minimum(np.abs(u), 100)) + 1e-16 * np.abs(z)
+        yield Case(label, (M, N), (x, bias), truth, bound(truth, scale, 1.0))
+
+
+def gemm(rng: np.random.Generator) -> Iterator[Case]:
+    shapes = (
+        (1, 1, 1),
+        (1, 3, 33),
+        (33, 1, 3),
+        (13, 65, 300),
+        (100, 130, 600),
+        (5, 33, 0),
+        (96, 128, 64),
+    )
+    for M, N, K in shapes:
+        A, B = normal(rng, M, K), normal(rng, K, N)
+        if K == 300:
+            A[2, 5], B[7, 3] = np.nan, np.inf
+        with np.errstate(invalid="ignore"):
+            truth = A.astype(float) @ B.astype(float)
+            limit = bound(truth, np.abs(A).astype(float) @ np.abs(B).astype(float), max(1, K))
+        yield Case(f"{M}x{N}x{K}", (M, N, K), (A, B), truth, limit)
+
+
 OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
+    "spmv_csr": spmv_csr,
     "spmm_csr": spmm_csr,
+    "gspmm_reduce": gspmm_reduce,
+    "sddmm_csr": sddmm_csr,
+    "edge_softmax": edge_softmax,
     "softmax": softmax,
+    "layernorm": layernorm,
+    "rmsnorm": rmsnorm,
+    "bias_gelu": bias_gelu,
+    "gemm": gemm,
 }
 
 
@@ -115,7 +249,7 @@ def call(function: Any, case: Case) -> Array:
 
 
 def check(function: Any, case: Case) -> None:
-    """Runs a case and holds it against its truth; NaN and infinities must stand where they should."""
+    """Holds a call against its truth; NaN and infinities must stand where they should."""
     found = call(function, case).astype(float)
     with np.errstate(over="ignore"):
         rounded = case.truth.astype(np.float32)

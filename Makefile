@@ -1,0 +1,59 @@
+# Every target sets up .venv by itself; it is quick while pyproject.toml has not changed.
+PYTHON ?= python3
+PIP_FLAGS ?=
+DEMO_TIME ?= 90s
+RESULTS_TIME ?= 120s
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LINT := $(VENV)/lint
+
+.PHONY: demo test test-fast lint format bench results clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[dev]'
+	touch $@
+
+# mypy takes a package's name from its folder, and a checkout may be called anything.
+$(LINT)/kernelwright: $(STAMP)
+	mkdir -p $(LINT)
+	ln -sfn $(CURDIR) $@
+
+demo: $(STAMP)
+	$(BIN)/kernelwright run spmm_csr --target cpu --max-time $(DEMO_TIME) --home .demo
+	$(BIN)/kernelwright report @last --home .demo -o report.html
+	@echo "The report: $(CURDIR)/report.html"
+
+test: $(STAMP)
+	$(BIN)/pytest
+
+test-fast: $(STAMP)
+	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal
+
+lint: $(STAMP) $(LINT)/kernelwright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=$(LINT) $(BIN)/mypy -p kernelwright
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+# One campaign for each problem, and its report in .results/.
+results: $(STAMP)
+	@mkdir -p .results
+	@set -e; for name in $$($(BIN)/kernelwright problems --names); do \
+		$(BIN)/kernelwright run $$name --target cpu --max-time $(RESULTS_TIME) --home .results \
+			|| test $$? -eq 5; \
+		$(BIN)/kernelwright report @last --home .results -o .results/$$name.html; \
+	done
+	$(BIN)/kernelwright list --home .results
+
+clean:
+	rm -rf $(VENV) .demo .results report.html build *.egg-info .pytest_cache .mypy_cache \
+		.ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

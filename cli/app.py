@@ -1,0 +1,155 @@
+"""Builds the command line and turns whatever happened into an exit status.
+
+The commands stand beside this file, one file for each family. Nothing heavy is imported before a
+command runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from .. import __version__
+from ..config import resolve
+from ..errors import ConfigError, ExitCode, KernelwrightError
+from . import browse, configure, doctor, eval, problems, run
+from .common import Globals
+
+app = typer.Typer(
+    name="kernelwright",
+    help="Generate, verify and optimise GPU and CPU kernels.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("eval")(eval.evaluate)
+app.command("problems")(problems.problems)
+app.command("doctor")(doctor.doctor)
+app.command("list")(browse.list_campaigns)
+app.command("show")(browse.show)
+app.command("view")(browse.view)
+app.command("report")(browse.report)
+app.command("export")(browse.export)
+app.add_typer(configure.app, name="config")
+
+# Typer does not export the base of its usage errors; all versions derive this one from it.
+_ParserError = cast(type[Exception], typer.BadParameter.__mro__[2])
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"kernelwright {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    color: Annotated[
+        str | None,
+        typer.Option("--color", help="auto, always or never [default: auto].", show_default=False),
+    ] = None,
+    debug: Annotated[
+        bool | None,
+        typer.Option("--debug", help="Show the traceback of an error.", show_default=False),
+    ] = None,
+) -> None:
+    """Generate, verify and optimise GPU and CPU kernels."""
+    assert not version
+    ctx.obj = Globals(color=color, debug=debug)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status (errors.ExitCode)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        command = typer.main.get_command(app)
+        status = command.main(arguments, prog_name="kernelwright", standalone_mode=False)
+        return int(status or 0)
+    except KernelwrightError as error:
+        if _wants_traceback(arguments):
+            traceback.print_exc()
+        _complain(str(error), error.hint)
+        return int(error.exit_code)
+    except _ParserError as error:
+        return _report_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted", "")
+        return int(ExitCode.INTERRUPTED)
+    except Exception as error:
+        return _report_internal(error, arguments)
+
+
+def _complain(message: str, hint: str) -> None:
+    sys.stdout.flush()
+    lines = f"error: {message}\n" + (f"\nhint: {hint}\n" if hint else "")
+    sys.stderr.write(lines)
+
+
+def _report_usage(error: Any) -> int:
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "kernelwright"
+    # The error of a command without arguments carries the help text as its message.
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(error.format_message() + "\n")
+    else:
+        _complain(error.format_message(), f"{path} --help lists what it takes")
+    return int(ExitCode.USAGE)
+
+
+def _wants_traceback(arguments: Sequence[str]) -> bool:
+    try:
+        return resolve({"debug": True if "--debug" in arguments else None}).config.debug
+    except ConfigError:
+        return "--debug" in arguments
+
+
+def _report_internal(error: Exception, arguments: Sequence[str]) -> int:
+    text = "".join(traceback.format_exception(error))
+    if _wants_traceback(arguments):
+        sys.stderr.write(text)
+        place = "its traceback is above"
+    else:
+        place = _logged(text, arguments)
+    _complain(
+        f"something inside Kernelwright went wrong ({type(error).__name__}: {error}). What was "
+        f"recorded before this is kept; {place}.",
+        "run `kernelwright --debug …` to see the traceback here, and report it with that text",
+    )
+    return int(ExitCode.INTERNAL)
+
+
+def _logged(text: str, arguments: Sequence[str]) -> str:
+    name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    words = f"kernelwright {__version__} {' '.join(arguments[:1])}\n{text}"
+    for folder in _log_folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(words, encoding="utf-8")
+        except OSError:
+            continue
+        return f"its traceback is in {folder / name}"
+    return "its traceback could not be written to any folder"
+
+
+def _log_folders() -> list[Path]:
+    folders = [Path(tempfile.gettempdir())]
+    with contextlib.suppress(ConfigError):
+        folders.insert(0, resolve().config.home / "logs")
+    return folders

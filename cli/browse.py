@@ -1,0 +1,259 @@
+"""`list`, `show`, `view`, `report`, `export`: reading what campaigns left in the store."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from . import common, names
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..traces.history import Entry, History
+    from ..traces.store import Store
+
+CampaignArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="A campaign: its id, a unique part of it, or @last.")
+]
+
+
+def list_campaigns(
+    ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
+) -> None:
+    """List the campaigns, newest first."""
+    config = common.load(ctx, home=home).config
+    rows = []
+    if _has_store(config):
+        with _reading(config) as store:
+            rows = [_row(store, campaign) for campaign in store.campaigns()]
+    if as_json:
+        common.emit({"home": str(config.home), "campaigns": rows})
+    elif rows:
+        _print_list(config, rows)
+    else:
+        prose = common.console(config)
+        prose.print(f"no campaigns in {config.home}; `kernelwright run PROBLEM` makes one")
+
+
+def show(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="A campaign, or ID@best or ID/CANDIDATE.")
+    ],
+    source: Annotated[
+        bool, typer.Option("--source", help="Print the candidate's source and nothing else.")
+    ] = False,
+    home: common.HomeOption = None,
+    as_json: common.JsonOption = False,
+) -> None:
+    """Show a campaign, or one of its candidates."""
+    from ..traces.history import derive
+    from . import documents
+
+    config = common.load(ctx, home=home).config
+    with _reading(config) as store:
+        found = names.find(store, name)
+        history = derive(store.events(found.campaign))
+        if found.candidate is not None:
+            _show_candidate(config, store, history.entries[found.candidate], source, as_json)
+            return
+        if source:
+            raise UsageError(
+                "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
+            )
+        state = documents.state_of(history, is_running=store.is_running(found.campaign))
+        if as_json:
+            entries = [documents.entry_document(entry) for entry in history.entries.values()]
+            document = documents.campaign_document(history)
+            common.emit({**document, "state": state, "candidates": entries})
+        else:
+            _print_campaign(config, history, state)
+
+
+def view(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8760,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
+    home: common.HomeOption = None,
+) -> None:
+    """Look at the campaigns in a web browser, while they run or afterwards."""
+    from ..traces.view.server import serve
+
+    serve(common.load(ctx, home=home).config.home, host, port, open_browser)
+
+
+def report(
+    ctx: typer.Context,
+    campaign: CampaignArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="The file; - for stdout [default: report-ID.html].",
+            show_default=False,
+        ),
+    ] = None,
+    home: common.HomeOption = None,
+) -> None:
+    """Write a campaign as one HTML file that needs nothing else."""
+    from ..traces.report import render_report
+
+    config = common.load(ctx, home=home).config
+    with _reading(config) as store:
+        found = names.find(store, campaign).campaign
+        text = render_report(store, found)
+    if output is not None and str(output) == "-":
+        sys.stdout.write(text)
+        return
+    path = output or Path(f"report-{found}.html")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written to {path}: {error.strerror}", hint="name another with -o"
+        ) from error
+    common.put(str(path))
+
+
+def export(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="ID[@best]", help="A campaign's champion, or ID/CANDIDATE.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
+    form: Annotated[
+        str, typer.Option("--format", help="package (a torch operator) or source.")
+    ] = "package",
+    allow_unverified: Annotated[
+        bool, typer.Option("--allow-unverified", help="Export it whatever its verdict was.")
+    ] = False,
+    home: common.HomeOption = None,
+) -> None:
+    """Write a verified candidate as a package with its evidence."""
+    from ..traces import export as exporting
+    from ..traces.history import derive
+    from .cases import recorded_cases
+
+    config = common.load(ctx, home=home).config
+    with _reading(config) as store:
+        found = names.find(store, name)
+        candidate = found.candidate or store.resolve_candidate(found.campaign, "@best")
+        cases = recorded_cases(derive(store.events(found.campaign)).started.problem)
+        bundle = exporting.bundle_from_store(store, found.campaign, candidate, cases=cases)
+    exporting.export(bundle, form, output, allow_unverified=allow_unverified)
+    common.put(str(output))
+
+
+def _has_store(config: Config) -> bool:
+    from ..traces.database import FILE_NAME
+
+    return (config.home / FILE_NAME).exists()
+
+
+def _reading(config: Config) -> Store:
+    from ..traces.store import Store
+
+    return Store.open(config.home, read_only=True)
+
+
+def _row(store: Store, campaign: str) -> dict[str, Any]:
+    from ..traces.history import derive
+    from . import documents
+
+    history = derive(store.events(campaign))
+    document = documents.campaign_document(history)
+    state = documents.state_of(history, is_running=store.is_running(campaign))
+    return {**document, "started_at": history.started_at, "state": state}
+
+
+def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    headings = ("campaign", "problem", "workload", "target", "state", "evaluated", "best", "began")
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading in ("campaign", "began"))
+    for row in rows:
+        table.add_row(
+            row["campaign"],
+            row["problem"],
+            row["workload"],
+            row["target"],
+            row["state"],
+            str(row["evaluated"]),
+            _headline(row["best"]),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(row["started_at"])),
+        )
+    common.console(config, is_stderr=False).print(table)
+
+
+def _headline(best: dict[str, Any] | None) -> str:
+    if best is None:
+        return "-"
+    speedup = best["speedup"].get(best["best_baseline"])
+    if speedup is None:
+        return str(best["status"])
+    return f"{speedup['median']:.2f}× vs {best['best_baseline']}"
+
+
+def _print_campaign(config: Config, history: History, state: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from .summary import winner_lines
+    from .verdicts import brief, style_of
+
+    started = history.started
+    common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
+    common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
+    for line in winner_lines(history):
+        common.put(line)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("#", "candidate", "status", "family", "how", "result"):
+        table.add_column(heading, no_wrap=heading != "result")
+    for entry in history.entries.values():
+        verdict = entry.verdict
+        table.add_row(
+            str(entry.number),
+            entry.candidate[:10],
+            str(verdict.status) if verdict else ("cut off" if entry.cut_off else "proposed"),
+            entry.family,
+            entry.operator,
+            brief(verdict) if verdict else "",
+            style=style_of(verdict.status) if verdict else "dim",
+        )
+    common.console(config, is_stderr=False).print(table)
+
+
+def _show_candidate(
+    config: Config, store: Store, entry: Entry, source: bool, as_json: bool
+) -> None:
+    from . import documents
+    from .summary import print_verdict
+
+    text = store.get_blob(entry.candidate).decode("utf-8", "replace")
+    if source:
+        sys.stdout.write(text)
+        return
+    if as_json:
+        document = documents.entry_document(entry)
+        verdicts = [documents.verdict_document(verdict) for verdict in entry.verdicts]
+        advice = entry.advice.model_dump(mode="json") if entry.advice else None
+        common.emit({**document, "verdicts": verdicts, "advice": advice, "source": text})
+        return
+    knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
+    common.put(f"{entry.candidate}  #{entry.number}  {entry.family}  {knobs}".rstrip())
+    common.put(f"{entry.operator}; {entry.note}".rstrip("; "))
+    if entry.verdict is not None:
+        print_verdict(common.console(config, is_stderr=False), entry.verdict)
+    if entry.advice is not None:
+        common.put(f"judge: {entry.advice.bottleneck}. {entry.advice.change}")

@@ -1,0 +1,116 @@
+"""What the commands share: the options that recur, the two streams, and JSON documents.
+
+Data goes to stdout, everything for people to stderr. It knows no problem and no store.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import config as settings
+from ..config import Config, Resolved
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA_VERSION = 1
+"""Of every JSON document that a command prints."""
+
+HomeOption = Annotated[
+    Path | None, typer.Option("--home", help="Folder of the store.", show_default=False)
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option("--cache-dir", help="Folder of the build cache.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target", help="auto, cpu or sm_XX [default: auto].", show_default=False),
+]
+JailOption = Annotated[
+    str | None,
+    typer.Option(
+        "--jail",
+        help="auto, bubblewrap, landlock or bare [default: auto].",
+        show_default=False,
+    ),
+]
+WeakOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--accept-weak-isolation",
+        "--i-accept-weak-isolation",
+        help="Run kernels although the sandbox lacks a required capability; results say so.",
+        show_default=False,
+    ),
+]
+CpusOption = Annotated[
+    str | None,
+    typer.Option("--cpus", help="CPUs that kernels run on, e.g. 0,2-3.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class Globals:
+    """The options before the command's name; None where not given."""
+
+    color: str | None = None
+    debug: bool | None = None
+
+
+def load(ctx: typer.Context, **flags: object) -> Resolved:
+    """The resolved settings for a command's own flags and the global ones."""
+    options = ctx.find_root().obj or Globals()
+    return settings.resolve({"color": options.color, "debug": options.debug, **flags})
+
+
+def emit(document: Mapping[str, Any]) -> None:
+    """Prints one JSON document on stdout."""
+    whole = {"schema_version": SCHEMA_VERSION, **document}
+    json.dump(whole, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def put(text: str = "") -> None:
+    """Prints a line of data on stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def console(config: Config, *, is_stderr: bool = True) -> Console:
+    """Rich's console on stderr (prose) or stdout (tables), coloured as the settings say."""
+    from rich.console import Console
+
+    stream = sys.stderr if is_stderr else sys.stdout
+    return Console(
+        file=stream,
+        force_terminal=True if config.color == "always" else None,
+        no_color=config.color == "never",
+        highlight=False,
+        # A table in a pipe is read by programs too: never fold it to a guessed width.
+        width=None if stream.isatty() else 160,
+        soft_wrap=False,
+    )
+
+
+def number(value: float) -> str:
+    """Three significant digits, with an exponent only where people would use one."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.2e}"
+
+
+def microseconds(value: float) -> str:
+    """A time of `value` µs in the unit that people would use."""
+    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms"), (float("inf"), 1e6, "s")):
+        if value < limit:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value} µs"

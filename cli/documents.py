@@ -1,0 +1,100 @@
+"""What the commands say of a campaign, a candidate and a verdict, as JSON documents.
+
+Pure functions of what the store derived. These shapes are a stable part of the command line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..traces.history import Entry, History
+from ..traces.records import Verdict
+
+if TYPE_CHECKING:
+    from ..campaign import CampaignResult
+
+
+def campaign_document(history: History, *, result: CampaignResult | None = None) -> dict[str, Any]:
+    """The document of `run --json`: what was asked, what came out, what it cost.
+
+    Seconds are those of work where the campaign's `result` is at hand, else the span of its events.
+    """
+    started = history.started
+    return {
+        "campaign": history.campaign,
+        "problem": started.problem,
+        "workload": started.workload,
+        "target": started.target,
+        "language": started.language,
+        "tier": started.tier,
+        "workflow": started.workflow,
+        "model": started.model,
+        "judge_model": started.judge_model,
+        "seed": started.seed,
+        "limits": history.limits,
+        "best": best_document(history),
+        "evaluated": history.evaluated,
+        "by_status": {str(status): n for status, n in history.by_status.items()},
+        # Every brain of this version works without a paid model.
+        "usd": result.usd if result else 0.0,
+        "tokens": result.tokens if result else 0,
+        "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
+        "stopped_by": history.finished.stopped_by if history.finished else None,
+    }
+
+
+def best_document(history: History) -> dict[str, Any] | None:
+    """The champion with its evidence; None where nothing was verified."""
+    entry = history.best
+    verdict = entry.verdict if entry else None
+    if entry is None or verdict is None:
+        return None
+    measurement = verdict.measurement
+    speedups = measurement.speedup if measurement else {}
+    return {
+        "candidate": entry.candidate,
+        "number": entry.number,
+        "family": entry.family,
+        "knobs": entry.knobs,
+        "status": str(verdict.status),
+        "protocol": str(verdict.protocol),
+        "latency_us": measurement.candidate.median_us if measurement else None,
+        "roofline": measurement.roofline if measurement else None,
+        "best_baseline": measurement.best_baseline if measurement else None,
+        "speedup": {name: ratio.model_dump(mode="json") for name, ratio in speedups.items()},
+    }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """The document of `eval --json`."""
+    return verdict.model_dump(mode="json", exclude={"schema_version"})
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """One candidate of a campaign, in a line."""
+    verdict = entry.verdict
+    measurement = verdict.measurement if verdict else None
+    return {
+        "number": entry.number,
+        "candidate": entry.candidate,
+        "family": entry.family,
+        "language": entry.language,
+        "knobs": entry.knobs,
+        "operator": entry.operator,
+        "parents": list(entry.parents),
+        "status": str(verdict.status) if verdict else None,
+        "protocol": str(verdict.protocol) if verdict else None,
+        "reasons": list(verdict.reasons) if verdict else [],
+        "latency_us": measurement.candidate.median_us if measurement else None,
+        "credited": verdict.credited if verdict else None,
+        "is_cut_off": entry.cut_off,
+    }
+
+
+def state_of(history: History, *, is_running: bool) -> str:
+    """`running`, `finished (why)` or `cut off`: what a list says of a campaign."""
+    if is_running:
+        return "running"
+    if history.finished is None:
+        return "cut off"
+    return f"finished ({history.finished.stopped_by})"

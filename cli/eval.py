@@ -1,0 +1,81 @@
+"""`eval`: verify and time one candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ExitCode, UsageError
+from . import common
+
+SUFFIXES = {".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp", ".cu": "cuda", ".py": "triton"}
+
+
+def evaluate(
+    ctx: typer.Context,
+    problem: Annotated[str, typer.Argument(help="The problem it solves.")],
+    file: Annotated[Path, typer.Argument(help="The candidate's one source file.")],
+    target: common.TargetOption = None,
+    workload: Annotated[
+        str | None,
+        typer.Option("--workload", help="The workload to time it on.", show_default=False),
+    ] = None,
+    matrix: Annotated[
+        Path | None,
+        typer.Option("--matrix", help="Your own .mtx, .mtx.gz or .npz.", show_default=False),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            help="cpp, cuda or triton [default: by the file's ending].",
+            show_default=False,
+        ),
+    ] = None,
+    jail: common.JailOption = None,
+    cpus: common.CpusOption = None,
+    accept_weak_isolation: common.WeakOption = None,
+    cache_dir: common.CacheOption = None,
+    as_json: common.JsonOption = False,
+) -> None:
+    """Verify and time one candidate; exit status 0 only if it is VERIFIED."""
+    config = common.load(
+        ctx, target=target, jail=jail, cpus=cpus, cache_dir=cache_dir,
+        accept_weak_isolation=accept_weak_isolation,
+    ).config  # fmt: skip
+    source = _read(file)
+    from ..traces.records import Protocol, Status
+    from ..verifier.client import open_referee
+    from ..verifier.request import Order
+    from . import documents, setting_up
+    from .summary import print_verdict
+
+    spoken = language or SUFFIXES.get(file.suffix, "")
+    where = setting_up.choose_target(config.target, spoken)
+    task = setting_up.make_task(config, problem, workload, matrix, where)
+    prose = common.console(config)
+    prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
+    with open_referee(task) as referee:
+        setting_up.warn_of_weakness(prose, referee.isolation)
+        order = Order(source=source, language=spoken, protocol=Protocol.FULL)
+        verdict = referee.evaluate(order)
+    if as_json:
+        common.emit(documents.verdict_document(verdict))
+    else:
+        print_verdict(common.console(config, is_stderr=False), verdict)
+    if verdict.status is not Status.VERIFIED:
+        raise typer.Exit(int(ExitCode.NOT_MET))
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"the candidate {file} cannot be read: {error.strerror}",
+            hint="give the path of one source file",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the candidate {file} is not UTF-8 text", hint=str(error)) from error

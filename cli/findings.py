@@ -1,0 +1,255 @@
+"""The doctor's questions: one function a topic, each really trying what it reports on.
+
+It knows how to ask; what the answers mean for a run is decided by the one who asks.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..config import Config
+from ..errors import KernelwrightError
+
+
+class Level(StrEnum):
+    """How a finding bears on a run."""
+
+    PASS = "PASS"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried."""
+
+    topic: str
+    level: Level
+    text: str
+    fix: str = ""
+
+    def document(self) -> dict[str, str]:
+        """As JSON."""
+        return {key: str(value) for key, value in asdict(self).items()}
+
+
+NEEDED = ("numpy", "scipy", "pydantic", "torch", "langgraph")
+"""Packages that every campaign uses."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
+
+_DENIES = {
+    "fs_read": "read your files",
+    "fs_write": "write outside its own folder",
+    "net": "use the network",
+    "ptrace": "look into or change other processes",
+    "kill_tree": "outlive its deadline, even as a daemon",
+    "pids": "start processes without end",
+    "mem": "take all memory",
+    "env": "see your environment variables",
+    "uid": "act as your user",
+}
+
+
+def examine(config: Config, required: list[str]) -> Iterator[Finding]:
+    """Every finding in order; one that is required and only warns becomes a failure."""
+    for name, probe in PROBES.items():
+        for finding in probe(config):
+            if name in required and finding.level is Level.WARN:
+                yield replace(finding, level=Level.FAIL)
+            else:
+                yield finding
+
+
+def _python(_: Config) -> Iterator[Finding]:
+    version = platform.python_version()
+    good = (3, 11) <= sys.version_info[:2] < (3, 14)
+    yield Finding(
+        "python",
+        Level.PASS if good else Level.FAIL,
+        f"{version} on {platform.system()} {platform.release()}",
+        "" if good else "use Python 3.11, 3.12 or 3.13",
+    )
+
+
+def _packages(_: Config) -> Iterator[Finding]:
+    found, missing = [], []
+    for name in NEEDED:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        fix = f"pip install {' '.join(missing)}"
+        yield Finding("packages", Level.FAIL, f"missing: {', '.join(missing)}", fix)
+    else:
+        yield Finding("packages", Level.PASS, ", ".join(found))
+
+
+def _compiler(_: Config) -> Iterator[Finding]:
+    found = []
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        if path is None:
+            continue
+        reason = _try_compiler(path)
+        if reason is None:
+            found.append(f"{name} {_first_line([path, '-dumpfullversion', '-dumpversion'])}")
+        else:
+            yield Finding(
+                "compiler", Level.WARN, f"{name} does not build C++20 with OpenMP: {reason}",
+                "install libgomp (g++) or libomp-dev (clang++)",
+            )  # fmt: skip
+    if found:
+        yield Finding("compiler", Level.PASS, f"{', '.join(found)}; C++20 with OpenMP builds")
+    else:
+        yield Finding(
+            "compiler", Level.FAIL, "no C++ compiler that builds C++20 with OpenMP",
+            "apt-get install g++",
+        )  # fmt: skip
+
+
+def _try_compiler(path: str) -> str | None:
+    source = "#include <omp.h>\nint main() { return omp_get_max_threads() < 1; }\n"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.cpp"
+        file.write_text(source)
+        command = [path, "-std=c++20", "-fopenmp", "-o", f"{folder}/a", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[0]
+
+
+def _first_line(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return (done.stdout.strip().splitlines() or ["?"])[0]
+
+
+def _sandbox(config: Config) -> Iterator[Finding]:
+    from ..sandbox.isolation import choose
+    from ..sandbox.isolation.canary import probe
+    from ..traces.records import CAPABILITIES, UNATTENDED_MINIMUM, Enforcement
+
+    try:
+        isolation = probe(choose(config.jail), config.cache_dir)
+    except KernelwrightError as error:
+        yield Finding("sandbox", Level.FAIL, str(error), error.hint)
+        return
+    level = Level.FAIL if isolation.lacking else Level.PASS
+    yield Finding(
+        "sandbox", level, f"{isolation.mechanism}, tried with a hostile program",
+        "" if level is Level.PASS else "apt-get install bubblewrap, or Linux 5.13 for Landlock",
+    )  # fmt: skip
+    for name in CAPABILITIES:
+        capability = isolation.capabilities.get(name)
+        if capability is None:
+            continue
+        does = _DENIES.get(name, name)
+        how = f" ({capability.how})" if capability.how else ""
+        if capability.state is Enforcement.ENFORCED:
+            yield Finding("sandbox", Level.PASS, f"a kernel cannot {does}{how}")
+            continue
+        verb = "can partly" if capability.state is Enforcement.PARTIAL else "can"
+        bad = Level.FAIL if name in UNATTENDED_MINIMUM else Level.WARN
+        fix = "install bubblewrap" if isolation.mechanism != "bubblewrap" else ""
+        if name == "uid" and os.geteuid() == 0:
+            fix = "run as an ordinary user instead of root"
+        yield Finding("sandbox", bad, f"a kernel {verb} {does}{how}", fix)
+
+
+def _cpu(_config: Config) -> Iterator[Finding]:
+    flags: set[str] = set()
+    model = platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("flags", "Features"):
+                flags.update(value.split())
+            elif key.strip() == "model name":
+                model = value.strip()
+    except OSError:
+        yield Finding("cpu", Level.WARN, "/proc/cpuinfo cannot be read", "run on Linux")
+        return
+    features = " ".join(flag for flag in CPU_FLAGS if flag in flags) or "no vector extension known"
+    usable = len(os.sched_getaffinity(0))
+    yield Finding("cpu", Level.PASS, f"{model}, {usable} CPUs usable, {features}")
+
+
+def _gpu(_: Config) -> Iterator[Finding]:
+    fix = "none is needed: --target cpu works without one"
+    try:
+        import pynvml
+    except ImportError:
+        yield Finding(
+            "gpu", Level.WARN, "nvidia-ml-py is not installed", "pip install nvidia-ml-py"
+        )
+        return
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        yield Finding("gpu", Level.WARN, f"no NVIDIA GPU here ({error})", fix)
+        return
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+            memory = pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30
+            name = _word(pynvml.nvmlDeviceGetName(handle))
+            driver = _word(pynvml.nvmlSystemGetDriverVersion())
+            text = f"{name}, sm_{major}{minor}, {memory:.0f} GiB, driver {driver}"
+            yield Finding("gpu", Level.PASS, text)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _word(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _store(config: Config) -> Iterator[Finding]:
+    for name, folder in (("store", config.home), ("build cache", config.cache_dir)):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            yield Finding(
+                "store", Level.FAIL, f"{name} {folder} is not writable: {error.strerror}",
+                "give another folder with --home or --cache-dir",
+            )  # fmt: skip
+        else:
+            yield Finding("store", Level.PASS, f"{name} {folder} is writable")
+
+
+def _browser(_: Config) -> Iterator[Finding]:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        yield Finding(
+            "browser", Level.WARN, "no Chromium: the viewer works in any browser, its tests do not",
+            "apt-get install chromium",
+        )  # fmt: skip
+    else:
+        yield Finding("browser", Level.PASS, path)
+
+
+PROBES: dict[str, Callable[[Config], Iterator[Finding]]] = {
+    "python": _python,
+    "packages": _packages,
+    "compiler": _compiler,
+    "sandbox": _sandbox,
+    "cpu": _cpu,
+    "gpu": _gpu,
+    "store": _store,
+    "browser": _browser,
+}
+"""The topics, in the order they are shown; `--require` takes these names."""

@@ -1,0 +1,61 @@
+"""How a campaign and one of its candidates are named on the command line.
+
+`ID`, `ID@best`, `ID/CANDIDATE`, `@last`, `@last/12`, and `@best` for the last campaign's champion.
+The store itself knows what an id's beginning stands for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..traces.store import Store
+
+
+class Name(NamedTuple):
+    """A campaign, and a candidate where one was named; still as the user wrote them."""
+
+    campaign: str
+    candidate: str | None
+
+
+class Found(NamedTuple):
+    """The full ids."""
+
+    campaign: str
+    candidate: str | None
+
+
+def parse(text: str) -> Name:
+    """Splits what the user wrote.
+
+    Raises:
+        UsageError: a part is empty.
+    """
+    if text == "@best":
+        return Name("@last", "@best")
+    if text.endswith("@best"):
+        campaign, candidate = text.removesuffix("@best").removesuffix("/"), "@best"
+    elif "/" in text:
+        campaign, _, candidate = text.partition("/")
+    else:
+        campaign, candidate = text, ""
+        if text:
+            return Name(text, None)
+    if not campaign or not candidate:
+        raise UsageError(
+            f"'{text}' does not name a campaign or a candidate",
+            hint="write ID, ID@best, ID/CANDIDATE, @last or @best",
+        )
+    return Name(campaign, candidate)
+
+
+def find(store: Store, text: str) -> Found:
+    """The ids that `text` names in this store."""
+    name = parse(text)
+    campaign = store.resolve(name.campaign)
+    if name.candidate is None:
+        return Found(campaign, None)
+    return Found(campaign, store.resolve_candidate(campaign, name.candidate))

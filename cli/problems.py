@@ -1,0 +1,166 @@
+"""`problems`: what there is to work on, and the signature a candidate must have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from . import common
+
+if TYPE_CHECKING:
+    from ..kernelbench.problem import Problem
+
+LANGUAGES = ("cpp", "cuda", "triton")
+
+
+def problems(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Show this one.", show_default=False)] = None,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            "--signature",
+            help="Print a candidate's frame: cpp, cuda or triton.",
+            show_default=False,
+        ),
+    ] = None,
+    names: Annotated[bool, typer.Option("--names", help="Print the names only.")] = False,
+    as_json: common.JsonOption = False,
+) -> None:
+    """List the problems, or show one."""
+    if signature is not None and name is None:
+        raise UsageError(
+            "--signature needs the name of a problem",
+            hint=f"kernelwright problems spmm_csr --signature {signature}",
+        )
+    from ..kernelbench import registry
+
+    if signature is not None and name is not None:
+        _print_signature(registry.get(name), signature, as_json)
+    elif name is not None:
+        problem = registry.get(name)
+        if as_json:
+            common.emit({"problem": describe(problem)})
+        else:
+            _show(problem)
+    elif as_json:
+        common.emit({"problems": [describe(registry.get(each)) for each in registry.names()]})
+    elif names:
+        for each in registry.names():
+            common.put(each)
+    else:
+        _list(ctx, [registry.get(each) for each in registry.names()])
+
+
+def describe(problem: Problem) -> dict[str, Any]:
+    """The document of one problem."""
+    from ..kernelbench.problem import c_parameters
+    from ..kernelbench.recipes import recipes_for
+
+    return {
+        "name": problem.name,
+        "version": problem.version,
+        "title": problem.title,
+        "definition": problem.definition,
+        "axes": problem.axes,
+        "inputs": [tensor.model_dump(mode="json") for tensor in problem.inputs],
+        "outputs": [tensor.model_dump(mode="json") for tensor in problem.outputs],
+        "c_parameters": c_parameters(problem),
+        "precision": problem.precision.model_dump(mode="json"),
+        "baselines": [baseline.name for baseline in problem.baselines],
+        "workloads": [
+            workload.model_dump(mode="json", exclude_defaults=True)
+            for workload in problem.workloads
+        ],
+        "default_workload": problem.default_workload.name,
+        "recipes": [
+            {
+                "family": recipe.family,
+                "language": recipe.language,
+                "summary": recipe.summary,
+                "knobs": {knob.name: list(knob.values) for knob in recipe.knobs},
+                "combinations": combinations(recipe.knobs),
+            }
+            for language in LANGUAGES
+            for recipe in recipes_for(problem.name, language)
+        ],
+        "tags": list(problem.tags),
+        "source": problem.source,
+    }
+
+
+def combinations(knobs: tuple[Any, ...]) -> int:
+    """How many combinations of knobs there are before constraints, which need a workload."""
+    product = 1
+    for knob in knobs:
+        product *= len(knob.values)
+    return product
+
+
+def _list(ctx: typer.Context, found: list[Problem]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from ..kernelbench.recipes import recipes_for
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("problem", "what it computes", "workloads", "recipes", "variants"):
+        table.add_column(heading, no_wrap=heading == "problem")
+    for problem in found:
+        recipes = [r for language in LANGUAGES for r in recipes_for(problem.name, language)]
+        table.add_row(
+            problem.name,
+            problem.title,
+            str(len(problem.workloads)),
+            ", ".join(recipe.family for recipe in recipes) or "-",
+            f"{sum(combinations(recipe.knobs) for recipe in recipes):,}",
+        )
+    common.console(common.load(ctx).config, is_stderr=False).print(table)
+
+
+def _show(problem: Problem) -> None:
+    document = describe(problem)
+    common.put(f"{problem.name}  {problem.title}")
+    common.put()
+    for line in problem.definition.splitlines():
+        common.put(f"    {line}")
+    common.put()
+    for axis, meaning in problem.axes.items():
+        common.put(f"  {axis:10} {meaning}")
+    for role, tensors in (("in", problem.inputs), ("out", problem.outputs)):
+        for tensor in tensors:
+            shape = ", ".join(tensor.shape)
+            common.put(f"  {role:3} {tensor.name:10} {tensor.dtype}[{shape}]  {tensor.meaning}")
+    common.put()
+    common.put(f"held against  {', '.join(document['baselines'])}")
+    common.put(f"precision     {problem.precision.policy}")
+    common.put(f"source        {problem.source}")
+    common.put()
+    common.put("workloads")
+    for workload in problem.workloads:
+        mark = "*" if workload is problem.default_workload else " "
+        axes = " ".join(f"{axis}={value}" for axis, value in workload.axes.items())
+        common.put(f" {mark}{workload.name:20} {workload.kind:12} {axes}  {workload.note}".rstrip())
+    common.put()
+    common.put("recipes")
+    for recipe in document["recipes"]:
+        common.put(
+            f"  {recipe['family']:20} {recipe['language']}, {recipe['combinations']:,} variants: "
+            f"{recipe['summary']}"
+        )
+
+
+def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
+    from ..kernelbench.signature import signature as frame
+
+    if language not in LANGUAGES:
+        raise UsageError(
+            f"there is no language '{language}'", hint=f"one of: {', '.join(LANGUAGES)}"
+        )
+    text = frame(problem, language)
+    if as_json:
+        common.emit({"problem": problem.name, "language": language, "signature": text})
+    else:
+        common.put(text.rstrip("\n"))

@@ -1,0 +1,62 @@
+"""What a person reads at the end: a verdict in full, a campaign's winner and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..traces.history import History
+from ..traces.records import Protocol, Verdict
+from . import verdicts
+from .common import microseconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    """Status and reasons, every check, every measurement."""
+    for line in verdicts.explain(verdict):
+        console.print(line, style=verdicts.style_of(verdict.status), markup=False)
+    if verdict.checks:
+        console.print(verdicts.checks_table(verdict))
+    for measurement in verdict.measurements:
+        console.print(f"on {measurement.workload}", markup=False)
+        console.print(verdicts.measurement_table(measurement))
+        for note in verdicts.measurement_notes(measurement):
+            console.print(f"  {note}", markup=False)
+    if verdict.log and not verdict.status.is_pass:
+        console.print(verdict.log.rstrip(), style="dim", markup=False)
+
+
+def winner_lines(history: History) -> Iterator[str]:
+    """The champion against every baseline, or why there is none."""
+    entry = history.best
+    verdict = entry.verdict if entry else None
+    if entry is None or verdict is None:
+        counts = ", ".join(f"{n} {status}" for status, n in history.by_status.items())
+        yield f"no verified winner ({counts or 'nothing was evaluated'})"
+        return
+    knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
+    yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()
+    confirmed = verdict.protocol is Protocol.CONFIRM
+    yield f"  {verdict.status}, " + (
+        "confirmed in a fresh process" if confirmed else f"not confirmed ({verdict.protocol} only)"
+    )
+    measurement = verdict.measurement
+    if measurement is None:
+        return
+    yield f"  {microseconds(measurement.candidate.median_us)} on {measurement.workload}"
+    for name, speedup in measurement.speedup.items():
+        mark = "  (the best baseline)" if name == measurement.best_baseline else ""
+        yield f"  {verdicts.ratio(speedup)} vs {name}{mark}"
+
+
+def next_steps(history: History, home: str) -> Iterator[str]:
+    """The commands a reader would want now; `home` is `--home …` where it is not the default."""
+    tail = f" {home}" if home else ""
+    campaign = history.campaign
+    yield f"resume   kernelwright run --resume {campaign} --max-time 5m{tail}"
+    yield f"report   kernelwright report {campaign} -o report.html{tail}"
+    if history.champion is not None:
+        yield f"export   kernelwright export {campaign}@best -o winner{tail}"

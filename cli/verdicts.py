@@ -1,0 +1,128 @@
+"""How verdicts and winners are put into words for a terminal. Pure; prints nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..traces.records import Enforcement, Measurement, Speedup, Status, Verdict
+from .common import microseconds, number
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MEANING = {
+    Status.VERIFIED: "right in every check of the full protocol, and timed",
+    Status.SCREENED: "right in the quick checks; not timed for credit",
+    Status.INCORRECT: "an output was wrong",
+    Status.NOT_DISCRIMINATING: "the inputs would let a null kernel pass",
+    Status.SUSPECT: "right, but something about its timing cannot be believed",
+    Status.BUILD_FAILED: "the compiler refused it",
+    Status.CRASHED: "it ended by a signal or a non-zero exit",
+    Status.TIMED_OUT: "it met its deadline",
+    Status.RESOURCE: "it met a limit of memory, processes or output",
+    Status.PROTOCOL_ERROR: "the runner broke the protocol",
+    Status.HARNESS_ERROR: "the harness failed; not the candidate's fault",
+    Status.UNSUPPORTED: "this machine or version cannot judge it",
+}
+
+_STYLE = {
+    Status.VERIFIED: "bold green",
+    Status.SCREENED: "green",
+    Status.SUSPECT: "yellow",
+    Status.HARNESS_ERROR: "magenta",
+    Status.UNSUPPORTED: "dim",
+}
+
+
+def style_of(status: Status) -> str:
+    """The colour of a status; never the only sign of it."""
+    return _STYLE.get(status, "red")
+
+
+def ratio(speedup: Speedup) -> str:
+    """`1.84× (95 % 1.80–1.88)`."""
+    return f"{speedup.median:.2f}× (95 % {speedup.low:.2f}–{speedup.high:.2f})"
+
+
+def brief(verdict: Verdict) -> str:
+    """What one line can say after the status: the headline, or the first reason."""
+    measurement = verdict.measurement
+    if measurement is None:
+        return verdict.reasons[0] if verdict.reasons else MEANING[verdict.status]
+    time = microseconds(measurement.candidate.median_us)
+    headline = measurement.headline
+    if headline is None:
+        return time
+    return f"{time}, {ratio(headline)} vs {measurement.best_baseline}"
+
+
+def explain(verdict: Verdict) -> Iterator[str]:
+    """Status, reasons and isolation, line by line."""
+    yield f"{verdict.status}: {MEANING[verdict.status]}"
+    for reason in verdict.reasons:
+        yield f"  - {reason}"
+    isolation = verdict.isolation
+    if isolation is not None:
+        weak = [
+            f"{name} {capability.state}"
+            for name, capability in isolation.capabilities.items()
+            if capability.state is not Enforcement.ENFORCED
+        ]
+        yield f"sandbox: {isolation.mechanism}" + (
+            f"; not fully enforced: {', '.join(weak)}" if weak else ""
+        )
+
+
+def checks_table(verdict: Verdict) -> Table:
+    """Every check with its figure and its limit."""
+    table = _table("check", "", "worst", "limit", "where", "detail")
+    for check in verdict.checks:
+        table.add_row(
+            check.name,
+            "ok" if check.passed else "FAIL",
+            "" if check.figure is None else number(check.figure),
+            "" if check.limit is None else number(check.limit),
+            check.workload,
+            check.detail,
+            style=None if check.passed else "red",
+        )
+    return table
+
+
+def measurement_table(measurement: Measurement) -> Table:
+    """The candidate and each baseline with times and speed-ups."""
+    table = _table("", "median", "25–75 %", "candidate is faster by")
+    timings = {"candidate": measurement.candidate, **measurement.baselines}
+    for name, timing in timings.items():
+        speedup = measurement.speedup.get(name)
+        mark = " *" if name == measurement.best_baseline else ""
+        table.add_row(
+            name + mark,
+            microseconds(timing.median_us),
+            f"{microseconds(timing.low_us)} – {microseconds(timing.high_us)}",
+            ratio(speedup) if speedup else "",
+        )
+    return table
+
+
+def measurement_notes(measurement: Measurement) -> Iterator[str]:
+    """What else a reader must know of a measurement."""
+    yield (
+        f"{measurement.pairs} pairs on {measurement.threads} CPUs; differences below "
+        f"{measurement.mde:.1%} cannot be told from noise; * is the best baseline"
+    )
+    if measurement.roofline is not None:
+        yield f"{measurement.roofline:.0%} of this machine's measured roofline"
+    if measurement.is_launch_bound:
+        yield "very short: the figure includes much of the call's own cost"
+
+
+def _table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading in ("check", "median"))
+    return table

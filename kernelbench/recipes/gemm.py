@@ -1,0 +1,70 @@
+"""Recipes for the dense product. It knows templates and knobs only."""
+
+from __future__ import annotations
+
+from ..recipe import Constraint, Facts, Knobs
+from ._knobs import THREADS, USEFUL_THREADS, chosen, integer, register_budget
+from ._render import cpp_recipe
+
+L2_BYTES = 1 << 20
+"""A common size of the second-level cache; a block of A should leave half of it to B and C."""
+
+KNOBS = (
+    chosen("rows", 4, 6, 8, 12, meaning="rows of the tile held in registers"),
+    chosen("vectors", 1, 2, 3, 4, meaning="vectors in a row of that tile"),
+    chosen("kc", 128, 256, 512, meaning="steps of the inner dimension per block"),
+    chosen("mc", 48, 96, 192, meaning="rows of A per block"),
+    chosen("nc", 128, 256, 512, meaning="columns of B per block"),
+    chosen("unroll", 1, 4, meaning="steps of the inner dimension per turn of the loop"),
+    chosen("vector", "native", "half", meaning="width of a vector"),
+    THREADS,
+)
+DEFAULT: Knobs = {
+    "rows": 6,
+    "vectors": 2,
+    "kc": 256,
+    "mc": 96,
+    "nc": 256,
+    "unroll": 1,
+    "vector": "native",
+    "threads": 0,
+}
+
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
+
+
+def _tile_hides_latency(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "vectors") >= 8
+
+
+def _block_fits(knobs: Knobs, _: Facts) -> bool:
+    return 4 * integer(knobs, "mc") * integer(knobs, "kc") <= L2_BYTES // 4
+
+
+CONSTRAINTS = (
+    Constraint("the tile's accumulators fit in the vector registers", _tile_fits),
+    Constraint("two units with a latency of four need eight chains", _tile_hides_latency),
+    Constraint("a block of A leaves room in the second-level cache", _block_fits),
+    USEFUL_THREADS,
+)
+
+RECIPES = (
+    cpp_recipe(
+        "gemm",
+        "packed",
+        "A and B are packed into panels; a tile of C stays in registers.",
+        knobs=KNOBS,
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+    ),
+    cpp_recipe(
+        "gemm",
+        "packed-b",
+        "Only B is packed; the rows of A are read where they lie.",
+        knobs=KNOBS,
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+    ),
+)

@@ -1,0 +1,232 @@
+"""The jail of choice: the system's bwrap gives the job own mount, pid, network and user namespaces.
+
+The job sees /usr and what its Confinement lists, a private /tmp, its own /proc and a minimal /dev.
+Inside it is uid 65534; outside that is the uid of the harness, without any capability. bwrap adds
+PWD to the environment.
+
+bwrap waits at its block descriptor until rlimits, CPUs and control group of its init are set; the
+command inherits them. Killing that init makes the kernel kill everything in the namespace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ...errors import KernelwrightError, SandboxError
+from . import cgroup, tree
+from .command import checked_command
+from .job import Ending, Streams, WatchedJob
+from .limits import kernel_version, rlimits
+from .model import Confinement, End, Job, Limits
+from .seccomp import build_filter
+
+_SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM_FILES = (
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
+    "/etc/localtime", "/sys/devices/system/cpu", "/sys/devices/system/node",
+)  # fmt: skip
+
+_TMPFS_BYTES = 256 << 20
+"""Room in the private /tmp and /dev/shm, each."""
+
+_INSIDE_UID = "65534"
+_NPROC_PER_NAMESPACE = (5, 14)
+"""Since this kernel RLIMIT_NPROC counts within a user namespace, not over all of the user's."""
+
+_PID_S = 0.5
+"""How long to look for the command below the init; it is there within a millisecond."""
+
+
+def _mounts(confinement: Confinement) -> list[str]:
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for folder in _SYSTEM_FOLDERS:
+        if os.path.islink(folder):
+            arguments += ["--symlink", os.readlink(folder), folder]
+        elif os.path.isdir(folder):
+            arguments += ["--ro-bind", folder, folder]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/dev/shm", "/tmp"):
+        arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
+    for file in _SYSTEM_FILES:
+        arguments += ["--ro-bind-try", file, file]
+    # A folder inside another must be mounted after it; of one named twice the writable one wins.
+    wanted = [(path, "--ro-bind") for path in confinement.readable]
+    wanted += [(path, "--bind") for path in confinement.writable]
+    for path, how in sorted(wanted, key=lambda one: len(one[0].parts)):
+        arguments += [how, str(path), str(path)]
+    return arguments
+
+
+def _arguments(
+    command: Sequence[str], confinement: Confinement, info: int, block: int, rules: int
+) -> list[str]:
+    arguments = [
+        "--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
+        "--uid", _INSIDE_UID, "--gid", _INSIDE_UID, "--hostname", "jail", "--cap-drop", "ALL",
+        "--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(rules),
+    ]  # fmt: skip
+    for name, value in confinement.env.items():
+        arguments += ["--setenv", name, value]
+    arguments += _mounts(confinement)
+    return [*arguments, "--chdir", str(confinement.cwd), "--", *command]
+
+
+@dataclass
+class BubblewrapLaunch:
+    """A bwrap and the namespace below it (a `job.Launched`)."""
+
+    process: subprocess.Popen[bytes]
+    init: int
+    init_started: str
+    pid: int
+
+    @property
+    def anchor(self) -> int:
+        """The pid of bwrap itself, outside the namespaces."""
+        return self.process.pid
+
+    def members(self) -> list[int]:
+        """The processes of the job that are alive; bwrap's own init is one of them."""
+        return list(tree.descendants(self.process.pid))
+
+    def end(self) -> None:
+        """Kills the init of the pid namespace and with it everything inside."""
+        with suppress(OSError):
+            if self.init_started and tree.start_time(self.init) == self.init_started:
+                os.kill(self.init, signal.SIGKILL)
+            else:
+                # Not Popen.kill, which may collect the process and its figures.
+                os.kill(self.anchor, signal.SIGKILL)
+
+    def reap(self) -> Ending:
+        """Collects bwrap; it passes the command's status on, a signal as 128 + its number."""
+        _, status, used = os.wait4(self.process.pid, 0)
+        self.process.returncode = status
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
+        if 128 < code < 128 + signal.NSIG:
+            status = code - 128
+        # ru_maxrss is of no use here: it starts at the size of the process that spawned bwrap.
+        return Ending(status, used.ru_utime + used.ru_stime, 0)
+
+
+def _command_pid(init: int) -> int:
+    """The process below the init; the init itself where the command was over before it was seen."""
+    deadline = time.monotonic() + _PID_S
+    while time.monotonic() < deadline:
+        if found := tree.children(init):
+            return found[0]
+        if not tree.start_time(init):
+            break
+        time.sleep(0.0001)
+    return init
+
+
+def _prepare(
+    init: int, confinement: Confinement, limits: Limits, group: cgroup.Cgroup | None
+) -> None:
+    """Sets what the command will inherit from the init, which waits meanwhile."""
+    processes = limits.processes if kernel_version() >= _NPROC_PER_NAMESPACE else None
+    for door in group.doors if group else ():
+        Path(door).write_text(str(init))
+    if confinement.cpus:
+        os.sched_setaffinity(init, confinement.cpus)
+    for which, soft, hard in rlimits(limits, processes):
+        resource.prlimit(init, which, (soft, hard))
+
+
+def _launch(
+    program: str,
+    command: Sequence[str],
+    confinement: Confinement,
+    limits: Limits,
+    group: cgroup.Cgroup | None,
+    streams: Streams,
+) -> BubblewrapLaunch:
+    info_r, info_w = os.pipe()
+    block_r, block_w = os.pipe()
+    rules = os.memfd_create("seccomp", os.MFD_CLOEXEC)
+    try:
+        os.write(rules, build_filter(may_fork=confinement.may_fork, may_exec=True))
+        os.lseek(rules, 0, os.SEEK_SET)
+        process = subprocess.Popen(
+            [program, *_arguments(command, confinement, info_w, block_r, rules)],
+            stdin=subprocess.DEVNULL,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=(info_w, block_r, rules, *confinement.pass_fds),
+            env={},
+            cwd="/",
+        )
+        os.close(info_w)
+        info_w = -1
+        try:
+            init = _read_init(info_r)
+            _prepare(init, confinement, limits, group)
+            launch = BubblewrapLaunch(process, init, tree.start_time(init), init)
+            os.write(block_w, b"g")
+            launch.pid = _command_pid(init)
+        except (OSError, ValueError) as error:
+            process.kill()
+            process.wait()
+            raise SandboxError(f"bwrap did not set up its namespaces: {error}") from error
+        return launch
+    finally:
+        for descriptor in (info_r, info_w, block_r, block_w, rules):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _read_init(info: int) -> int:
+    """The pid that bwrap tells: one small JSON object, then its end closes or it waits."""
+    words = b""
+    while not words.rstrip().endswith(b"}"):
+        chunk = os.read(info, 4096)
+        if not chunk:
+            raise ValueError("it ended before it told its pid")
+        words += chunk
+    return int(json.loads(words)["child-pid"])
+
+
+class BubblewrapJail:
+    """A `model.Jail` over bwrap."""
+
+    name = "bubblewrap"
+
+    def __init__(self) -> None:
+        self._program = shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
+
+    def is_available(self) -> str | None:
+        """None where a program really ran inside, else the reason."""
+        if self._program is None:
+            return "bwrap is not installed"
+        try:
+            outcome = self.start(["true"], Confinement(), Limits(wall_s=20.0)).wait()
+        except KernelwrightError as error:
+            return str(error)
+        if (outcome.end, outcome.code) != (End.EXITED, 0):
+            words = outcome.stderr.decode(errors="replace").strip()
+            return f"a trial run ended by {outcome.end} {outcome.code}: {words or outcome.detail}"
+        return None
+
+    def start(self, command: Sequence[str], confinement: Confinement, limits: Limits) -> Job:
+        """Starts the command in fresh namespaces. Raises SandboxError if bwrap fails."""
+        if self._program is None:
+            raise SandboxError("bwrap is not installed", hint="install the package bubblewrap")
+        full = checked_command(command)
+        for path in (*confinement.readable, *confinement.writable):
+            if not path.exists():
+                raise SandboxError(f"the job was to see {path}, which does not exist")
+        group = cgroup.make(limits)
+        launch = partial(_launch, self._program, full, confinement, limits, group)
+        return WatchedJob(launch, limits, group)

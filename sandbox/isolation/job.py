@@ -1,0 +1,274 @@
+"""One running job: a watcher thread drains its output, holds it to its limits and sees it end.
+
+Every jail uses it. What differs between jails is behind `Launched`: how the tree is started, listed
+and killed. The thread that starts the tree is the one that stays with it, since a parent-death
+signal follows the thread and not the process.
+
+Use a job from one thread at a time; several jobs may run side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from ...errors import SandboxError
+from . import tree
+from .cgroup import Cgroup
+from .limits import FLOOD_FACTOR, Stream, exceeded
+from .model import End, Limits, Outcome
+
+TICK_S = 0.025
+"""Between two samples of the tree. At 3 GB/s a hog writes 75 MB meanwhile."""
+
+_GONE_S = 15.0
+"""A killed process that is not gone by then hangs in the kernel, on a device for example."""
+
+
+class Streams(NamedTuple):
+    """The writing ends of the job's stdout and stderr."""
+
+    stdout: int
+    stderr: int
+
+
+class Ending(NamedTuple):
+    """How the tree ended, as its reaper saw it."""
+
+    status: int
+    """As wait(2) gives it."""
+    cpu_s: float
+    peak_bytes: int
+    """Largest resident size of one process; 0: not known."""
+    detail: str = ""
+
+
+class Launched(Protocol):
+    """A started tree."""
+
+    pid: int
+
+    @property
+    def anchor(self) -> int:
+        """Our direct child; when it has exited, nothing of the tree is left."""
+
+    def members(self) -> list[int]:
+        """The processes of the job that are alive."""
+
+    def end(self) -> None:
+        """Begins to kill the whole tree; may be called again."""
+
+    def reap(self) -> Ending:
+        """Collects the anchor, which has exited."""
+
+
+class WatchedJob:
+    """A `model.Job`."""
+
+    def __init__(
+        self, launch: Callable[[Streams], Launched], limits: Limits, cgroup: Cgroup | None
+    ) -> None:
+        self._launch, self._limits, self._cgroup = launch, limits, cgroup
+        self._wake_r, self._wake_w = os.pipe()
+        self._reason: tuple[End, str] | None = None
+        self._lock = threading.Lock()
+        self._outcome: Outcome | None = None
+        self._failure: BaseException | None = None
+        self._running, self._done = threading.Event(), threading.Event()
+        self._pid = 0
+        self._usage = tree.Usage(0, 0.0, 0)
+        self._peak = 0
+        thread = threading.Thread(target=self._run, name="kernelwright-job", daemon=True)
+        thread.start()
+        self._running.wait()
+        if self._failure is not None:
+            self._done.wait()
+            raise self._failure
+
+    @property
+    def pid(self) -> int:
+        """The pid, in our pid namespace, of the process that runs the command itself."""
+        return self._pid
+
+    def poll(self) -> Outcome | None:
+        """The outcome if the whole tree is gone, else None."""
+        return self._result() if self._done.is_set() else None
+
+    def wait(self, timeout_s: float | None = None) -> Outcome:
+        """Waits for the end; after `timeout_s`, if given, the tree is killed."""
+        if not self._done.wait(timeout_s):
+            self._stop(End.WALL, f"not done within the {timeout_s:g} s it was waited for")
+            self._done.wait()
+        return self._result()
+
+    def kill(self) -> Outcome:
+        """Kills the whole process tree and waits until it is gone. May be called again."""
+        if not self._done.is_set():
+            self._stop(End.KILLED, "killed by the harness")
+            self._done.wait()
+        return self._result()
+
+    def _result(self) -> Outcome:
+        if self._failure is not None:
+            raise SandboxError(f"the watcher of a job failed: {self._failure}") from self._failure
+        assert self._outcome is not None
+        return self._outcome
+
+    def _stop(self, end: End, detail: str) -> None:
+        """Asks the watcher to kill the tree; the first reason is the one that is told."""
+        with self._lock:
+            if self._reason is None:
+                self._reason = (end, detail)
+            if not self._done.is_set():
+                os.write(self._wake_w, b"k")
+
+    def _run(self) -> None:
+        try:
+            self._start_and_watch()
+        except BaseException as error:
+            self._failure = error
+        finally:
+            if self._cgroup is not None:
+                self._cgroup.remove()
+            self._running.set()
+            with self._lock:
+                os.close(self._wake_r)
+                os.close(self._wake_w)
+                self._done.set()
+
+    def _start_and_watch(self) -> None:
+        began = time.monotonic()
+        out_r, out_w = os.pipe()
+        err_r, err_w = os.pipe()
+        streams = {
+            out_r: Stream(self._limits.output_bytes),
+            err_r: Stream(self._limits.output_bytes),
+        }
+        try:
+            try:
+                launched = self._launch(Streams(out_w, err_w))
+            finally:
+                os.close(out_w)
+                os.close(err_w)
+            self._pid = launched.pid
+            self._running.set()
+            self._watch(launched, streams, began)
+            ending = launched.reap()
+            for descriptor in streams:
+                while _drain(descriptor, streams[descriptor]):
+                    pass
+            out, err = streams[out_r], streams[err_r]
+            self._outcome = self._tell(ending, out, err, time.monotonic() - began)
+        finally:
+            os.close(out_r)
+            os.close(err_r)
+
+    def _watch(self, launched: Launched, streams: dict[int, Stream], began: float) -> None:
+        """Until the anchor has exited."""
+        gone = os.pidfd_open(launched.anchor)
+        try:
+            with selectors.DefaultSelector() as selector:
+                for descriptor in (*streams, self._wake_r, gone):
+                    os.set_blocking(descriptor, False)
+                    selector.register(descriptor, selectors.EVENT_READ)
+                self._loop(launched, streams, began, selector, gone)
+        except BaseException:
+            launched.end()
+            raise
+        finally:
+            os.close(gone)
+
+    def _loop(
+        self,
+        launched: Launched,
+        streams: dict[int, Stream],
+        began: float,
+        selector: selectors.BaseSelector,
+        gone: int,
+    ) -> None:
+        killed_at = 0.0
+        next_sample = began
+        while True:
+            ready = {key.fd for key, _ in selector.select(TICK_S)}
+            for descriptor in ready & set(streams):
+                if _drain(descriptor, streams[descriptor]) == 0:
+                    selector.unregister(descriptor)
+            if gone in ready:
+                return
+            now = time.monotonic()
+            if self._wake_r in ready:
+                os.read(self._wake_r, 64)
+            if now >= next_sample:
+                self._sample(launched, streams, now - began)
+                next_sample = time.monotonic() + TICK_S
+            if self._reason is not None:
+                killed_at = killed_at or now
+                if self._cgroup is not None:
+                    self._cgroup.forbid_forks()
+                launched.end()
+                if now - killed_at > _GONE_S:
+                    raise SandboxError(
+                        f"process {launched.pid} is still there {_GONE_S:g} s after it was killed",
+                        hint="it hangs in the kernel; look at its /proc/PID/stack",
+                    )
+
+    def _sample(self, launched: Launched, streams: dict[int, Stream], wall_s: float) -> None:
+        if self._reason is not None:
+            return
+        used = tree.usage(launched.members())
+        self._usage = used
+        self._peak = max(self._peak, used.resident_bytes)
+        found = exceeded(self._limits, used, self._cgroup)
+        if found is None and wall_s > self._limits.wall_s:
+            found = End.WALL, f"still running after {self._limits.wall_s:g} s"
+        if found is None and any(stream.is_flood for stream in streams.values()):
+            most = FLOOD_FACTOR * self._limits.output_bytes
+            found = End.OUTPUT, f"more than {most} bytes written to one stream"
+        with self._lock:
+            self._reason = self._reason or found
+
+    def _tell(self, ending: Ending, out: Stream, err: Stream, wall_s: float) -> Outcome:
+        oomed = exceeded(self._limits, tree.Usage(0, 0.0, 0), self._cgroup)
+        peak = max(self._peak, ending.peak_bytes)
+        if self._cgroup is not None:
+            peak = max(peak, self._cgroup.peak_bytes())
+        number = os.WTERMSIG(ending.status) if os.WIFSIGNALED(ending.status) else 0
+        if number == signal.SIGXCPU:
+            oomed = oomed or (End.CPU, f"more than {self._limits.cpu_s:g} s in one process")
+        dropped = [
+            f"{stream.total - len(stream.kept)} bytes of {name} not kept"
+            for name, stream in (("stdout", out), ("stderr", err))
+            if stream.total > len(stream.kept)
+        ]
+        natural = (End.SIGNALLED, ending.detail) if number else (End.EXITED, ending.detail)
+        end, why = self._reason or oomed or natural
+        return Outcome(
+            end=end,
+            code=number or os.WEXITSTATUS(ending.status),
+            stdout=bytes(out.kept),
+            stderr=bytes(err.kept),
+            wall_s=wall_s,
+            cpu_s=max(ending.cpu_s, self._usage.cpu_s),
+            peak_bytes=peak,
+            detail="; ".join([part for part in (why, *dropped) if part]),
+        )
+
+
+def _drain(descriptor: int, stream: Stream) -> int:
+    """Reads what is there, at most 1 MiB so that a flood cannot hold the watcher; 0: the end."""
+    read = 0
+    while read < 1 << 20:
+        try:
+            chunk = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return read or -1
+        if not chunk:
+            return read
+        stream.take(chunk)
+        read += len(chunk)
+    return read

@@ -1,0 +1,148 @@
+"""The system-call filter: which calls a jailed program is refused, as classic BPF bytes.
+
+It knows the numbers of two machines (x86-64, aarch64) and builds a `struct sock_filter` array; it
+does not install it. bubblewrap takes the bytes from a descriptor, the supervisor and the C++ runner
+pass them to prctl(PR_SET_SECCOMP).
+
+Everything not listed is allowed: the filter narrows what a mount namespace or Landlock cannot see
+(sockets, tracing, namespaces, the wide parts of the kernel); it is not an allow-list.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from typing import NamedTuple
+
+from ...errors import PrerequisiteError
+
+_LD_ABS, _JEQ, _JGE, _JSET, _AND, _RET = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
+
+CLONE_THREAD = 0x00010000
+_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET."""
+
+_X32_BIT = 0x40000000
+_AF_UNIX = 1
+_TERMINAL_INJECTION = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX type into a shared terminal."""
+
+
+class _Machine(NamedTuple):
+    audit_arch: int
+    has_x32: bool
+    denied: dict[str, int]
+    clone: int
+    clone3: int
+    ioctl: int
+    socketpair: int
+    forks: tuple[int, ...]
+    execs: tuple[int, ...]
+
+
+_SHARED_NEW = {
+    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
+    "fspick": 433, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
+    "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
+}  # fmt: skip
+"""Calls that have one number on every machine."""
+
+_X86_64 = _Machine(
+    audit_arch=0xC000003E,
+    has_x32=True,
+    denied=_SHARED_NEW | {
+        "socket": 41, "ptrace": 101, "syslog": 103, "acct": 163, "chroot": 161, "mount": 165,
+        "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170,
+        "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
+        "delete_module": 176, "quotactl": 179, "pivot_root": 155, "settimeofday": 164,
+        "adjtimex": 159, "clock_settime": 227, "clock_adjtime": 305, "kexec_load": 246,
+        "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "setns": 308,
+        "perf_event_open": 298, "fanotify_init": 300, "name_to_handle_at": 303,
+        "open_by_handle_at": 304, "process_vm_readv": 310, "process_vm_writev": 311,
+        "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
+        "userfaultfd": 323,
+    },
+    clone=56, clone3=435, ioctl=16, socketpair=53, forks=(57, 58), execs=(59, 322),
+)  # fmt: skip
+
+_AARCH64 = _Machine(
+    audit_arch=0xC00000B7,
+    has_x32=False,
+    denied=_SHARED_NEW | {
+        "socket": 198, "ptrace": 117, "syslog": 116, "acct": 89, "chroot": 51, "mount": 40,
+        "umount2": 39, "swapon": 224, "swapoff": 225, "reboot": 142, "sethostname": 161,
+        "setdomainname": 162, "init_module": 105, "delete_module": 106, "quotactl": 60,
+        "pivot_root": 41, "settimeofday": 170, "adjtimex": 171, "clock_settime": 112,
+        "clock_adjtime": 266, "kexec_load": 104, "add_key": 217, "request_key": 218,
+        "keyctl": 219, "unshare": 97, "setns": 268, "perf_event_open": 241,
+        "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265,
+        "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
+        "kexec_file_load": 294, "bpf": 280, "userfaultfd": 282,
+    },
+    clone=220, clone3=435, ioctl=29, socketpair=199, forks=(), execs=(221, 281),
+)  # fmt: skip
+
+_MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+def _refuse(number: int = errno.EPERM) -> bytes:
+    return _op(_RET, _ERRNO | number)
+
+
+def _on_call(nr: int, body: bytes) -> bytes:
+    """`body` where the call is `nr`; it must end in a return. Needs the number in the register."""
+    return _op(_JEQ, nr, 0, len(body) // 8) + body
+
+
+def _clone_rules(machine: _Machine, *, may_fork: bool) -> bytes:
+    # clone3 takes its flags by pointer, which a filter cannot read; ENOSYS makes libc use clone.
+    rules = _on_call(machine.clone3, _refuse(errno.ENOSYS))
+    if may_fork:
+        body = _op(_LD_ABS, _ARG0) + _op(_JSET, _NAMESPACES, 0, 1) + _refuse() + _op(_RET, _ALLOW)
+        return rules + _on_call(machine.clone, body)
+    body = _op(_LD_ABS, _ARG0)
+    body += _op(_JSET, _NAMESPACES, 1, 0) + _op(_JSET, CLONE_THREAD, 1, 0)
+    body += _refuse() + _op(_RET, _ALLOW)
+    rules += _on_call(machine.clone, body)
+    return rules + b"".join(_on_call(nr, _refuse()) for nr in machine.forks)
+
+
+def build_filter(*, may_fork: bool, may_exec: bool, machine: str = "") -> bytes:
+    """The filter as an array of `struct sock_filter` (8 bytes each).
+
+    Args:
+        may_fork: False also denies new processes; threads stay allowed.
+        may_exec: False also denies execve and execveat, so it can only be installed by the program
+            itself, after it was started.
+        machine: as `platform.machine()` says it; empty: this one.
+
+    Raises:
+        PrerequisiteError: there is no table for this machine.
+    """
+    name = machine or platform.machine()
+    if name not in _MACHINES:
+        raise PrerequisiteError(
+            f"there is no system-call filter for the machine '{name}'",
+            hint=f"run on one of: {', '.join(sorted(_MACHINES))}",
+        )
+    calls = _MACHINES[name]
+    rules = _op(_LD_ABS, _ARCH) + _op(_JEQ, calls.audit_arch, 1, 0) + _op(_RET, _KILL_PROCESS)
+    rules += _op(_LD_ABS, _NR)
+    if calls.has_x32:
+        rules += _op(_JGE, _X32_BIT, 0, 1) + _refuse(errno.ENOSYS)
+    rules += _clone_rules(calls, may_fork=may_fork)
+    local_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, _AF_UNIX, 1, 0) + _refuse() + _op(_RET, _ALLOW)
+    rules += _on_call(calls.socketpair, local_only)
+    typing = _op(_LD_ABS, _ARG1)
+    typing += b"".join(_op(_JEQ, request, 0, 1) + _refuse() for request in _TERMINAL_INJECTION)
+    rules += _on_call(calls.ioctl, typing + _op(_RET, _ALLOW))
+    denied = [*calls.denied.values(), *(() if may_exec else calls.execs)]
+    rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
+    return rules + _op(_RET, _ALLOW)

@@ -1,0 +1,140 @@
+"""The harness's side of `supervised.py`: starts it, hands over its order, hears how the job ended.
+
+It does not decide what a job is refused; `landlock` and `bare` write that into the order.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import SandboxError
+from . import tree
+from .job import Ending, Streams
+from .limits import Rlimit
+
+_SCRIPT = Path(__file__).with_name("supervised.py")
+_START_S = 30.0
+"""A loaded machine may take seconds to start an interpreter."""
+
+
+@dataclass(frozen=True)
+class SupervisedOrder:
+    """What `supervised.py` is to do to the command before it runs."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    fds: tuple[int, ...]
+    cpus: tuple[int, ...]
+    rlimits: tuple[Rlimit, ...]
+    cgroup: tuple[str, ...] = ()
+    uid: int = -1
+    search: bool = False
+    landlock: int = 0
+    """The Landlock version to use; 0: none."""
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    seccomp: bytes = b""
+
+    def packed(self) -> bytes:
+        """The order as the supervisor reads it."""
+        return marshal.dumps({name: _plain(value) for name, value in vars(self).items()})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@dataclass
+class SupervisedLaunch:
+    """A supervisor and the job below it (a `job.Launched`)."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    pid: int
+    known: dict[int, str] = field(default_factory=dict)
+    """Processes seen below the supervisor, with their start times, should it ever vanish."""
+
+    @property
+    def anchor(self) -> int:
+        """The supervisor's pid."""
+        return self.process.pid
+
+    def members(self) -> list[int]:
+        """The processes of the job that are alive."""
+        alive = list(tree.descendants(self.anchor))
+        for pid in alive:
+            self.known.setdefault(pid, tree.start_time(pid))
+        return alive
+
+    def end(self) -> None:
+        """Asks the supervisor to kill the tree."""
+        with suppress(OSError):
+            self.control.send(b"k")
+
+    def reap(self) -> Ending:
+        """What the supervisor reported; it has exited."""
+        _, _, used = os.wait4(self.process.pid, 0)
+        self.process.returncode = 0
+        words = b""
+        with suppress(OSError):
+            words = self.control.recv(4096)
+        self.control.close()
+        if not words:
+            self._kill_known()
+            return Ending(signal.SIGKILL, used.ru_utime + used.ru_stime, 0, "its supervisor died")
+        report = marshal.loads(words)
+        return Ending(report["status"], report["cpu"], report["rss"])
+
+    def _kill_known(self) -> None:
+        for pid, started in self.known.items():
+            if started and tree.start_time(pid) == started:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
+    """Starts a supervisor and the job.
+
+    Raises:
+        SandboxError: the supervisor could not do what the order asks, or could not execute.
+    """
+    # Packets keep their borders: a short job's ending may lie right behind its pid.
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=(theirs.fileno(), *order.fds),
+            env={},
+            cwd="/",
+        )
+    ours.settimeout(_START_S)
+    answer: dict[str, Any] = {"error": "the supervisor did not answer"}
+    try:
+        ours.send(order.packed())
+        if words := ours.recv(4096):
+            answer = marshal.loads(words)
+    except OSError as error:
+        answer = {"error": f"the supervisor did not answer: {error}"}
+    if "error" in answer:
+        ours.close()
+        process.kill()
+        process.wait()
+        raise SandboxError(
+            f"the jail could not start {order.command[0]}: {answer['error']}",
+            hint="check that the command and every readable path exist and may be read by others",
+        )
+    ours.settimeout(1.0)
+    return SupervisedLaunch(process, ours, answer["pid"])

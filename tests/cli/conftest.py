@@ -1,0 +1,97 @@
+"""The real command in a process of its own, with a private home."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import kernelwright
+import pytest
+
+
+@dataclass(frozen=True)
+class Done:
+    """How the command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document on stdout."""
+        content = json.loads(self.out)
+        assert isinstance(content, dict)
+        assert content["schema_version"] == 1
+        return content
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> dict[str, str]:
+    """An environment in which nothing of the user's is seen or touched."""
+    (tmp_path / "work").mkdir()
+    kept = {
+        key: os.environ[key] for key in ("PATH", "LANG", "LD_LIBRARY_PATH") if key in os.environ
+    }
+    return {
+        **kept,
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "KERNELWRIGHT_HOME": str(tmp_path / "home"),
+        "KERNELWRIGHT_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": str(Path(kernelwright.__file__).parent.parent),
+        "PYTHONWARNINGS": "error",
+        "COLUMNS": "120",
+    }
+
+
+@pytest.fixture
+def kw(private: dict[str, str], tmp_path: Path) -> Command:
+    """Runs `kernelwright ARGS…` and gives its exit status and both streams."""
+
+    def run(*args: str, env: Mapping[str, str] | None = None, timeout: float = 240) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernelwright", *args],
+            env={**private, **(env or {})},
+            cwd=tmp_path / "work",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def kw_here(
+    private: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    """The same in this process: for what ends before anything is started."""
+    from kernelwright.cli import main
+
+    for name in [name for name in os.environ if name.startswith("KERNELWRIGHT_")]:
+        monkeypatch.delenv(name)
+    for name, value in private.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path / "work")
+
+    def run(*args: str) -> Done:
+        code = main(args)
+        streams = capsys.readouterr()
+        return Done(code, streams.out, streams.err)
+
+    return run

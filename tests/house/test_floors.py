@@ -1,0 +1,118 @@
+"""Imports go down the floors only, and nothing heavy is imported to parse a command line."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from package_tree import Module, modules, own_imports
+
+FLOORS = {
+    "": 0,
+    "errors": 0,
+    "config": 1,
+    "traces.records": 2,
+    "traces.events": 3,
+    "traces": 4,
+    "kernelbench": 5,
+    "sandbox": 6,
+    "verifier": 7,
+    "agents": 8,
+    "campaign": 9,
+    "cli": 10,
+    "__main__": 11,
+}
+SHOWING = ("traces.view", "traces.report", "traces.export")
+"""Rooms that show what was stored: they may use the store, and the store may not use them."""
+
+HEAVY = ("torch", "langgraph", "fastapi", "plotly", "openai", "scipy", "numpy", "triton", "rich")
+
+IN_FUNCTIONS_ONLY = ("torch", "langgraph", "fastapi", "plotly", "openai", "triton")
+"""Never imported by a module's top, wherever it stands."""
+
+
+def floor_of(name: str) -> int:
+    """The floor of a module, or of a name imported from one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        stem = ".".join(parts[:length])
+        if stem in FLOORS:
+            return FLOORS[stem]
+    # A name that stands in the package's own __init__, such as __version__.
+    return FLOORS[""]
+
+
+def is_showing(name: str) -> bool:
+    return name.startswith(SHOWING)
+
+
+def upward_imports(module: Module) -> list[str]:
+    """What the module imports although it stands above it."""
+    found = []
+    for line, target in own_imports(module):
+        climbs = floor_of(target) > floor_of(module.name)
+        if is_showing(target) and not is_showing(module.name) and floor_of(module.name) <= 4:
+            climbs = True
+        if climbs:
+            found.append(f"{module.path.name}:{line} imports {target}")
+    return found
+
+
+def test_every_module_has_a_floor() -> None:
+    tops = {module.name.split(".")[0] for module in modules()}
+    assert tops <= {stem.split(".")[0] for stem in FLOORS}
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.name or "kernelwright")
+def test_imports_go_down(module: Module) -> None:
+    assert upward_imports(module) == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "line", "climbs"),
+    [
+        ("traces.store", "from ..kernelbench.problem import Problem", True),
+        ("traces.store", "from .view.server import serve", True),
+        ("verifier.referee", "from ..agents import protocols", True),
+        ("config", "from .traces import records", True),
+        ("sandbox.build.cpp", "from ...cli.common import put", True),
+        ("agents.archive", "from kernelwright.cli import main", True),
+        ("traces.view.server", "from ..store import Store", False),
+        ("cli.browse", "from ..traces.view.server import serve", False),
+        ("verifier.request", "from ..kernelbench.problem import Workload", False),
+        ("traces.records", "from ..errors import UsageError", False),
+    ],
+)
+def test_the_rule_sees_a_climb(importer: str, line: str, climbs: bool) -> None:
+    module = Module(importer, Path(importer.rpartition(".")[2] + ".py"), ast.parse(line))
+    assert bool(upward_imports(module)) is climbs
+
+
+def test_the_command_line_starts_light() -> None:
+    code = (
+        "import sys, kernelwright.cli\n"
+        f"print(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.name or "kernelwright")
+def test_no_module_imports_heavily_at_its_top(module: Module) -> None:
+    found = set(top_level_imports(module)) & set(IN_FUNCTIONS_ONLY)
+    if module.name.startswith("cli") or module.name in ("", "config", "errors"):
+        found |= set(top_level_imports(module)) & set(HEAVY)
+    assert found == set()
+
+
+def top_level_imports(module: Module) -> list[str]:
+    names = []
+    for node in module.tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module.split(".")[0])
+    return names

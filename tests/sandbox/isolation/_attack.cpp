@@ -1,0 +1,98 @@
+// What the tests of the jails run inside: one small deed each.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int verdict(const char *what, long result) {
+    std::printf("%s %s\n", what, result >= 0 ? "done" : std::strerror(errno));
+    return 0;
+}
+
+static void *idle(void *) { return nullptr; }
+
+int main(int argc, char **argv) {
+    std::string what = argc > 1 ? argv[1] : "";
+    if (what == "hog") {
+        for (;;) {
+            char *block = static_cast<char *>(std::malloc(1 << 20));
+            if (!block) return 3;
+            std::memset(block, 1, 1 << 20);
+        }
+    }
+    if (what == "spin")
+        for (volatile unsigned long i = 0;; i = i + 1) {
+        }
+    if (what == "bomb")
+        for (;;)
+            if (fork() < 0) usleep(1000);
+    if (what == "flood") {
+        static char text[1 << 16];
+        std::memset(text, 'x', sizeof text);
+        while (write(1, text, sizeof text) > 0) {
+        }
+        return 1;
+    }
+    if (what == "daemon") {
+        if (fork() == 0) {
+            setsid();
+            if (fork() == 0) {
+                setsid();
+                for (;;) pause();
+            }
+            _exit(0);
+        }
+        wait(nullptr);
+        usleep(200000);
+        return 0;
+    }
+    if (what == "thread") {
+        pthread_t thread;
+        int error = pthread_create(&thread, nullptr, idle, nullptr);
+        if (error == 0) pthread_join(thread, nullptr);
+        errno = error;
+        return verdict("thread", error == 0 ? 0 : -1);
+    }
+    if (what == "fork") {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        return verdict("fork", child);
+    }
+    if (what == "vfork") {
+        pid_t child = vfork();
+        if (child == 0) _exit(0);
+        return verdict("vfork", child);
+    }
+    if (what == "fds") {
+        for (int fd = 0; fd < 64; ++fd)
+            if (fcntl(fd, F_GETFD) >= 0) std::printf("%d ", fd);
+        return 0;
+    }
+    if (what == "calls") {
+        verdict("inet", socket(AF_INET, SOCK_STREAM, 0));
+        verdict("inet6", socket(AF_INET6, SOCK_DGRAM, 0));
+        verdict("netlink", socket(AF_NETLINK, SOCK_RAW, 0));
+        verdict("packet", socket(AF_PACKET, SOCK_RAW, 0));
+        verdict("ptrace", ptrace(PTRACE_TRACEME, 0, 0, 0));
+        verdict("unshare", unshare(0x10000000));
+        verdict("io_uring", syscall(425, 1, nullptr));
+        verdict("bpf", syscall(SYS_bpf, 0, nullptr, 0));
+        verdict("perf", syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0));
+        verdict("userfaultfd", syscall(SYS_userfaultfd, 0));
+        verdict("keyctl", syscall(SYS_keyctl, 0, 0, 0, 0, 0));
+        verdict("mount", syscall(SYS_mount, "none", "/", "tmpfs", 0, nullptr));
+        int pair[2];
+        verdict("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+        return 0;
+    }
+    return 2;
+}

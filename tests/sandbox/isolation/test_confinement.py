@@ -1,0 +1,113 @@
+"""What a confining jail refuses, each deed seen from outside, and what it must still allow."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from kernelwright.sandbox.isolation import Confinement, End, Jail, Limits, Outcome
+
+Shell = Callable[..., Outcome]
+
+
+def test_a_secret_cannot_be_read(confining: Jail, shell: Shell, place: Path) -> None:
+    secret = place / "secret"
+    secret.write_text("planted")
+    secret.chmod(0o644)
+    given = place / "given"
+    given.write_text("for you")
+    given.chmod(0o644)
+    outcome = shell(confining, f"cat {given}; cat {secret}", readable=(given,))
+    assert outcome.stdout == b"for you"
+    assert outcome.code != 0
+
+
+def test_the_users_files_are_out_of_sight(confining: Jail, shell: Shell) -> None:
+    home = Path.home()
+    outcome = shell(confining, f"ls {home}; cat /etc/passwd /proc/{os.getpid()}/environ")
+    assert outcome.stdout == b""
+
+
+def test_only_writable_folders_can_be_written(confining: Jail, shell: Shell, place: Path) -> None:
+    work, other = place / "work", place / "other"
+    for folder in (work, other):
+        folder.mkdir()
+        folder.chmod(0o777)
+    victim = place / "victim"
+    victim.write_text("whole")
+    victim.chmod(0o666)
+    script = f"echo 1 > {work}/mine; echo 2 > {other}/theirs; echo 3 > {victim}"
+    shell(confining, script, writable=(work,), readable=(victim,))
+    assert (work / "mine").read_text() == "1\n"
+    assert list(other.iterdir()) == []
+    assert victim.read_text() == "whole"
+
+
+def test_a_folder_only_its_owner_may_pass_can_be_given(
+    confining: Jail, shell: Shell, place: Path
+) -> None:
+    closed = place / "closed"
+    work = closed / "work"
+    work.mkdir(parents=True)
+    closed.chmod(0o700)
+    (closed / "input").write_text("deep")
+    (closed / "neighbour").write_text("not yours")
+    script = f"cat {closed}/input > {work}/copy; cat {closed}/neighbour > {work}/stolen"
+    shell(confining, script, readable=(closed / "input",), writable=(work,))
+    assert (work / "copy").read_text() == "deep"
+    assert (work / "stolen").read_text() == ""
+
+
+def test_a_writable_folder_inside_a_readable_one(
+    confining: Jail, shell: Shell, place: Path
+) -> None:
+    tree = place / "tree"
+    work = tree / "work"
+    work.mkdir(parents=True)
+    shell(
+        confining,
+        f"echo 1 > {work}/mine; echo 2 > {tree}/theirs",
+        readable=(tree,),
+        writable=(work,),
+    )
+    assert (work / "mine").read_text() == "1\n"
+    assert not (tree / "theirs").exists()
+
+
+def test_the_network_is_closed(confining: Jail, shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        outcome = shell(confining, f"bash -c 'echo hello > /dev/tcp/127.0.0.1/{port}'")
+        assert outcome.code != 0
+        listener.setblocking(False)
+        try:
+            listener.accept()
+        except BlockingIOError:
+            return
+        raise AssertionError("the job reached a listener")
+
+
+def test_wide_system_calls_are_refused(confining: Jail, attack: Path) -> None:
+    confinement = Confinement(readable=(attack,))
+    outcome = confining.start([str(attack), "calls"], confinement, Limits(wall_s=60.0)).wait()
+    said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
+    assert said.pop("socketpair") == "done"
+    assert len(said) == 12
+    assert set(said.values()) == {"Operation not permitted"}
+
+
+def test_a_compiler_works_inside(confining: Jail, place: Path) -> None:
+    work = place / "work"
+    work.mkdir()
+    source = work / "one.cpp"
+    source.write_text("#include <vector>\nint main() { return std::vector<int>{1, 2}.size(); }\n")
+    confinement = Confinement(
+        writable=(work,), env={"PATH": "/usr/bin:/bin", "TMPDIR": str(work)}, cwd=work
+    )
+    command = ["g++", "-O1", "-o", str(work / "one"), str(source)]
+    built = confining.start(command, confinement, Limits(wall_s=100.0)).wait()
+    assert (built.end, built.code) == (End.EXITED, 0), built.stderr
+    ran = confining.start([str(work / "one")], confinement, Limits(wall_s=60.0)).wait()
+    assert (ran.end, ran.code) == (End.EXITED, 2)

@@ -1,0 +1,232 @@
+"""What every jail owes its caller: how a job ends, that its limits hold and nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kernelwright.errors import SandboxError
+from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
+
+Shell = Callable[..., Outcome]
+
+
+def marked(marker: str) -> list[int]:
+    """Living processes with the marker on their command line."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                line = Path(f"/proc/{name}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if marker.encode() in line:
+                found.append(int(name))
+    return found
+
+
+def start(jail: Jail, command: list[str], program: Path | None = None, **limits: float) -> Job:
+    readable = (program,) if program else ()
+    return jail.start(command, Confinement(readable=readable), Limits(**limits))  # type: ignore[arg-type]
+
+
+def attacked(jail: Jail, attack: Path, deed: str, limits: Limits) -> Outcome:
+    confinement = Confinement(readable=(attack,))
+    return jail.start(
+        [str(attack), deed, "xyzzy-" + attack.parent.name], confinement, limits
+    ).wait()
+
+
+def test_exit_codes_and_words_come_back(jail: Jail, shell: Shell) -> None:
+    outcome = shell(jail, "echo out; echo err >&2; exit 7")
+    assert (outcome.end, outcome.code) == (End.EXITED, 7)
+    assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
+    assert shell(jail, "exit 0").code == 0
+    assert outcome.wall_s > 0
+
+
+def test_a_signal_is_told_by_its_number(jail: Jail, shell: Shell) -> None:
+    outcome = shell(jail, "kill -SEGV $$")
+    assert (outcome.end, outcome.code) == (End.SIGNALLED, 11)
+
+
+def test_the_wall_clock_ends_a_sleeper_and_its_daemon(jail: Jail, shell: Shell) -> None:
+    script = "setsid sleep 4242.25 & sleep 4242.25"
+    outcome = shell(jail, script, limits=Limits(wall_s=0.4))
+    assert outcome.end is End.WALL
+    assert "0.4 s" in outcome.detail
+    assert marked("4242.25") == []
+
+
+def test_waiting_has_its_own_deadline(jail: Jail) -> None:
+    job = start(jail, ["sleep", "100"])
+    outcome = job.wait(0.2)
+    assert outcome.end is End.WALL
+    assert "0.2 s" in outcome.detail
+
+
+def test_cpu_time_of_the_tree_is_limited(jail: Jail, attack: Path) -> None:
+    outcome = attacked(jail, attack, "spin", Limits(cpu_s=0.5, wall_s=60.0))
+    assert outcome.end is End.CPU
+    assert outcome.cpu_s >= 0.4
+
+
+def test_a_memory_hog_ends_as_memory(jail: Jail, attack: Path) -> None:
+    began = time.monotonic()
+    outcome = attacked(jail, attack, "hog", Limits(memory_bytes=128 << 20, wall_s=60.0))
+    assert outcome.end is End.MEMORY
+    assert "128.0 MiB" in outcome.detail
+    assert time.monotonic() - began < 30
+    assert outcome.peak_bytes > 64 << 20
+
+
+def test_a_flood_is_cut_and_ended(jail: Jail, attack: Path) -> None:
+    outcome = attacked(jail, attack, "flood", Limits(output_bytes=10_000, wall_s=60.0))
+    assert outcome.end is End.OUTPUT
+    assert outcome.stdout == b"x" * 10_000
+    assert "160000" in outcome.detail
+
+
+def test_some_more_output_than_is_kept_is_counted(jail: Jail, shell: Shell) -> None:
+    outcome = shell(
+        jail, "head -c 5000 /dev/zero | tr '\\0' y", limits=Limits(output_bytes=1000, wall_s=60.0)
+    )
+    assert (outcome.end, outcome.stdout) == (End.EXITED, b"y" * 1000)
+    assert "4000 bytes of stdout not kept" in outcome.detail
+
+
+def test_a_fork_bomb_is_bounded_and_swept(jail: Jail, attack: Path) -> None:
+    limits = Limits(processes=24, wall_s=1.0)
+    job = jail.start([str(attack), "bomb", "plugh-7"], Confinement(readable=(attack,)), limits)
+    most = 0
+    while job.poll() is None:
+        most = max(most, len(marked("plugh-7")))
+        time.sleep(0.02)
+    assert job.wait().end in (End.WALL, End.PROCESSES)
+    assert 1 < most < 24 + 200
+    assert marked("plugh-7") == []
+
+
+def test_a_daemon_does_not_outlive_its_job(jail: Jail, attack: Path) -> None:
+    outcome = attacked(jail, attack, "daemon", Limits(wall_s=60.0))
+    assert (outcome.end, outcome.code) == (End.EXITED, 0)
+    assert marked("xyzzy-" + attack.parent.name) == []
+
+
+def test_kill_takes_the_tree_and_may_be_repeated(jail: Jail) -> None:
+    job = start(jail, ["sh", "-c", "setsid sleep 5151.5 & sleep 5151.5"])
+    assert job.poll() is None
+    first = job.kill()
+    assert first.end is End.KILLED
+    assert job.kill() == first == job.wait() == job.poll()
+    assert marked("5151.5") == []
+
+
+def test_killing_what_has_ended_tells_how_it_ended(jail: Jail) -> None:
+    job = start(jail, ["true"])
+    assert job.wait().end is End.EXITED
+    assert job.kill().end is End.EXITED
+
+
+def test_pid_is_the_command_in_our_namespace(jail: Jail) -> None:
+    job = start(jail, ["sleep", "6161.5"])
+    try:
+        deadline = time.monotonic() + 20
+        line = b""
+        while line != b"/usr/bin/sleep\x006161.5\x00" and time.monotonic() < deadline:
+            time.sleep(0.01)
+            line = Path(f"/proc/{job.pid}/cmdline").read_bytes()
+        assert line == b"/usr/bin/sleep\x006161.5\x00"
+        # The kernel's rule for the CPU clock of another process: ~pid << 3 | CPUCLOCK_SCHED.
+        assert time.clock_gettime((~job.pid << 3) | 2) >= 0
+    finally:
+        job.kill()
+
+
+def test_only_the_given_environment_is_seen(
+    jail: Jail, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "planted")
+    lines = shell(jail, "cat /proc/self/environ | tr '\\0' '\\n'; env", env={"GIVEN": "1"}).stdout
+    names = {line.split(b"=")[0] for line in lines.splitlines() if b"=" in line}
+    assert b"GIVEN" in names
+    assert names <= {b"GIVEN", b"PWD", b"SHLVL", b"_", b"OLDPWD"}
+
+
+def test_descriptors_are_closed_but_the_passed_ones(jail: Jail, attack: Path, place: Path) -> None:
+    with (place / "one").open("w") as kept, (place / "two").open("w") as other:
+        os.set_inheritable(other.fileno(), True)
+        confinement = Confinement(readable=(attack,), pass_fds=(kept.fileno(),))
+        outcome = jail.start([str(attack), "fds"], confinement, Limits(wall_s=60.0)).wait()
+        seen = {int(one) for one in outcome.stdout.split()}
+        assert seen == {0, 1, 2, kept.fileno()}
+
+
+def test_a_passed_descriptor_carries_words_both_ways(jail: Jail, shell: Shell) -> None:
+    reading, writing = os.pipe()
+    try:
+        outcome = shell(jail, f"echo hello > /proc/self/fd/{writing} || true", pass_fds=(writing,))
+        # Landlock hides /proc; there the shell's own redirection would need a one-digit number.
+        if b"denied" not in outcome.stderr:
+            assert os.read(reading, 100) == b"hello\n"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_job_is_pinned(jail: Jail, shell: Shell) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    outcome = shell(
+        jail, "python3 -c 'import os; print(os.sched_getaffinity(0))' || nproc", cpus=(cpu,)
+    )
+    assert outcome.stdout.decode().strip() in (f"{{{cpu}}}", "1")
+
+
+def test_big_files_are_refused(jail: Jail, shell: Shell, place: Path) -> None:
+    work = place / "work"
+    work.mkdir()
+    shell(
+        jail,
+        f"head -c 3000000 /dev/zero > {work}/big",
+        writable=(work,),
+        limits=Limits(file_bytes=1 << 20, wall_s=60.0),
+    )
+    assert (work / "big").stat().st_size == 1 << 20
+
+
+def test_no_new_process_where_forking_is_denied(jail: Jail, attack: Path) -> None:
+    confinement = Confinement(readable=(attack,), may_fork=False)
+    said = {
+        deed: jail.start([str(attack), deed], confinement, Limits(wall_s=60.0)).wait().stdout
+        for deed in ("fork", "vfork", "thread")
+    }
+    assert said == {
+        "fork": b"fork Operation not permitted\n",
+        "vfork": b"vfork Operation not permitted\n",
+        "thread": b"thread done\n",
+    }
+
+
+def test_a_missing_program_is_the_harness_error(jail: Jail) -> None:
+    with pytest.raises(SandboxError, match="no-such-program"):
+        start(jail, ["/no-such-program"])
+    with pytest.raises(SandboxError, match="needs a command"):
+        start(jail, [])
+
+
+def test_jobs_run_side_by_side(jail: Jail) -> None:
+    jobs = [start(jail, ["sh", "-c", f"echo {number}"]) for number in range(4)]
+    assert [job.wait().stdout for job in jobs] == [b"0\n", b"1\n", b"2\n", b"3\n"]
+
+
+def test_no_descriptor_or_group_is_left_behind(jail: Jail, shell: Shell) -> None:
+    shell(jail, "true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        shell(jail, "true")
+    assert len(os.listdir("/proc/self/fd")) == before
+    left = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/kernelwright-{os.getpid()}-*")]
+    assert left == []

@@ -1,0 +1,71 @@
+"""What the timing must not invent: a side held against an equal one measures 1 within the noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family
+from kernelwright.traces.records import Protocol
+from kernelwright.verifier import statistics, timing
+from kernelwright.verifier.baselines import BaselineProcess
+from kernelwright.verifier.request import Order
+from kernelwright.verifier.sides import BaselineSide
+from kernelwright.verifier.trials import make_item
+
+ATTEMPTS = 3
+"""An interval of 95 % misses one time in twenty, and a busy machine more often."""
+
+
+@pytest.mark.slow
+def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
+    problem = registry.get("spmm_csr")
+    structure = problem.structure(problem.workload("tiny"))
+    rng = np.random.default_rng(0)
+    cpus = (0,)
+    pair = [
+        BaselineProcess(problem, structure, slots=8, cpus=cpus, cache_dir=tmp_path)
+        for _ in range(2)
+    ]
+    try:
+        for process in pair:
+            assert process.prepare(("torch eager",), rng) == (["torch eager"], {})
+        sides = [
+            BaselineSide("torch eager", pair[0]),
+            BaselineSide("the same again", pair[1], "torch eager"),
+        ]
+        gains = []
+        for _ in range(ATTEMPTS):
+            series = timing.Series(batch=4)
+            timing.sample_block(
+                series, sides[1], [sides[0]],
+                lambda n: [make_item(problem, structure, Family.NORMAL, rng) for _ in range(n)],
+                8, timing.Rounds(40, budget_s=20.0), rng,
+            )  # fmt: skip
+            gain = statistics.speedup(series.of("the same again"), series.of("torch eager"), rng)
+            noise = statistics.mde(series.of("torch eager"), rng)
+            gains.append((gain, noise))
+            if gain.low - noise <= 1.0 <= gain.high + noise:
+                return
+        pytest.fail(f"equal sides differ: {gains}")
+    finally:
+        for process in pair:
+            process.close()
+
+
+@pytest.mark.slow
+def test_a_candidate_does_not_displace_its_own_copy(court):
+    source = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
+    order = Order(source=source, language="cpp", protocol=Protocol.CONFIRM, champion=source)
+    gains = []
+    for _ in range(ATTEMPTS):
+        verdict = court.referee("spmm_csr").evaluate(order)
+        if verdict.measurement is None:
+            continue
+        gain = verdict.measurement.speedup["champion"]
+        gains.append(gain)
+        if not statistics.displaces(gain, verdict.measurement.mde):
+            return
+    pytest.fail(f"a copy displaced itself {ATTEMPTS} times: {gains}")

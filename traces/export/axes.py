@@ -1,0 +1,69 @@
+"""How axis values follow from tensor shapes. Pure; it writes no code and no file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .bundle import Bundle
+
+
+class Term(NamedTuple):
+    """One extent of a shape: a sum of axes and a constant."""
+
+    axes: tuple[str, ...]
+    constant: int
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """axis = (tensor.shape[dimension] − constant − other axes) // times."""
+
+    axis: str
+    tensor: str
+    dimension: int
+    constant: int
+    others: tuple[str, ...] = ()
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class AxisPlan:
+    """Which axes the shapes give, in an order that works, and which the caller must name."""
+
+    derived: tuple[Derivation, ...]
+    keywords: tuple[str, ...]
+
+
+def parse_term(term: str) -> Term:
+    """`M+1` → Term(('M',), 1)."""
+    parts = [part.strip() for part in term.split("+")]
+    return Term(
+        axes=tuple(part for part in parts if not part.isdigit()),
+        constant=sum(int(part) for part in parts if part.isdigit()),
+    )
+
+
+def plan_axes(bundle: Bundle) -> AxisPlan:
+    """Derives every axis that the inputs' shapes determine; the others become keywords."""
+    extents = [
+        (tensor.name, dimension, parse_term(term))
+        for tensor in bundle.inputs
+        for dimension, term in enumerate(tensor.shape)
+    ]
+    known: set[str] = set()
+    derived: list[Derivation] = []
+    is_progress = True
+    while is_progress:
+        is_progress = False
+        for tensor, dimension, term in extents:
+            counts = Counter(axis for axis in term.axes if axis not in known)
+            if len(counts) != 1:
+                continue
+            [(axis, times)] = counts.items()
+            others = tuple(a for a in term.axes if a in known)
+            derived.append(Derivation(axis, tensor, dimension, term.constant, others, times))
+            known.add(axis)
+            is_progress = True
+    return AxisPlan(tuple(derived), tuple(axis for axis in bundle.axes if axis not in known))

@@ -1,0 +1,96 @@
+"""What an export is made from: a candidate, its evidence and enough of its problem to call it.
+
+It stands on the store's floor: a problem is described here by plain records, so that an export
+can be made from a campaign's events alone. It knows no file format and no oracle; the recorded
+cases are given by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..records import Verdict
+
+BUILD_FLAGS = (
+    "-std=c++20", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno",
+)  # fmt: skip
+"""The flags of the `cpp` builder; used where a campaign did not record its own."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output of the kernel's entry point."""
+
+    name: str
+    dtype: str
+    """numpy's name: `float32`, `int32`."""
+    shape: tuple[str, ...]
+    """Each an axis name, a number, or a sum such as `M+1`."""
+    is_index: bool = False
+    meaning: str = ""
+
+
+class Ancestor(NamedTuple):
+    """One step of the lineage, the candidate itself included."""
+
+    candidate: str
+    number: int
+    operator: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recorded self-test: inputs, the float64 answer, and what error is allowed.
+
+    An output y passes where |y − outputs| ≤ tolerances; NaN and infinities must match.
+    """
+
+    name: str
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+    """float64, by output name."""
+    tolerances: Mapping[str, np.ndarray]
+    """float64, broadcastable to the output; 0 where it must match bit for bit."""
+    axes: Mapping[str, int] = field(default_factory=dict)
+    """Axis values; only those that the shapes do not give are needed."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Everything that an export may use; nothing else reaches its files."""
+
+    problem: str
+    title: str
+    definition: str
+    axes: Mapping[str, str]
+    """Axis name → meaning, in the order of the C parameters."""
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    entry: str
+    """The C symbol."""
+    candidate: str
+    source: str
+    language: str
+    verdict: Verdict
+    campaign: str
+    lineage: tuple[Ancestor, ...] = ()
+    """Oldest first; ends with the candidate."""
+    flags: tuple[str, ...] = BUILD_FLAGS
+    machine: Mapping[str, str] = field(default_factory=dict)
+    verified_at: float | None = None
+    """Seconds since the epoch, from the event that holds the verdict."""
+    cases: tuple[Case, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The eight hex digits that stand in names."""
+        return self.candidate[:8]
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        """Inputs, then outputs: the order of the C parameters after the axes."""
+        return self.inputs + self.outputs

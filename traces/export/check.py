@@ -1,0 +1,143 @@
+"""What a bundle must satisfy before a file is written. It raises and changes nothing."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...errors import NotDiscriminatingError, UsageError
+from ..records import Status, candidate_id
+from .axes import parse_term, plan_axes
+from .bundle import Bundle, Case
+
+DTYPES = ("float32", "float64", "int32", "int64")
+
+CASE_BYTES = 16 << 20
+"""A package is handed around with its cases: they are meant to be small."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+# No slash: a folder of the machine that made the export means nothing elsewhere.
+_FLAG = re.compile(r"-[A-Za-z][A-Za-z0-9_+=.,-]*")
+_RESERVED = frozenset({"out", "self", "torch", "int", "tuple", "Tensor"})
+"""What the generated module uses itself."""
+
+
+def check_bundle(bundle: Bundle, *, allow_unverified: bool) -> None:
+    """Raises UsageError where the bundle cannot be exported truthfully."""
+    status = bundle.verdict.status
+    short = bundle.candidate[:12]
+    if status is not Status.VERIFIED and not allow_unverified:
+        raise UsageError(
+            f"candidate {short} is {status}, not VERIFIED, and is not exported",
+            hint="evaluate it with `kernelwright eval`, or pass --allow-unverified to export it "
+            "with that status in its record",
+        )
+    if candidate_id(bundle.source) != bundle.candidate:
+        raise UsageError(f"the source of candidate {short} does not have the hash it is named by")
+    if bundle.verdict.candidate != bundle.candidate:
+        raise UsageError(
+            f"the verdict is about {bundle.verdict.candidate[:12]}, not about candidate {short}"
+        )
+    if bundle.language != "cpp":
+        raise UsageError(
+            f"candidate {short} is written in {bundle.language}; only cpp is exported so far"
+        )
+    _check_names(bundle)
+    _check_flags(bundle.flags)
+
+
+def check_cases(bundle: Bundle) -> None:
+    """Raises where the recorded cases could not show that a kernel is wrong."""
+    if not bundle.cases:
+        raise UsageError(
+            f"a package of {bundle.problem} needs at least one recorded case for its self-test",
+            hint="give the bundle cases made by the problem's oracle",
+        )
+    size = sum(
+        np.asarray(array).nbytes
+        for case in bundle.cases
+        for arrays in (case.inputs, case.outputs, case.tolerances)
+        for array in arrays.values()
+    )
+    if size > CASE_BYTES:
+        raise UsageError(
+            f"the recorded cases hold {size / 2**20:.1f} MiB, more than {CASE_BYTES >> 20} MiB",
+            hint="record smaller cases",
+        )
+    keywords = plan_axes(bundle).keywords
+    for case in bundle.cases:
+        _check_case(bundle, case, keywords)
+    if all(_null_passes(case) for case in bundle.cases):
+        raise NotDiscriminatingError(
+            f"a kernel that writes zeros would pass every recorded case of {bundle.problem}"
+        )
+
+
+def _check_names(bundle: Bundle) -> None:
+    names = [*bundle.axes, *(tensor.name for tensor in bundle.tensors)]
+    for name in [*names, bundle.entry]:
+        if not _IDENTIFIER.fullmatch(name) or keyword.iskeyword(name) or name in _RESERVED:
+            raise UsageError(f"'{name}' of {bundle.problem} cannot be the name of a parameter")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise UsageError(f"{bundle.problem} uses the name '{repeated[0]}' twice")
+    if not bundle.inputs or not bundle.outputs:
+        raise UsageError(f"{bundle.problem} needs at least one input and one output")
+    for tensor in bundle.tensors:
+        if tensor.dtype not in DTYPES:
+            raise UsageError(
+                f"{bundle.problem}: tensor '{tensor.name}' has dtype {tensor.dtype}",
+                hint=f"exports know {', '.join(DTYPES)}",
+            )
+        for term in tensor.shape:
+            unknown = [axis for axis in parse_term(term).axes if axis not in bundle.axes]
+            if unknown:
+                raise UsageError(
+                    f"{bundle.problem}: the shape of '{tensor.name}' names '{unknown[0]}', "
+                    "which is not an axis"
+                )
+
+
+def _check_flags(flags: Iterable[str]) -> None:
+    for flag in flags:
+        if not _FLAG.fullmatch(flag):
+            raise UsageError(f"the build flag '{flag}' cannot be carried into an export")
+
+
+def _check_case(bundle: Bundle, case: Case, keywords: tuple[str, ...]) -> None:
+    where = f"case '{case.name}' of {bundle.problem}"
+    lacking = [axis for axis in keywords if axis not in case.axes]
+    lacking += [tensor.name for tensor in bundle.inputs if tensor.name not in case.inputs]
+    lacking += [
+        tensor.name
+        for tensor in bundle.outputs
+        if tensor.name not in case.outputs or tensor.name not in case.tolerances
+    ]
+    if lacking:
+        raise UsageError(f"{where} lacks '{lacking[0]}'")
+    for tensor in bundle.inputs:
+        dtype = np.asarray(case.inputs[tensor.name]).dtype
+        if dtype != np.dtype(tensor.dtype):
+            raise UsageError(f"{where}: '{tensor.name}' is {dtype}, not {tensor.dtype}")
+    for tensor in bundle.outputs:
+        value, tolerance = case.outputs[tensor.name], case.tolerances[tensor.name]
+        if value.dtype != np.float64 or np.asarray(tolerance).dtype != np.float64:
+            raise UsageError(f"{where}: the answer for '{tensor.name}' must be float64")
+        if not np.all(np.asarray(tolerance) >= 0):
+            raise UsageError(f"{where}: a tolerance of '{tensor.name}' is not a number ≥ 0")
+        try:
+            np.broadcast_to(tolerance, value.shape)
+        except ValueError as error:
+            raise UsageError(
+                f"{where}: tolerances of shape {np.shape(tolerance)} do not fit '{tensor.name}' "
+                f"of shape {value.shape}"
+            ) from error
+
+
+def _null_passes(case: Case) -> bool:
+    return all(
+        bool(np.all(np.abs(value) <= case.tolerances[name])) for name, value in case.outputs.items()
+    )

@@ -1,0 +1,173 @@
+"""The figures of a bundle as people read them: one place for every README and benchmark line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from ..records import Check, Isolation
+from .bundle import Bundle
+
+# An absolute path of two or more parts; units such as GB/s have no leading slash.
+_HOST_PATH = re.compile(r"(?<![\w./])(?:/[\w.+@~-]+){2,}/?|(?<!\w)[A-Za-z]:\\[^\s'\"]+")
+
+
+class SpeedupRow(NamedTuple):
+    """One line of the table of speed-ups."""
+
+    workload: str
+    baseline: str
+    median: str
+    interval: str
+    kernel: str
+    pairs: int
+
+
+class CheckRow(NamedTuple):
+    """One line of the table of checks."""
+
+    name: str
+    figure: str
+    limit: str
+    passed: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything the templates say of the evidence, in words."""
+
+    machine: str
+    date: str
+    isolation: str
+    build: str
+    versions: tuple[tuple[str, str], ...]
+    reasons: tuple[str, ...]
+    rows: tuple[SpeedupRow, ...]
+    checks: tuple[CheckRow, ...]
+
+    @property
+    def speedup_lines(self) -> tuple[str, ...]:
+        """The speed-ups as plain sentences, for a terminal."""
+        return tuple(
+            f"{row.median} against {row.baseline} on workload {row.workload} "
+            f"(95 % interval {row.interval}, kernel median {row.kernel})"
+            for row in self.rows
+        ) or ("no speed-up was recorded",)
+
+
+def facts_of(bundle: Bundle) -> Facts:
+    """The facts of a bundle, without paths of the machine they were found on."""
+    verdict = bundle.verdict
+    versions = dict(verdict.versions)
+    machine = versions.pop("cpu", "") or bundle.machine.get("cpu", "")
+    system = versions.pop("kernel", "") or bundle.machine.get("kernel", "")
+    return Facts(
+        machine=without_paths(", ".join(part for part in (machine, system) if part))
+        or "not recorded",
+        date=_date(bundle.verified_at),
+        isolation=_isolation(verdict.isolation),
+        build=" ".join(bundle.flags),
+        versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
+        reasons=tuple(without_paths(reason) for reason in verdict.reasons),
+        rows=_speedups(bundle),
+        checks=tuple(_check(check) for check in verdict.checks),
+    )
+
+
+def without_paths(text: str) -> str:
+    """The text with absolute paths replaced: they say nothing elsewhere and tell of a home."""
+    return _HOST_PATH.sub("<path>", text)
+
+
+def scrubbed(value: Any) -> Any:
+    """A JSON value with `without_paths` applied to every string, keys included."""
+    if isinstance(value, str):
+        return without_paths(value)
+    if isinstance(value, Mapping):
+        return {without_paths(str(key)): scrubbed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrubbed(item) for item in value]
+    return value
+
+
+def record_json(bundle: Bundle) -> str:
+    """The verdict as JSON, without its log (a compiler's words are no evidence) and paths."""
+    verdict = bundle.verdict.model_copy(update={"log": ""})
+    return json.dumps(scrubbed(json.loads(verdict.model_dump_json())), indent=2) + "\n"
+
+
+def provenance(bundle: Bundle) -> dict[str, JsonValue]:
+    """Where the kernel comes from and how it is called."""
+    found: dict[str, JsonValue] = scrubbed(
+        {
+            "schema_version": 1,
+            "problem": bundle.problem,
+            "title": bundle.title,
+            "definition": bundle.definition,
+            "axes": bundle.axes,
+            "inputs": [_tensor(t) for t in bundle.inputs],
+            "outputs": [_tensor(t) for t in bundle.outputs],
+            "entry": bundle.entry,
+            "language": bundle.language,
+            "flags": bundle.flags,
+            "candidate": bundle.candidate,
+            "campaign": bundle.campaign,
+            "lineage": [step._asdict() for step in bundle.lineage],
+            "verified_at": bundle.verified_at,
+            "machine": bundle.machine,
+        }
+    )
+    return found
+
+
+def _tensor(tensor: Any) -> dict[str, JsonValue]:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype,
+        "shape": list(tensor.shape),
+        "is_index": tensor.is_index,
+        "meaning": tensor.meaning,
+    }
+
+
+def _date(at: float | None) -> str:
+    if at is None:
+        return "not recorded"
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _isolation(isolation: Isolation | None) -> str:
+    if isolation is None:
+        return "not recorded"
+    lacking = isolation.lacking
+    return isolation.mechanism + (f", not enforced: {', '.join(lacking)}" if lacking else "")
+
+
+def _speedups(bundle: Bundle) -> tuple[SpeedupRow, ...]:
+    return tuple(
+        SpeedupRow(
+            workload=measurement.workload,
+            baseline=baseline,
+            median=f"{speedup.median:.2f}x",
+            interval=f"{speedup.low:.2f} to {speedup.high:.2f}",
+            kernel=f"{measurement.candidate.median_us:.1f} µs",
+            pairs=measurement.pairs,
+        )
+        for measurement in bundle.verdict.measurements
+        for baseline, speedup in sorted(measurement.speedup.items())
+    )
+
+
+def _check(check: Check) -> CheckRow:
+    return CheckRow(
+        name=f"{check.name} ({check.workload})" if check.workload else check.name,
+        figure="–" if check.figure is None else f"{check.figure:.4g}",
+        limit="–" if check.limit is None else f"{check.limit:.4g}",
+        passed="yes" if check.passed else "no",
+    )

@@ -1,0 +1,91 @@
+"""The files of each form of export. It renders and encodes; writing them is another's work."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import numpy as np
+
+from .axes import plan_axes
+from .bundle import Bundle
+from .check import check_cases
+from .facts import provenance, record_json
+from .render import module_name, operator_name, render
+
+Files = dict[str, bytes]
+"""Relative path → content."""
+
+_PACKAGE_MODULES = {
+    "__init__.py": "package_init.py.j2",
+    "__main__.py": "package_main.py.j2",
+    "_build.py": "package_build.py.j2",
+    "_checks.py": "package_checks.py.j2",
+    "_facts.py": "package_facts.py.j2",
+    "benchmark.py": "package_benchmark.py.j2",
+    "ops.py": "package_ops.py.j2",
+    "selftest.py": "package_selftest.py.j2",
+}
+
+
+def source_files(bundle: Bundle) -> Files:
+    """The kernel, its record and a README."""
+    kernel = f"{operator_name(bundle)}.cpp"
+    return {
+        kernel: bundle.source.encode(),
+        "README.md": render("source_readme.md.j2", bundle, file=kernel).encode(),
+        **_evidence(bundle, kernel),
+    }
+
+
+def package_files(bundle: Bundle) -> Files:
+    """A folder that pip installs: the kernel as a torch operator with its self-test."""
+    check_cases(bundle)
+    module = module_name(bundle)
+    files = {
+        f"{module}/{name}": render(template, bundle).encode()
+        for name, template in _PACKAGE_MODULES.items()
+    }
+    evidence = _evidence(bundle, f"{module}/kernel.cpp")
+    return {
+        **files,
+        f"{module}/kernel.cpp": bundle.source.encode(),
+        f"{module}/cases.npz": cases_npz(bundle),
+        f"{module}/py.typed": b"",
+        f"{module}/record.json": evidence.pop("record.json"),
+        f"{module}/provenance.json": evidence.pop("provenance.json"),
+        "README.md": render("package_readme.md.j2", bundle).encode(),
+        "pyproject.toml": render("package_pyproject.toml.j2", bundle).encode(),
+        **evidence,
+    }
+
+
+def cases_npz(bundle: Bundle) -> bytes:
+    """The recorded cases as arrays without pickle."""
+    arrays: dict[str, np.ndarray] = {"names": np.array([case.name for case in bundle.cases])}
+    keywords = plan_axes(bundle).keywords
+    for number, case in enumerate(bundle.cases):
+        for tensor in bundle.inputs:
+            arrays[f"{number}/inputs/{tensor.name}"] = np.ascontiguousarray(
+                case.inputs[tensor.name]
+            )
+        for axis in keywords:
+            arrays[f"{number}/axes/{axis}"] = np.array(case.axes[axis], dtype=np.int64)
+        for tensor in bundle.outputs:
+            arrays[f"{number}/outputs/{tensor.name}"] = case.outputs[tensor.name]
+            arrays[f"{number}/tolerances/{tensor.name}"] = np.asarray(case.tolerances[tensor.name])
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _evidence(bundle: Bundle, kernel: str) -> Files:
+    return {
+        "record.json": record_json(bundle).encode(),
+        "provenance.json": (json.dumps(provenance(bundle), indent=2) + "\n").encode(),
+        "LICENSE-NOTE.md": render("licence.md.j2", bundle, kernel=kernel).encode(),
+    }
+
+
+FORMS: dict[str, Callable[[Bundle], Files]] = {"source": source_files, "package": package_files}

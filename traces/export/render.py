@@ -1,0 +1,114 @@
+"""Fills the templates beside this file. Whatever comes from a bundle is quoted for its language."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .axes import plan_axes
+from .bundle import Bundle
+from .code import Code, derivation, extent
+from .facts import facts_of, without_paths
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
+
+
+def operator_name(bundle: Bundle) -> str:
+    """The problem's name as a Python and C identifier."""
+    name = re.sub(r"[^a-z0-9_]+", "_", bundle.problem.lower()).strip("_")[:40]
+    return name if name[:1].isalpha() else f"op_{name}".rstrip("_")
+
+
+def module_name(bundle: Bundle) -> str:
+    """`kw_spmm_csr_1a2b3c4d`."""
+    return f"kw_{operator_name(bundle)}_{bundle.short}"
+
+
+def signature(bundle: Bundle) -> str:
+    """The entry point's C declaration."""
+    inputs = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in bundle.inputs]
+    outputs = [f"{C_TYPES[t.dtype]}* {t.name}" for t in bundle.outputs]
+    parameters = [f"int {axis}" for axis in bundle.axes] + inputs + outputs
+    return f'extern "C" void {bundle.entry}({", ".join(parameters)});'
+
+
+def render(template: str, bundle: Bundle, **more: object) -> str:
+    """The text of one template for this bundle."""
+    plan = plan_axes(bundle)
+    operator = operator_name(bundle)
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            bundle=bundle,
+            facts=facts_of(bundle),
+            code=Code(bundle, operator),
+            operator=operator,
+            module=module_name(bundle),
+            distribution=module_name(bundle).replace("_", "-"),
+            derived=plan.derived,
+            keywords=plan.keywords,
+            axis_names=tuple(bundle.axes),
+            input_names=tuple(t.name for t in bundle.inputs),
+            output_names=tuple(t.name for t in bundle.outputs),
+            signature=signature(bundle),
+            **more,
+        )
+    )
+
+
+def _label(shape: tuple[str, ...]) -> str:
+    return f"[{', '.join(shape)}]"
+
+
+def _double_quoted(text: str) -> str:
+    # JSON's escapes are a subset of Python's and TOML's.
+    return json.dumps(text)
+
+
+def _quoted_tuple(names: tuple[str, ...]) -> str:
+    return f"({', '.join(map(_double_quoted, names))}{',' if len(names) == 1 else ''})"
+
+
+def _docstring(text: str) -> str:
+    kept = without_paths(" ".join(text.split()))
+    return kept.replace("\\", "\\\\").replace('"""', "'''")
+
+
+def _plain(text: str) -> str:
+    return without_paths(" ".join(text.split())).replace("`", "'").replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _plain(text).replace("|", "\\|")
+
+
+def _block(text: str) -> str:
+    return "\n".join(f"    {line}" for line in without_paths(text).splitlines())
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    filters: dict[str, Any] = {
+        "dq": _double_quoted, "doc": _docstring, "plain": _plain, "cell": _cell,
+        "block": _block, "label": _label, "extent": extent,
+        "derivation": derivation, "quoted": _quoted_tuple,
+    }  # fmt: skip
+    environment.filters.update(filters)
+    return environment

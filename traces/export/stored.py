@@ -1,0 +1,155 @@
+"""Makes a Bundle from the store: the events of one campaign and the source's blob.
+
+It asks the store for two things only, so that any reader of events serves. What the problem is
+called and how it is computed stands in the campaign's first event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...errors import StorageError, UnknownNameError, UsageError
+from ..events import CampaignStarted, CandidateProposed, EvaluationFinished, Event
+from ..records import Protocol as Thoroughness
+from ..records import Status, Verdict
+from .bundle import BUILD_FLAGS, Ancestor, Bundle, Case, TensorSpec
+
+
+class Reader(Protocol):
+    """What an export needs of a store."""
+
+    def events(self, campaign: str) -> Iterable[Event]:
+        """The campaign's events, in order."""
+
+    def get_blob(self, sha: str) -> bytes:
+        """The blob of that hash."""
+
+
+class _Tensor(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+    is_index: bool = False
+    meaning: str = ""
+
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.name, self.dtype, self.shape, self.is_index, self.meaning)
+
+
+class _Description(BaseModel):
+    """What is read of `CampaignStarted.config["problem"]`; it may say more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    title: str
+    definition: str
+    axes: dict[str, str]
+    inputs: tuple[_Tensor, ...]
+    outputs: tuple[_Tensor, ...]
+    entry: str
+    flags: tuple[str, ...] = Field(default=BUILD_FLAGS)
+
+
+class _Found(NamedTuple):
+    verdict: Verdict
+    at: float
+
+
+def bundle_from_store(
+    store: Reader, campaign: str, candidate: str, *, cases: Sequence[Case] = ()
+) -> Bundle:
+    """The bundle of a campaign's candidate, named by its id.
+
+    Raises:
+        UnknownNameError: the campaign has no such candidate.
+        UsageError: the candidate was never evaluated.
+        StorageError: the campaign's first event does not describe its problem.
+    """
+    events = list(store.events(campaign))
+    started = next((e.payload for e in events if isinstance(e.payload, CampaignStarted)), None)
+    if started is None:
+        raise StorageError(f"campaign {campaign} has no first event; it cannot be exported")
+    proposals = {
+        e.payload.candidate: e.payload for e in events if isinstance(e.payload, CandidateProposed)
+    }
+    if candidate not in proposals:
+        raise UnknownNameError.among(f"candidate of campaign {campaign}", candidate, proposals)
+    found = _verdict(events, candidate)
+    if found is None:
+        raise UsageError(f"candidate {candidate[:12]} was never evaluated; there is no evidence")
+    problem = _description(started, campaign)
+    return Bundle(
+        problem=started.problem,
+        title=problem.title,
+        definition=problem.definition,
+        axes=problem.axes,
+        inputs=tuple(tensor.spec() for tensor in problem.inputs),
+        outputs=tuple(tensor.spec() for tensor in problem.outputs),
+        entry=problem.entry,
+        candidate=candidate,
+        source=_text(store.get_blob(candidate)),
+        language=proposals[candidate].language,
+        verdict=found.verdict,
+        campaign=campaign,
+        lineage=_lineage(proposals, candidate),
+        flags=problem.flags,
+        machine=started.machine,
+        verified_at=found.at,
+        cases=tuple(cases),
+    )
+
+
+def _text(blob: Any) -> str:
+    return blob if isinstance(blob, str) else bytes(blob).decode()
+
+
+def _description(started: CampaignStarted, campaign: str) -> _Description:
+    try:
+        return _Description.model_validate(started.config.get("problem"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in ("problem", *first["loc"]))
+        raise StorageError(
+            f"campaign {campaign} does not describe its problem: config.{place}: {first['msg']}",
+            hint="run the campaign again with this version",
+        ) from error
+
+
+def _verdict(events: Iterable[Event], candidate: str) -> _Found | None:
+    """The most thorough verdict, unless a later one found fault: luck does not undo a fault."""
+    ranks = list(Thoroughness)
+    kept: _Found | None = None
+    for event in events:
+        payload = event.payload
+        if not isinstance(payload, EvaluationFinished) or payload.verdict.candidate != candidate:
+            continue
+        verdict = payload.verdict
+        is_harness = verdict.status is Status.HARNESS_ERROR
+        if (
+            kept is None
+            or kept.verdict.status is Status.HARNESS_ERROR
+            or (not verdict.status.is_pass and not is_harness)
+            or (
+                not is_harness
+                and ranks.index(verdict.protocol) >= ranks.index(kept.verdict.protocol)
+            )
+        ):
+            kept = _Found(verdict, event.at)
+    return kept
+
+
+def _lineage(proposals: dict[str, CandidateProposed], candidate: str) -> tuple[Ancestor, ...]:
+    waiting, seen = [candidate], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in proposals:
+            continue
+        seen.add(name)
+        waiting.extend(proposals[name].parents)
+    steps = [Ancestor(name, proposals[name].number, proposals[name].operator) for name in seen]
+    return tuple(sorted(steps, key=lambda step: step.number))

@@ -1,0 +1,158 @@
+"""The JSON side of the viewer: stored records as they are, sources as text, tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse, Response
+
+from ..events import Event
+from ..history import Entry, History
+from . import pages
+from .reader import Reader
+
+CSV_COLUMNS = (
+    "number", "candidate", "status", "family", "operator", "credited", "median", "low", "high",
+    "median_us", "roofline", "parents",
+)  # fmt: skip
+
+
+def api_router(reader: Reader) -> APIRouter:
+    """The routes below /api."""
+    router = APIRouter()
+
+    @router.get("/campaigns")
+    def campaigns() -> dict[str, Any]:
+        with reader.store() as store:
+            rows = [
+                summary(reader.history(store, name), is_running=store.is_running(name))
+                for name in store.campaigns()
+            ]
+        return {"schema_version": 1, "campaigns": rows}
+
+    @router.get("/seq")
+    def newest(after: int = 0) -> dict[str, int]:
+        with reader.store() as store:
+            return {"seq": store.last_seq(), "new": store.count(after=after)}
+
+    @router.get("/c/{campaign}")
+    def campaign(campaign: str) -> dict[str, Any]:
+        with reader.store() as store:
+            history = reader.history(store, store.resolve(campaign))
+            return summary(history, is_running=store.is_running(history.campaign)) | {
+                "schema_version": 1,
+                "started": history.started.model_dump(mode="json"),
+                "funnel": {step.name: step.count for step in pages.funnel(history)},
+            }
+
+    @router.get("/c/{campaign}/seq")
+    def newest_of(campaign: str, after: int = 0) -> dict[str, int]:
+        with reader.store() as store:
+            name = store.resolve(campaign)
+            return {"seq": store.last_seq(name), "new": store.count(name, after)}
+
+    @router.get("/c/{campaign}/events")
+    def events(campaign: str, after: int = 0) -> list[Event]:
+        with reader.store() as store:
+            return store.events(store.resolve(campaign), after)
+
+    @router.get("/c/{campaign}/candidates.csv")
+    def candidates_csv(campaign: str) -> Response:
+        with reader.store() as store:
+            history = reader.history(store, store.resolve(campaign))
+        headers = {
+            "Content-Disposition": f'attachment; filename="kernelwright-{history.campaign}.csv"'
+        }
+        return Response(table_of(history), media_type="text/csv", headers=headers)
+
+    @router.get("/c/{campaign}/{candidate}")
+    def candidate(campaign: str, candidate: str) -> dict[str, Any]:
+        with reader.store() as store:
+            history = reader.history(store, store.resolve(campaign))
+            name = store.resolve_candidate(history.campaign, candidate)
+        return stored(history.entries[name])
+
+    @router.get("/c/{campaign}/{candidate}/source")
+    def source(campaign: str, candidate: str) -> PlainTextResponse:
+        with reader.store() as store:
+            name = store.resolve_candidate(store.resolve(campaign), candidate)
+            return PlainTextResponse(store.get_blob(name).decode(errors="replace"))
+
+    return router
+
+
+def summary(history: History, *, is_running: bool) -> dict[str, Any]:
+    """A campaign in a few fields."""
+    row = pages.campaign_row(history, is_running=is_running)
+    return {
+        "campaign": history.campaign,
+        "seq": history.last_seq,
+        "problem": history.started.problem,
+        "workload": history.started.workload,
+        "target": history.started.target,
+        "state": row.state.word,
+        "started_at": history.started_at,
+        "last_at": history.last_at,
+        "proposed": len(history.entries),
+        "evaluated": history.evaluated,
+        "by_status": {status.value: count for status, count in history.by_status.items()},
+        "best": history.champion,
+        "speedup": row.speedup.model_dump() if row.speedup else None,
+        "against": row.against or None,
+        "stopped_by": history.finished.stopped_by if history.finished else None,
+    }
+
+
+def stored(entry: Entry) -> dict[str, Any]:
+    """A candidate with its verdicts as they are stored."""
+    return {
+        "schema_version": 1,
+        "candidate": entry.candidate,
+        "number": entry.number,
+        "language": entry.language,
+        "family": entry.family,
+        "knobs": entry.knobs,
+        "parents": list(entry.parents),
+        "operator": entry.operator,
+        "note": entry.note,
+        "at": entry.at,
+        "cut_off": entry.cut_off,
+        "verdicts": [verdict.model_dump(mode="json") for verdict in entry.verdicts],
+        "advice": entry.advice.model_dump(mode="json") if entry.advice else None,
+    }
+
+
+def table_of(history: History) -> str:
+    """The candidates as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_COLUMNS)
+    for entry in history.entries.values():
+        verdict = entry.verdict
+        measurement = verdict.measurement if verdict else None
+        speedup = measurement.headline if measurement else None
+        writer.writerow(
+            [
+                entry.number,
+                entry.candidate,
+                verdict.status.value if verdict else "",
+                _cell(entry.family),
+                _cell(entry.operator),
+                speedup.low if speedup else "",
+                speedup.median if speedup else "",
+                speedup.low if speedup else "",
+                speedup.high if speedup else "",
+                measurement.candidate.median_us if measurement else "",
+                measurement.roofline if measurement and measurement.roofline else "",
+                " ".join(entry.parents),
+            ]
+        )
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    # Spreadsheets run a cell that begins like a formula; these words come from a model.
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

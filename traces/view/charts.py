@@ -1,0 +1,233 @@
+"""Figures as Plotly's JSON: data and layout, built here and only drawn in the browser.
+
+Colours are names of CSS tokens (`--pass`), which the page's script replaces, so that a chart
+follows the theme. Text is escaped, since Plotly reads a small subset of HTML. Knows nothing of
+pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+from ..history import Entry, History
+from ..records import Measurement, Status, Timing
+from . import words
+
+SYMBOL = {
+    Status.VERIFIED: "circle",
+    Status.SCREENED: "diamond",
+    Status.INCORRECT: "x",
+    Status.NOT_DISCRIMINATING: "diamond-open",
+    Status.SUSPECT: "star",
+    Status.BUILD_FAILED: "square",
+    Status.CRASHED: "triangle-up",
+    Status.TIMED_OUT: "triangle-down",
+    Status.RESOURCE: "cross",
+    Status.PROTOCOL_ERROR: "square-open",
+    Status.HARNESS_ERROR: "circle-open",
+    Status.UNSUPPORTED: "triangle-up-open",
+}
+
+# SVG stays fluid up to about this many points.
+MOST_POINTS = 4000
+
+Figure = dict[str, Any]
+Href = Callable[[str], str]
+
+
+def _axis(title: str, **more: Any) -> dict[str, Any]:
+    return {
+        "title": {"text": title, "standoff": 8},
+        "gridcolor": "--grid",
+        "linecolor": "--line",
+        "zeroline": False,
+        "automargin": True,
+        **more,
+    }
+
+
+def _layout(height: int, **more: Any) -> dict[str, Any]:
+    return {
+        "height": height,
+        "margin": {"l": 60, "r": 16, "t": 12, "b": 44},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "--text"},
+        "hoverlabel": {"align": "left"},
+        "hovermode": "closest",
+        **more,
+    }
+
+
+def speedup_chart(history: History, href: Href) -> Figure:
+    """Speed-up over candidate number: every candidate a point, the best so far a step line.
+
+    Candidates without a measurement stand on a strip of their own below, as visible as the others.
+    """
+    entries = _thinned(history)
+    timed = [e for e in entries if e.verdict and e.verdict.measurement]
+    rest = [e for e in entries if e.verdict and not e.verdict.measurement]
+    last = max((e.number for e in history.entries.values()), default=1)
+    data = [_best_line(history, last)] if history.changes else []
+    data += [_points(status, group, href, is_timed=True) for status, group in _grouped(timed)]
+    data += [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
+    note = {
+        "xref": "paper", "x": 0.004, "xanchor": "left", "yref": "y", "y": 0, "yanchor": "bottom",
+        "text": "best baseline = 1", "showarrow": False, "font": {"color": "--muted", "size": 11},
+    }  # fmt: skip
+    layout = _layout(
+        440,
+        xaxis=_axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d"),
+        yaxis=_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
+        yaxis2=_axis(
+            "",
+            domain=[0, 0.13],
+            range=[-1, 1],
+            tickvals=[0],
+            ticktext=["not timed"],
+            showgrid=False,
+        ),
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        shapes=[{**line, "line": {"color": "--muted", "dash": "dash", "width": 1}}],
+        annotations=[note],
+    )
+    return {"data": data, "layout": layout}
+
+
+def _log_ticks(timed: list[Entry]) -> dict[str, Any]:
+    values = [1.0]
+    for entry in timed:
+        headline = _headline(entry)
+        if headline:
+            values += [headline[0], headline[1], headline[2]]
+    low, high = min(values), max(values)
+    steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100, 200, 500, 1000]
+    inside = [step for step in steps if low * 0.7 <= step <= high * 1.4]
+    return {"tickvals": inside, "ticktext": [f"{step:g}×" for step in inside]}
+
+
+def _headline(entry: Entry) -> tuple[float, float, float] | None:
+    measurement = entry.verdict.measurement if entry.verdict else None
+    speedup = measurement.headline if measurement else None
+    return (speedup.median, speedup.low, speedup.high) if speedup else None
+
+
+def _thinned(history: History) -> list[Entry]:
+    """At most MOST_POINTS entries: champions always, the others evenly."""
+    entries = list(history.entries.values())
+    if len(entries) <= MOST_POINTS:
+        return entries
+    kept = {change.event.candidate for change in history.changes}
+    step = -(-len(entries) // MOST_POINTS)
+    return [e for i, e in enumerate(entries) if i % step == 0 or e.candidate in kept]
+
+
+def _grouped(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]]]:
+    groups: dict[Status, list[Entry]] = {}
+    for entry in entries:
+        if entry.verdict:
+            groups.setdefault(entry.verdict.status, []).append(entry)
+    return [(status, groups[status]) for status in Status if status in groups]
+
+
+def _best_line(history: History, last: int) -> Figure:
+    steps = history.best_so_far()
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "best so far, credited",
+        "x": [step.number for step in steps] + [last + 0.6],
+        "y": [step.credited for step in steps] + [steps[-1].credited],
+        "line": {"shape": "hv", "color": "--accent", "width": 2},
+        "hovertemplate": "%{y:.2f}× credited<extra></extra>",
+    }
+
+
+def _points(status: Status, entries: list[Entry], href: Href, *, is_timed: bool) -> Figure:
+    headlines = [_headline(entry) or (1.0, 1.0, 1.0) for entry in entries]
+    trace: Figure = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": status.value,
+        "x": [entry.number for entry in entries],
+        "y": [h[0] for h in headlines] if is_timed else [0] * len(entries),
+        "yaxis": "y" if is_timed else "y2",
+        "text": [_hover(entry) for entry in entries],
+        "customdata": [href(entry.candidate) for entry in entries],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {
+            "symbol": SYMBOL[status],
+            "color": f"--{words.GROUP[status]}",
+            "size": 9,
+            "line": {"width": 1, "color": f"--{words.GROUP[status]}"},
+        },
+    }
+    if is_timed:
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": [h[2] - h[0] for h in headlines],
+            "arrayminus": [h[0] - h[1] for h in headlines],
+            "thickness": 1,
+            "width": 3,
+            "color": f"--{words.GROUP[status]}",
+        }
+    return trace
+
+
+def _hover(entry: Entry) -> str:
+    lines = [f"<b>{entry.number}</b> · {escape(entry.family)} · {escape(entry.operator)}"]
+    lines.append(escape(words.sentence(entry))[:160])
+    return "<br>".join(lines)
+
+
+def timing_chart(measurement: Measurement) -> Figure:
+    """Every sample of the candidate and of each baseline, on one logarithmic axis of time."""
+    sides: list[tuple[str, Timing]] = sorted(
+        measurement.baselines.items(), key=lambda side: -side[1].median_us
+    )
+    sides.append(("candidate", measurement.candidate))
+    data = []
+    for row, (name, timing) in enumerate(sides):
+        colour = "--pass" if name == "candidate" else "--muted"
+        samples = timing.samples_us or (timing.median_us,)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": escape(name),
+                "x": list(samples),
+                # A fixed zigzag keeps equal samples from hiding each other.
+                "y": [row + ((i * 7) % 11 - 5) / 25 for i in range(len(samples))],
+                "marker": {"color": colour, "size": 5, "opacity": 0.6, "symbol": "circle-open"},
+                "hovertemplate": "%{x:.4g} µs<extra>" + escape(name) + "</extra>",
+            }
+        )
+        data.append(_median(timing, row, name, colour))
+    layout = _layout(
+        90 + 46 * len(sides),
+        showlegend=False,
+        xaxis=_axis("time per call (µs, log)", type="log", nticks=8),
+        yaxis=_axis(
+            "",
+            tickvals=list(range(len(sides))),
+            ticktext=[escape(name) for name, _ in sides],
+            range=[-0.6, len(sides) - 0.4],
+        ),
+    )
+    return {"data": data, "layout": layout}
+
+
+def _median(timing: Timing, row: int, name: str, colour: str) -> Figure:
+    line = {"width": 3, "color": colour}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [timing.median_us],
+        "y": [row],
+        "marker": {"color": colour, "size": 22, "symbol": "line-ns", "line": line},
+        "hovertemplate": "median %{x:.4g} µs<extra>" + escape(name) + "</extra>",
+    }

@@ -1,0 +1,208 @@
+"""What each page shows, worked out from histories: rows, states, funnels, lineages.
+
+Pure functions from the store's records to what templates print. Knows no HTML and no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...errors import KernelwrightError
+from ..history import Entry, History
+from ..records import Isolation, Speedup, Status
+from ..store import Store
+from .code import Difference, difference, highlighted
+
+LOG_SHOWN = 60_000
+
+NOT_BUILT = (Status.BUILD_FAILED, Status.UNSUPPORTED, Status.HARNESS_ERROR)
+NOT_RUN = (Status.CRASHED, Status.TIMED_OUT, Status.RESOURCE, Status.PROTOCOL_ERROR)
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether a campaign runs."""
+
+    word: str
+    """`running`, `finished` or `cut off`."""
+    detail: str
+
+
+@dataclass(frozen=True)
+class CampaignRow:
+    """One line of the list of campaigns."""
+
+    id: str
+    history: History
+    state: State
+    speedup: Speedup | None
+    against: str
+
+    @property
+    def credited(self) -> float:
+        """The credited speed-up of the champion; 0.0 without one."""
+        return self.speedup.low if self.speedup else 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the funnel."""
+
+    name: str
+    count: int
+    share: float
+    """Of what was proposed."""
+
+
+def state_of(history: History, *, is_running: bool) -> State:
+    """What the campaign does now."""
+    if is_running:
+        return State("running", f"{history.evaluated} evaluated so far")
+    if history.finished is not None:
+        return State("finished", f"stopped by {history.finished.stopped_by}")
+    return State("cut off", f"kernelwright run --resume {history.campaign}")
+
+
+def campaign_row(history: History, *, is_running: bool) -> CampaignRow:
+    """The campaign in one line."""
+    best = history.best
+    measurement = best.verdict.measurement if best and best.verdict else None
+    return CampaignRow(
+        id=history.campaign,
+        history=history,
+        state=state_of(history, is_running=is_running),
+        speedup=measurement.headline if measurement else None,
+        against=measurement.best_baseline if measurement else "",
+    )
+
+
+CAMPAIGN_SORTS: dict[str, Callable[[CampaignRow], float | str]] = {
+    "started": lambda row: -row.history.started_at,
+    "problem": lambda row: row.history.started.problem,
+    "state": lambda row: row.state.word,
+    "candidates": lambda row: -len(row.history.entries),
+    "speedup": lambda row: -row.credited,
+}
+
+CANDIDATE_SORTS: dict[str, Callable[[Entry], float | str]] = {
+    "number": lambda entry: entry.number,
+    "speedup": lambda entry: -(entry.verdict.credited if entry.verdict else -1.0),
+    "status": lambda entry: entry.verdict.status if entry.verdict else "~",
+    "family": lambda entry: entry.family,
+}
+
+
+def search(rows: list[CampaignRow], text: str) -> list[CampaignRow]:
+    """The rows in which every word of the text occurs."""
+    wanted = text.casefold().split()
+    return [row for row in rows if all(word in _searchable(row) for word in wanted)]
+
+
+def _searchable(row: CampaignRow) -> str:
+    started = row.history.started
+    parts = (row.id, started.problem, started.workload, started.target, started.language)
+    return " ".join((*parts, started.model, started.workflow, row.state.word)).casefold()
+
+
+def funnel(history: History) -> list[Step]:
+    """How many candidates came how far."""
+    entries = list(history.entries.values())
+    verdicts = [entry.verdict for entry in entries if entry.verdict]
+    built = [v for v in verdicts if v.status not in NOT_BUILT]
+    ran = [v for v in built if v.status not in NOT_RUN]
+    correct = [v for v in ran if v.status.is_pass]
+    timed = [v for v in correct if v.status is Status.VERIFIED]
+    counts = {
+        "proposed": len(entries),
+        "evaluated": len(verdicts),
+        "built": len(built),
+        "ran to the end": len(ran),
+        "correct": len(correct),
+        "verified and timed": len(timed),
+        "faster than every baseline": sum(1 for v in timed if v.credited > 1.0),
+    }
+    whole = max(len(entries), 1)
+    return [Step(name, count, count / whole) for name, count in counts.items()]
+
+
+def isolation_of(history: History) -> Isolation | None:
+    """The isolation matrix that the newest verdict carries."""
+    for entry in reversed(history.entries.values()):
+        for verdict in reversed(entry.verdicts):
+            if verdict.isolation:
+                return verdict.isolation
+    return None
+
+
+@dataclass(frozen=True)
+class CandidatePage:
+    """Everything the page of one candidate shows."""
+
+    entry: Entry
+    source: str
+    lines: tuple[str, ...]
+    parent: Entry | None
+    change: Difference | None
+    ancestors: tuple[Entry, ...]
+    children: tuple[Entry, ...]
+    previous: Entry | None
+    following: Entry | None
+    log: str
+    log_left_out: int
+    missing: str
+    """Why the source cannot be shown; empty where it can."""
+
+
+def candidate_page(
+    store: Store,
+    history: History,
+    candidate: str,
+    *,
+    clean: Callable[[str], str] = lambda text: text,
+) -> CandidatePage:
+    """The candidate with its source, its change against its first parent and its family."""
+    entry = history.entries[candidate]
+    source, missing = _source(store, candidate, clean)
+    parent = next((history.entries[p] for p in entry.parents if p in history.entries), None)
+    change = None
+    if parent and not missing:
+        before, parent_missing = _source(store, parent.candidate, clean)
+        change = None if parent_missing else difference(before, source, entry.language)
+    order = list(history.entries.values())
+    place = order.index(entry)
+    log = entry.verdict.log if entry.verdict else ""
+    return CandidatePage(
+        entry=entry,
+        source=source,
+        lines=highlighted(source, entry.language),
+        parent=parent,
+        change=change,
+        ancestors=tuple(ancestors(history, entry)),
+        children=tuple(e for e in order if candidate in e.parents),
+        previous=order[place - 1] if place else None,
+        following=order[place + 1] if place + 1 < len(order) else None,
+        log=log[-LOG_SHOWN:],
+        log_left_out=max(len(log) - LOG_SHOWN, 0),
+        missing=missing,
+    )
+
+
+def ancestors(history: History, entry: Entry) -> list[Entry]:
+    """The line of first parents, oldest first, without the entry itself."""
+    line: list[Entry] = []
+    seen = {entry.candidate}
+    while entry.parents and entry.parents[0] in history.entries:
+        entry = history.entries[entry.parents[0]]
+        if entry.candidate in seen:
+            break
+        seen.add(entry.candidate)
+        line.append(entry)
+    return line[::-1]
+
+
+def _source(store: Store, candidate: str, clean: Callable[[str], str]) -> tuple[str, str]:
+    try:
+        return clean(store.get_blob(candidate).decode(errors="replace")), ""
+    except KernelwrightError as error:
+        return "", f"The source cannot be shown: {error}"

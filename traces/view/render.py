@@ -1,0 +1,69 @@
+"""The template environment: strict, always escaping, with the words as filters."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from . import words
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+
+
+@cache
+def environment() -> Environment:
+    """The one environment of pages and reports."""
+    env = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in (
+        "figure", "micros", "ratio", "interval", "percent", "duration", "local_time", "utc_time",
+        "short", "sentence",
+    ):  # fmt: skip
+        env.filters[name] = getattr(words, name)
+    env.filters["durations"] = lambda seconds: [(k, words.duration(v)) for k, v in seconds.items()]
+    env.globals.update(meaning=words.MEANING, sign=words.SIGN, group=words.GROUP)
+    return env
+
+
+def render(template: str, **context: Any) -> str:
+    """One page."""
+    return environment().get_template(template).render(**context)
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of one of our own static files."""
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+@cache
+def plotly_version() -> str:
+    """The installed Plotly; a part of the script's address, so that caches cannot be stale."""
+    return version("plotly")
+
+
+def plotly_script() -> Path:
+    """The JavaScript that ships inside Plotly's wheel."""
+    from importlib.util import find_spec
+
+    from ...errors import PrerequisiteError
+
+    spec = find_spec("plotly")
+    origin = spec.origin if spec else None
+    path = Path(origin).parent / "package_data" / "plotly.min.js" if origin else None
+    if path is None or not path.is_file():
+        raise PrerequisiteError(
+            "plotly's JavaScript was not found in its package",
+            hint="pip install --force-reinstall plotly",
+        )
+    return path

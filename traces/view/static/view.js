@@ -1,0 +1,93 @@
+// Draws the charts that the server described, follows the theme, and tells of new events.
+// The page is whole without it. Text from data only ever becomes text nodes.
+"use strict";
+(() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+
+  // Figures name colours as CSS tokens, e.g. "--pass".
+  function withColours(value, styles) {
+    if (typeof value === "string") {
+      return value.startsWith("--") ? styles.getPropertyValue(value).trim() : value;
+    }
+    if (Array.isArray(value)) return value.map((item) => withColours(item, styles));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withColours(v, styles)]));
+    }
+    return value;
+  }
+
+  function draw(chart) {
+    const plot = chart.querySelector(".plot");
+    const text = chart.querySelector('script[type="application/json"]').textContent;
+    const figure = withColours(JSON.parse(text), getComputedStyle(document.documentElement));
+    const isFirst = !plot.classList.contains("js-plotly-plot");
+    Plotly.react(plot, figure.data, figure.layout, { displayModeBar: false, responsive: true });
+    if (!isFirst) return;
+    plot.on("plotly_click", (event) => {
+      const target = event.points[0].customdata;
+      if (typeof target === "string" && /^[/#]/.test(target)) location.assign(target);
+    });
+    const button = chart.querySelector("[data-download]");
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      Plotly.downloadImage(plot, { format: "svg", filename: button.dataset.download });
+    });
+  }
+
+  function drawVisible() {
+    if (typeof Plotly === "undefined") return;
+    for (const chart of document.querySelectorAll(".chart")) {
+      // A chart in a closed fold has no width yet.
+      if (chart.getClientRects().length) draw(chart);
+    }
+  }
+
+  function openTarget() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (!target || target.tagName !== "DETAILS") return;
+    target.open = true;
+    target.scrollIntoView();
+  }
+
+  function follow(address, seen) {
+    const place = document.querySelector(".fresh");
+    async function look() {
+      try {
+        const reply = await fetch(`${address}?after=${seen}`, { headers: { Accept: "application/json" } });
+        if (!reply.ok) throw new Error(String(reply.status));
+        const fresh = (await reply.json()).new;
+        if (fresh > 0) tell(place, fresh);
+        setTimeout(look, 2000);
+      } catch {
+        setTimeout(look, 10000);
+      }
+    }
+    setTimeout(look, 2000);
+  }
+
+  function tell(place, count) {
+    const words = count === 1 ? "1 new event" : `${count} new events`;
+    if (place.textContent === words) return;
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = words;
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      location.reload();
+    });
+    place.replaceChildren(link);
+  }
+
+  function begin() {
+    openTarget();
+    drawVisible();
+    addEventListener("hashchange", openTarget);
+    document.addEventListener("toggle", drawVisible, true);
+    dark.addEventListener("change", drawVisible);
+    const { live, seq } = document.body.dataset;
+    if (live && location.protocol !== "file:") follow(live, Number(seq));
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();

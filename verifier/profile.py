@@ -1,0 +1,82 @@
+"""How a candidate uses the machine: what the compiler said, the shape of the work, the clocks.
+
+Gathers figures under fixed names and judges nothing. It runs nothing: the remarks come from the
+build, the structure from the workload and the times from the measurement.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..kernelbench.problem import Structure
+from ..sandbox.build.model import Built
+from ..traces.records import Level, Measurement, Metric, Profile
+
+REMARKS = 60
+_VECTORISED = re.compile(r"^(\d+): loop vectorized using (\d+) byte vectors")
+_MISSED = re.compile(r"^(\d+): not vectorized")
+
+
+def profile(
+    built: Built, structure: Structure, measured: Measurement, *, flops: float, moved: float
+) -> Profile:
+    """The metrics of one measured candidate.
+
+    Args:
+        flops: Floating-point operations of one call.
+        moved: Compulsory bytes of one call; `achieved_gbs` counts no other traffic.
+    """
+    metrics = [*_static(built.remarks), *_shape(structure, measured.threads)]
+    return Profile(
+        metrics=(*metrics, *_measured(measured, flops, moved)), remarks=built.remarks[:REMARKS]
+    )
+
+
+def _static(remarks: tuple[str, ...]) -> list[Metric]:
+    widths: dict[str, int] = {}
+    missed = set()
+    for remark in remarks:
+        if found := _VECTORISED.match(remark):
+            # The widest copy of a loop is its body; narrower ones are its tails.
+            widths[found[1]] = max(widths.get(found[1], 0), int(found[2]))
+        elif found := _MISSED.match(remark):
+            missed.add(found[1])
+    return [
+        Metric(name="vectorised_loops", value=float(len(widths)), unit="lines"),
+        Metric(name="missed_loops", value=float(len(missed - set(widths))), unit="lines"),
+        Metric(name="vector_bytes", value=float(max(widths.values(), default=0)), unit="bytes"),
+    ]
+
+
+def _shape(structure: Structure, threads: int) -> list[Metric]:
+    indptr = structure.arrays.get("indptr")
+    if indptr is None or len(indptr) < 2 or indptr[-1] == indptr[0]:
+        return []
+    return [Metric(name="imbalance", value=imbalance(indptr, threads), unit="fullest / mean")]
+
+
+def imbalance(indptr: np.ndarray, threads: int) -> float:
+    """Entries of the fullest of `threads` equal chunks of rows, over the mean; 1 is even."""
+    edges = np.linspace(0, len(indptr) - 1, threads + 1).round().astype(np.int64)
+    entries = np.diff(indptr[edges].astype(np.int64))
+    return float(entries.max() / entries.mean())
+
+
+def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+    latency = measured.candidate.median_us
+    metrics = [
+        Metric(name="latency_us", value=latency, unit="µs", level=Level.MEASURED),
+        Metric(
+            name="achieved_gbs", value=moved / latency / 1e3, unit="GB/s", level=Level.MEASURED
+        ),
+        Metric(
+            name="achieved_gflops", value=flops / latency / 1e3, unit="GFLOP/s",
+            level=Level.MEASURED,
+        ),
+    ]  # fmt: skip
+    if measured.cpu_us is not None:
+        share = measured.cpu_us / (latency * measured.threads)
+        metrics.append(Metric(name="cpu_utilisation", value=share, level=Level.MEASURED))
+    return metrics
