@@ -10,7 +10,18 @@ from ..errors import MatrixError, UnknownNameError, UsageError
 from .problem import Problem, Workload
 from .standins import STAND_INS
 
-_PROBLEMS = ("spmm_csr", "softmax")
+_PROBLEMS = (
+    "spmm_csr",
+    "spmv_csr",
+    "gspmm_reduce",
+    "sddmm_csr",
+    "edge_softmax",
+    "softmax",
+    "layernorm",
+    "rmsnorm",
+    "bias_gelu",
+    "gemm",
+)
 """Names of the modules in `problems/`; each holds one PROBLEM of the same name."""
 
 MATRIX_ENDINGS = (".mtx", ".mtx.gz", ".npz")

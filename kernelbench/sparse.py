@@ -63,10 +63,16 @@ def _degree(rows: int, nnz: int, cv: float, **more: Any) -> Pattern:
 def structure_from(
     pattern: Pattern, dense: Mapping[str, int], *, names: tuple[str, ...]
 ) -> Structure:
-    """The Structure of a pattern: axes in the order of `names`, `dense` for those not its own."""
+    """The Structure of a pattern: axes in the order of `names`, `dense` for those not its own.
+
+    Columns are part of it only where the problem has the axis K.
+    """
     own = {"M": pattern.rows, "K": pattern.cols, "nnz": pattern.nnz}
     axes: Axes = {name: int(own[name] if name in own else dense[name]) for name in names}
-    return Structure(axes, {"indptr": pattern.indptr, "indices": pattern.indices})
+    arrays = {"indptr": pattern.indptr}
+    if "K" in names:
+        arrays["indices"] = pattern.indices
+    return Structure(axes, arrays)
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:

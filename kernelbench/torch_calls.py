@@ -23,15 +23,14 @@ def dense_view(array: np.ndarray) -> Any:
     with warnings.catch_warnings():
         # Inputs may be mapped read-only; baselines only read them.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        tensor = torch.from_numpy(array)
-    return tensor
+        return torch.from_numpy(array)
 
 
-def csr_view(call: Call, *, columns: int, values: str = "values") -> Any:
-    """The call's CSR matrix as a torch sparse tensor over the same memory, int32 indices."""
+def csr_view(call: Call, *, columns: int, values: np.ndarray) -> Any:
+    """A torch CSR tensor on the call's pattern over the memory of `values`, int32 indices."""
     import torch
 
-    entries = dense_view(call.inputs[values])
+    entries = dense_view(values)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         matrix = torch.sparse_csr_tensor(
@@ -46,14 +45,13 @@ def csr_view(call: Call, *, columns: int, values: str = "values") -> Any:
     return matrix
 
 
-def compiled(function: Callable[..., Any], call: Call) -> Prepared:
-    """`torch.compile` of a function of the call's tensors, with everything static.
+def compiled(function: Callable[..., Any], *tensors: Any) -> Prepared:
+    """`torch.compile` of a function of these tensors, with every size static, compiled now.
 
-    The function gets inputs, then outputs, in their order, and writes the outputs.
+    The function writes its outputs, which are among the tensors.
     """
     import torch
 
-    tensors = [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]
     fast = torch.compile(function, dynamic=False, fullgraph=True)
 
     def compute() -> None:
@@ -65,3 +63,8 @@ def compiled(function: Callable[..., Any], call: Call) -> Prepared:
         warnings.simplefilter("ignore")
         compute()
     return compute
+
+
+def views(call: Call) -> list[Any]:
+    """All inputs, then all outputs, as tensors."""
+    return [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]

@@ -115,9 +115,9 @@ def _torch(call: Call) -> Prepared:
 def _compiled(call: Call) -> Prepared:
     import torch
 
-    from ..torch_calls import compiled
+    from ..torch_calls import compiled, views
 
-    return compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), call)
+    return compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
 
 
 PROBLEM = Problem(

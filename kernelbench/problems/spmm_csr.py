@@ -62,7 +62,7 @@ def _torch(call: Call) -> Prepared:
 
     from ..torch_calls import csr_view, dense_view
 
-    a = csr_view(call, columns=call.axes["K"])
+    a = csr_view(call, columns=call.axes["K"], values=call.inputs["values"])
     b, c = dense_view(call.inputs["B"]), dense_view(call.outputs["C"])
 
     def compute() -> None:

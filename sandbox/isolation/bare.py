@@ -28,9 +28,10 @@ class BareJail:
 
     def start(self, command: Sequence[str], confinement: Confinement, limits: Limits) -> Job:
         """Starts the command under its limits. Raises SandboxError if that fails."""
+        full = checked_command(command)
         group = cgroup.make(limits)
         order = SupervisedOrder(
-            command=checked_command(command),
+            command=full,
             env=dict(confinement.env),
             cwd=str(confinement.cwd),
             fds=confinement.pass_fds,

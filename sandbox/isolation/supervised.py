@@ -33,6 +33,8 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 
+LONGEST_ORDER = 1 << 20
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -252,19 +254,18 @@ def supervise(control: socket.socket, child: int) -> int:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    size = int.from_bytes(control.recv(4, socket.MSG_WAITALL), "little")
-    order = marshal.loads(control.recv(size, socket.MSG_WAITALL))
+    order = marshal.loads(control.recv(LONGEST_ORDER))
     child, words = start(order)
     if words:
         os.waitpid(child, 0)
-        control.sendall(marshal.dumps({"error": words}))
+        control.send(marshal.dumps({"error": words}))
         return
-    control.sendall(marshal.dumps({"pid": child}))
+    control.send(marshal.dumps({"pid": child}))
     status = supervise(control, child)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     ending = {"status": status, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss * 1024}
     try:
-        control.sendall(marshal.dumps(ending))
+        control.send(marshal.dumps(ending))
     except OSError:
         return
 

@@ -46,9 +46,8 @@ class SupervisedOrder:
     seccomp: bytes = b""
 
     def packed(self) -> bytes:
-        """The order as the supervisor reads it: length, then marshal."""
-        body = marshal.dumps({name: _plain(value) for name, value in vars(self).items()})
-        return len(body).to_bytes(4, "little") + body
+        """The order as the supervisor reads it."""
+        return marshal.dumps({name: _plain(value) for name, value in vars(self).items()})
 
 
 def _plain(value: Any) -> Any:
@@ -88,8 +87,7 @@ class SupervisedLaunch:
         self.process.returncode = 0
         words = b""
         with suppress(OSError):
-            while chunk := self.control.recv(4096):
-                words += chunk
+            words = self.control.recv(4096)
         self.control.close()
         if not words:
             self._kill_known()
@@ -110,7 +108,8 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
     Raises:
         SandboxError: the supervisor could not do what the order asks, or could not execute.
     """
-    ours, theirs = socket.socketpair()
+    # Packets keep their borders: a short job's ending may lie right behind its pid.
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_SCRIPT), str(theirs.fileno())],
@@ -124,7 +123,7 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
     ours.settimeout(_START_S)
     answer: dict[str, Any] = {"error": "the supervisor did not answer"}
     try:
-        ours.sendall(order.packed())
+        ours.send(order.packed())
         if words := ours.recv(4096):
             answer = marshal.loads(words)
     except OSError as error:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-
 from kernelwright.sandbox.isolation import (
     BareJail,
     BubblewrapJail,

@@ -1,0 +1,130 @@
+"""A bias per column, then GELU in its tanh form: what follows a matrix product in a transformer.
+
+With s = x + bias and z = sqrt(2/pi) (s + 0.044715 s^3) the answer is s (1 + tanh z) / 2. For
+negative s the sum 1 + tanh z cancels, so an honest kernel is off by a few u |s|, and by
+(1 - tanh^2 z) |z| |s| for the roundings of z: the scale. Sixteen terms stand for the fixed number
+of operations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dense import structure_maker, variations_of
+from ..families import draw
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)
+
+AXES = ("M", "N")
+OPERATIONS = 16.0
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """x and the bias of each column, at scales where the curve bends and where it does not."""
+    shape = (structure.axes["M"], structure.axes["N"])
+    return {
+        "x": draw(family, shape, rng, varies=0, max_decades=1.0),
+        "bias": draw(Family.NORMAL, (shape[1],), rng, max_decades=0.5),
+    }
+
+
+def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """The definition in float64, by blocks of rows that stay in the cache."""
+    x, bias = inputs["x"], inputs["bias"].astype(np.float64)
+    rows, columns = x.shape
+    value, scale = np.empty(x.shape), np.empty(x.shape)
+    block = max(1, (1 << 15) // columns)
+    for start in range(0, rows, block):
+        part = slice(start, start + block)
+        s = x[part] + bias
+        z = s * s
+        z *= 0.044715
+        z += 1.0
+        z *= s
+        z *= np.sqrt(2.0 / np.pi)
+        t = np.tanh(z)
+        np.multiply(0.5 * s, 1.0 + t, out=value[part])
+        # (1 - t^2) |z| is at most 0.45: how much tanh passes on of a relative error of z.
+        np.abs(z, out=z)
+        z *= 1.0 - t * t
+        z += 1.0
+        np.multiply(np.abs(s), z, out=scale[part])
+    return {"y": Expected(value, scale, OPERATIONS)}
+
+
+def flops(axes: Axes) -> float:
+    """Sum 1, polynomial 4, tanh counted as 6, the product with 1 + tanh 3: fourteen."""
+    return 14.0 * axes["M"] * axes["N"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """x once, y once, the bias once."""
+    return 8.0 * axes["M"] * axes["N"] + 4.0 * axes["N"]
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import views
+
+    x, bias, y = views(call)
+
+    def compute() -> None:
+        with torch.inference_mode():
+            torch.add(x, bias, out=y)
+            torch.ops.aten.gelu_(y, approximate="tanh")
+
+    return compute
+
+
+def _compiled(call: Call) -> Prepared:
+    from torch.nn.functional import gelu
+
+    from ..torch_calls import compiled, views
+
+    return compiled(lambda x, bias, y: y.copy_(gelu(x + bias, approximate="tanh")), *views(call))
+
+
+PROBLEM = Problem(
+    name="bias_gelu",
+    title="Bias and GELU (tanh form)",
+    definition="s = x[i,j] + bias[j]; "
+    "y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
+    axes={"M": "rows", "N": "columns"},
+    inputs=(
+        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
+        Tensor(name="bias", dtype="float32", shape=("N",), meaning="added to every row"),
+    ),
+    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    source="GELU, arXiv 1606.08415; fused in LightSeq2, arXiv 2110.05722",
+    workloads=(
+        Workload(name="1024x3072", kind="realistic", axes={"M": 1024, "N": 3072},
+                 note="the inner layer of a small transformer, 1024 tokens"),
+        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
+        Workload(name="512x8192", kind="realistic", axes={"M": 512, "N": 8192},
+                 note="a wider inner layer"),
+        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
+                 note="short rows with an odd tail"),
+        Workload(name="1x100003", kind="adversarial", axes={"M": 1, "N": 100_003},
+                 note="one row of prime length"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    variations=variations_of(*AXES, more={"N": (1000, 1025)}),
+    tags=("dense", "elementwise"),
+)  # fmt: skip

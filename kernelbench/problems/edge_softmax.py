@@ -1,0 +1,165 @@
+"""Softmax over the entries of each row of a sparse pattern, per head: attention on a graph.
+
+The scale is that of `softmax`, with the row's length as the number of terms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..families import draw
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)
+from ..sparse import (
+    INDPTR,
+    row_lengths,
+    row_numbers,
+    segment_sums,
+    structure_maker,
+    variations_of,
+)
+from ..standins import STAND_INS
+from .softmax import softmax_scale
+
+AXES = ("M", "H", "nnz")
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """The logits; LARGE has some that overflow exp without the subtraction of the maximum."""
+    nnz, heads = structure.axes["nnz"], structure.axes["H"]
+    if family is Family.LARGE:
+        offsets = rng.choice(np.array((100, 150, 200, -120), np.float32), structure.axes["M"])
+        e = rng.standard_normal((nnz, heads), dtype=np.float32)
+        return {"e": e + offsets[row_numbers(structure)][:, None]}
+    if family is Family.CONSTANT:
+        return {"e": draw(family, (nnz, heads), rng, varies=1)}
+    return {"e": draw(family, (nnz * heads,), rng).reshape(nnz, heads)}
+
+
+def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """exp(e - max) / sum per row and head in float64."""
+    indptr, rows = structure.arrays["indptr"], row_numbers(structure)
+    lengths = row_lengths(structure)
+    e = inputs["e"].astype(np.float64)
+    full = np.flatnonzero(lengths)
+    highest = np.zeros((len(lengths), e.shape[1]))
+    if len(full):
+        highest[full] = np.maximum.reduceat(inputs["e"], indptr[full], axis=0)
+    distance = highest[rows]
+    distance -= e
+    value = np.exp(-distance)
+    value /= segment_sums(structure, value)[rows]
+    spread = segment_sums(structure, value * distance)[rows]
+    terms = lengths[rows].astype(np.float64)[:, None]
+    return {"alpha": Expected(value, softmax_scale(value, distance, spread, terms), terms)}
+
+
+def flops(axes: Axes) -> float:
+    """Maximum, subtraction, exponential, sum and division: five per entry and head."""
+    return 5.0 * axes["nnz"] * axes["H"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """e once, alpha once, row pointers once."""
+    return 8.0 * axes["nnz"] * axes["H"] + 4.0 * (axes["M"] + 1)
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import dense_view
+
+    e, alpha = dense_view(call.inputs["e"]), dense_view(call.outputs["alpha"])
+    offsets = dense_view(call.inputs["indptr"]).long()
+    rows = torch.from_numpy(row_numbers(Structure(call.axes, call.inputs)))
+    gathered = torch.empty_like(e)
+
+    def per_row(entries: torch.Tensor, reduce: str) -> torch.Tensor:
+        # unsafe: skips a check of the offsets that never change.
+        rowwise = torch.segment_reduce(entries, reduce, offsets=offsets, axis=0, unsafe=True)
+        return torch.index_select(rowwise, 0, rows, out=gathered)
+
+    def compute() -> None:
+        with torch.inference_mode():
+            torch.sub(e, per_row(e, "max"), out=alpha)
+            alpha.exp_()
+            alpha.div_(per_row(alpha, "sum"))
+
+    return compute
+
+
+def _compiled(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import compiled, dense_view
+
+    e, alpha = dense_view(call.inputs["e"]), dense_view(call.outputs["alpha"])
+    rows = torch.from_numpy(row_numbers(Structure(call.axes, call.inputs))).long()
+    wide = rows[:, None].expand(e.shape).contiguous()
+    row_count = (call.axes["M"], call.axes["H"])
+
+    def softmax(e: torch.Tensor, rows: torch.Tensor, wide: torch.Tensor, a: torch.Tensor) -> None:
+        highest = e.new_full(row_count, -torch.inf).scatter_reduce(0, wide, e, "amax")
+        risen = torch.exp(e - highest[rows])
+        sums = e.new_zeros(row_count).scatter_add(0, wide, risen)
+        a.copy_(risen / sums[rows])
+
+    return compiled(softmax, e, rows, wide, alpha)
+
+
+PROBLEM = Problem(
+    name="edge_softmax",
+    title="Softmax over the entries of each row, per head (CSR)",
+    definition="alpha[p,h] = exp(e[p,h] - max over row) / sum over q in row i of "
+    "exp(e[q,h] - max), for p in [indptr[i], indptr[i+1])",
+    axes={"M": "rows", "H": "heads", "nnz": "entries"},
+    inputs=(
+        INDPTR,
+        Tensor(name="e", dtype="float32", shape=("nnz", "H"), meaning="logits, row-major"),
+    ),
+    outputs=(
+        Tensor(name="alpha", dtype="float32", shape=("nnz", "H"), meaning="sums to 1 per row"),
+    ),
+    source="dgNN, arXiv 2110.09524; TC-GNN (AGNN)",
+    workloads=(
+        Workload(name="enron-4", kind="realistic", axes={"H": 4},
+                 generator=STAND_INS["email-Enron"].generator,
+                 note="statistics of email-Enron, four heads"),
+        Workload(name="tiny", kind="tiny", axes={"H": 4},
+                 generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}),
+        Workload(name="caida-8", kind="realistic", axes={"H": 8},
+                 generator=STAND_INS["as-caida"].generator, note="a few huge hubs"),
+        Workload(name="hub-3", kind="adversarial", axes={"H": 3},
+                 generator={"law": "hub", "n": 2000, "nnz": 8000},
+                 note="one full row, 40 % empty rows, three heads"),
+        Workload(name="hub-1", kind="adversarial", axes={"H": 1},
+                 generator={"law": "hub", "n": 5000, "nnz": 20_000}, note="the same, one head"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    # scipy has nothing for it.
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    variations=variations_of(*AXES, dense={"H": (1, 2, 3, 4, 8)}),
+    families=(
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
+        Family.LARGE,
+    ),
+    precision=Precision(nrmse=5e-5),
+    tags=("sparse", "graph", "attention", "normalisation"),
+)  # fmt: skip

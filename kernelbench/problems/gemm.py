@@ -1,0 +1,104 @@
+"""C = A B, all dense: the yardstick, since a library is already near the machine's peak."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dense import structure_maker, variations_of
+from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_rows
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)
+
+AXES = ("M", "N", "K")
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """The two factors; constant along the reduction where they are constant."""
+    axes = structure.axes
+    left, right = (axes["M"], axes["K"]), (axes["K"], axes["N"])
+    if family is Family.PROBE:
+        return {"A": probe_rows(left, rng), "B": full_mantissa(right, rng)}
+    return {"A": draw(family, left, rng, varies=0), "B": draw(family, right, rng, varies=1)}
+
+
+def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """The product in float64; the scale is |A||B|, in float32 where its rounding is harmless."""
+    a, b = inputs["A"], inputs["B"]
+    value = a.astype(np.float64) @ b.astype(np.float64)
+    scale = (np.abs(a) @ np.abs(b)).astype(np.float64)
+    return {"C": Expected(value, scale, float(structure.axes["K"]))}
+
+
+def flops(axes: Axes) -> float:
+    """Two per element and term."""
+    return 2.0 * axes["M"] * axes["N"] * axes["K"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """A, B and C once."""
+    m, n, k = axes["M"], axes["N"], axes["K"]
+    return 4.0 * (m * k + k * n + m * n)
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import views
+
+    a, b, c = views(call)
+
+    def compute() -> None:
+        with torch.inference_mode():
+            torch.mm(a, b, out=c)
+
+    return compute
+
+
+def _numpy(call: Call) -> Prepared:
+    a, b, c = call.inputs["A"], call.inputs["B"], call.outputs["C"]
+    return lambda: np.dot(a, b, out=c)
+
+
+PROBLEM = Problem(
+    name="gemm",
+    title="Dense matrix product",
+    definition="C[i,j] = sum over k of A[i,k] * B[k,j]",
+    axes={"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B"},
+    inputs=(
+        Tensor(name="A", dtype="float32", shape=("M", "K"), meaning="row-major"),
+        Tensor(name="B", dtype="float32", shape=("K", "N"), meaning="row-major"),
+    ),
+    outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    source="CUDA-L2 (shape grid); KernelBench level 1",
+    workloads=(
+        Workload(name="512", kind="realistic", axes={"M": 512, "N": 512, "K": 512}),
+        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 64, "K": 64}),
+        Workload(name="1024x256x768", kind="realistic", axes={"M": 1024, "N": 256, "K": 768},
+                 note="a projection of a small transformer"),
+        Workload(name="129x65x257", kind="adversarial", axes={"M": 129, "N": 65, "K": 257},
+                 note="one more than tile sizes, a prime depth"),
+        Workload(name="1x1000x2048", kind="adversarial", axes={"M": 1, "N": 1000, "K": 2048},
+                 note="a single row: bound by memory"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    # torch.compile hands a lone product to the same library call as eager: left out.
+    baselines=(Baseline("torch eager", _torch), Baseline("numpy", _numpy, "numpy")),
+    variations=variations_of(*AXES),
+    families=LINEAR_FAMILIES,
+    tags=("dense", "contraction"),
+)  # fmt: skip

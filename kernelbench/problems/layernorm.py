@@ -1,0 +1,165 @@
+"""Layer normalisation over rows: mean and biased variance, eps 1e-5, then gamma and beta.
+
+How far an honest float32 kernel may be off: the mean of N terms is off by u sqrt(N) E|x|, which
+every element inherits, so the scale is |gamma| / sigma * (|x - mean| + E|x|) + |beta|. With a mean
+a hundred times the deviation a kernel that subtracts the mean first stays inside; one that takes
+E x^2 - mean^2 loses the variance altogether, and LARGE shows it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dense import structure_maker, variations_of
+from ..families import draw
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)
+
+AXES = ("M", "N")
+EPS = 1e-5
+OVERHEAD = 16.0
+"""Terms beside the N of the sums: a fixed number of roundings of each element."""
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """Rows, and a signed gain and shift per column.
+
+    CONSTANT has one element per row that differs, since equal ones give beta. LARGE has integers
+    near 1000, so that every honest sum is exact and only a cancelling variance suffers.
+    """
+    shape = (structure.axes["M"], structure.axes["N"])
+    gamma, beta = gains(shape[1], rng), gains(shape[1], rng)
+    if family is Family.LARGE:
+        x = np.rint(1000 + 8 * rng.standard_normal(shape, dtype=np.float32))
+    else:
+        x = draw(family, shape, rng, varies=0)
+    if family is Family.CONSTANT:
+        double_one(x, rng)
+    return {"x": x, "gamma": gamma, "beta": beta}
+
+
+def gains(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Signed gains away from zero."""
+    drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
+    return np.where(rng.random(count) < 0.25, -drawn, drawn)
+
+
+def double_one(x: np.ndarray, rng: np.random.Generator) -> None:
+    """Doubles one random element of each row, in place."""
+    place = rng.integers(0, x.shape[1], (x.shape[0], 1))
+    np.put_along_axis(x, place, np.take_along_axis(x, place, 1) * 2, 1)
+
+
+def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """Two passes in float64, by blocks of rows that stay in the cache."""
+    x, (rows, columns) = inputs["x"], inputs["x"].shape
+    gamma, beta = inputs["gamma"].astype(np.float64), inputs["beta"].astype(np.float64)
+    value, scale = np.empty(x.shape), np.empty(x.shape)
+    block = max(1, (1 << 15) // columns)
+    for start in range(0, rows, block):
+        part = slice(start, start + block)
+        centred = x[part].astype(np.float64)
+        size = np.abs(centred).mean(1, keepdims=True)
+        centred -= centred.mean(1, keepdims=True)
+        variance = np.einsum("ij,ij->i", centred, centred)[:, None] / columns
+        rstd = 1.0 / np.sqrt(variance + EPS)
+        np.multiply(centred, rstd, out=value[part])
+        value[part] *= gamma
+        value[part] += beta
+        np.abs(centred, out=centred)
+        centred += size
+        centred *= rstd
+        np.multiply(centred, np.abs(gamma), out=scale[part])
+        scale[part] += np.abs(beta)
+    return {"y": Expected(value, scale, columns + OVERHEAD)}
+
+
+def flops(axes: Axes) -> float:
+    """Mean 1, centring 1, variance 2, scaling 2, gain and shift 2: eight per element."""
+    return 8.0 * axes["M"] * axes["N"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """x once, y once, gamma and beta once."""
+    return 8.0 * axes["M"] * axes["N"] + 8.0 * axes["N"]
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import views
+
+    x, gamma, beta, y = views(call)
+    mean, rstd = torch.empty(call.axes["M"], 1), torch.empty(call.axes["M"], 1)
+
+    def compute() -> None:
+        with torch.inference_mode():
+            torch.ops.aten.native_layer_norm.out(
+                x, [call.axes["N"]], gamma, beta, EPS, out0=y, out1=mean, out2=rstd
+            )
+
+    return compute
+
+
+def _compiled(call: Call) -> Prepared:
+    from torch.nn.functional import layer_norm
+
+    from ..torch_calls import compiled, views
+
+    shape = (call.axes["N"],)
+    return compiled(
+        lambda x, gamma, beta, y: y.copy_(layer_norm(x, shape, gamma, beta, EPS)), *views(call)
+    )
+
+
+PROBLEM = Problem(
+    name="layernorm",
+    title="Layer normalisation over rows",
+    definition="y[i,j] = (x[i,j] - mean_i) / sqrt(var_i + 1e-5) * gamma[j] + beta[j], "
+    "var_i the biased variance of row i",
+    axes={"M": "rows", "N": "elements of a row"},
+    inputs=(
+        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
+        Tensor(name="gamma", dtype="float32", shape=("N",), meaning="gain"),
+        Tensor(name="beta", dtype="float32", shape=("N",), meaning="shift"),
+    ),
+    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    source="Layer normalization, arXiv 1607.06450; LightSeq2, arXiv 2110.05722",
+    workloads=(
+        Workload(name="4096x1024", kind="realistic", axes={"M": 4096, "N": 1024},
+                 note="4096 tokens of a model 1024 wide"),
+        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
+        Workload(name="1024x8192", kind="realistic", axes={"M": 1024, "N": 8192},
+                 note="long rows"),
+        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
+                 note="short rows with an odd tail"),
+        Workload(name="3x16383", kind="adversarial", axes={"M": 3, "N": 16383},
+                 note="fewer rows than most machines have cores"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    families=(
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.LARGE,
+    ),
+    # The error of one mean moves a whole row; half-precision inputs still miss this by far.
+    precision=Precision(nrmse=5e-5),
+    tags=("dense", "normalisation"),
+)  # fmt: skip

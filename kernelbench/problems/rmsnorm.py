@@ -1,0 +1,130 @@
+"""Root-mean-square normalisation over rows, eps 1e-6, then gamma.
+
+A sum of squares has no cancellation: the relative error is u times the root of the number of
+terms, so the scale is |answer|.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dense import structure_maker, variations_of
+from ..families import draw
+from ..problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)
+from .layernorm import double_one, gains
+
+AXES = ("M", "N")
+EPS = 1e-6
+OVERHEAD = 16.0
+"""Terms beside the N squares: root, reciprocal and the products take a few roundings each."""
+
+
+def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+    """Rows and a signed gain per column; CONSTANT has one element per row that differs."""
+    shape = (structure.axes["M"], structure.axes["N"])
+    gamma = gains(shape[1], rng)
+    x = draw(family, shape, rng, varies=0)
+    if family is Family.CONSTANT:
+        double_one(x, rng)
+    return {"x": x, "gamma": gamma}
+
+
+def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+    """The definition in float64."""
+    x, gamma = inputs["x"], inputs["gamma"].astype(np.float64)
+    rows, columns = x.shape
+    value, scale = np.empty(x.shape), np.empty(x.shape)
+    block = max(1, (1 << 15) // columns)
+    for start in range(0, rows, block):
+        part = slice(start, start + block)
+        squares = x[part].astype(np.float64)
+        factor = np.einsum("ij,ij->i", squares, squares)[:, None] / columns + EPS
+        np.divide(squares, np.sqrt(factor), out=value[part])
+        value[part] *= gamma
+        np.abs(value[part], out=scale[part])
+    return {"y": Expected(value, scale, columns + OVERHEAD)}
+
+
+def flops(axes: Axes) -> float:
+    """Square and sum 2, scaling 1, gain 1: four per element."""
+    return 4.0 * axes["M"] * axes["N"]
+
+
+def bytes_moved(axes: Axes) -> float:
+    """x once, y once, gamma once."""
+    return 8.0 * axes["M"] * axes["N"] + 4.0 * axes["N"]
+
+
+def _torch(call: Call) -> Prepared:
+    import torch
+
+    from ..torch_calls import views
+
+    x, gamma, y = views(call)
+    factor = torch.empty(call.axes["M"], 1)
+
+    def compute() -> None:
+        # Twice as fast as torch's own rms_norm, which allocates and copies.
+        with torch.inference_mode():
+            torch.linalg.vector_norm(x, dim=1, keepdim=True, out=factor)
+            factor.square_().div_(call.axes["N"]).add_(EPS).rsqrt_()
+            torch.mul(x, factor, out=y)
+            y.mul_(gamma)
+
+    return compute
+
+
+def _compiled(call: Call) -> Prepared:
+    from torch.nn.functional import rms_norm
+
+    from ..torch_calls import compiled, views
+
+    shape = (call.axes["N"],)
+    return compiled(lambda x, gamma, y: y.copy_(rms_norm(x, shape, gamma, EPS)), *views(call))
+
+
+PROBLEM = Problem(
+    name="rmsnorm",
+    title="Root-mean-square normalisation over rows",
+    definition="y[i,j] = x[i,j] / sqrt(mean_k x[i,k]^2 + 1e-6) * gamma[j]",
+    axes={"M": "rows", "N": "elements of a row"},
+    inputs=(
+        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
+        Tensor(name="gamma", dtype="float32", shape=("N",), meaning="gain"),
+    ),
+    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    source="Root mean square layer normalization, arXiv 1910.07467",
+    workloads=(
+        Workload(name="1024x4096", kind="realistic", axes={"M": 1024, "N": 4096},
+                 note="1024 tokens of a model 4096 wide"),
+        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
+        Workload(name="8192x768", kind="realistic", axes={"M": 8192, "N": 768},
+                 note="many short rows"),
+        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
+                 note="short rows with an odd tail"),
+        Workload(name="3x16383", kind="adversarial", axes={"M": 3, "N": 16383},
+                 note="fewer rows than most machines have cores"),
+    ),
+    structure=structure_maker(*AXES),
+    values=values,
+    oracle=oracle,
+    flops=flops,
+    bytes_moved=bytes_moved,
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    precision=Precision(nrmse=5e-5),
+    tags=("dense", "normalisation"),
+)  # fmt: skip
