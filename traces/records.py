@@ -105,6 +105,8 @@ class Measurement(Record):
     """By baseline name."""
     best_baseline: str = ""
     """The baseline with the shortest median; the headline is against it."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Baselines that did not run here, each with the reason."""
     pairs: int = 0
     """How many pairs the intervals rest on."""
     mde: float = 0.0

@@ -185,6 +185,7 @@ def _conclude(
         "candidate",
         [name for name in series.blocks if name not in ("candidate", "champion")],
         "champion" if "champion" in series.blocks else None,
+        missing=session.reference.missing,
         workload=session.task.workload.name,
         floor_us=floor,
         threads=len(session.cpus),

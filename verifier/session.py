@@ -20,7 +20,7 @@ import numpy as np
 from .. import __version__
 from ..errors import PrerequisiteError
 from ..kernelbench import registry
-from ..kernelbench.features import facts
+from ..kernelbench.features import features
 from ..kernelbench.problem import Family, Problem
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
@@ -111,7 +111,7 @@ class Session:
     @property
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
-        found = dict(facts(self.stage.target))
+        found = features(self.stage.target)
         return {**found, "cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
 
     def timeout_s(self) -> float:

@@ -45,7 +45,7 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
                 8, timing.Rounds(40, budget_s=20.0), rng,
             )  # fmt: skip
             gain = statistics.speedup(series.of("the same again"), series.of("torch eager"), rng)
-            noise = statistics.minimum_detectable(series.of("torch eager"), rng)
+            noise = statistics.mde(series.of("torch eager"), rng)
             gains.append((gain, noise))
             if gain.low - noise <= 1.0 <= gain.high + noise:
                 return
