@@ -109,7 +109,9 @@ def test_resume_goes_on_where_it_stopped(place: Place) -> None:
     assert done.document["campaign"] == campaign
 
 
-@pytest.mark.parametrize(("name", "status", "code"), [("honest", "VERIFIED", 0), ("wrong", "INCORRECT", 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "status", "code"), [("honest", "VERIFIED", 0), ("wrong", "INCORRECT", 1)]
+)
 def test_eval_tells_its_verdict_by_exit_code(
     place: Place, name: str, status: str, code: int
 ) -> None:
@@ -173,7 +175,7 @@ def test_killed_at_ten_random_instants_it_loses_nothing(tmp_path: Path, shared_c
     while True:
         process = spot.start(*command)
         if kills == 10:
-            out, err = process.communicate(timeout=280)
+            _, err = process.communicate(timeout=280)
             assert process.returncode == 0, err
             break
         time.sleep(rng.uniform(0.5, 9.0))
