@@ -129,6 +129,8 @@ def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
 
     indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
     matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+    # scipy copies what is a small view of a large buffer, and would miss values that change there.
+    matrix.data, matrix.indices, matrix.indptr = values, indices, indptr
     matrix.has_sorted_indices = True
     return matrix
 
