@@ -16,11 +16,11 @@ ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CALLS = {
     "x86_64": {
         "read": 0, "socket": 41, "socketpair": 53, "clone": 56, "fork": 57, "execve": 59,
-        "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272,
+        "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272, "prlimit64": 302,
     },
     "aarch64": {
         "read": 63, "socket": 198, "socketpair": 199, "clone": 220, "execve": 221,
-        "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97,
+        "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97, "prlimit64": 261,
     },
 }  # fmt: skip
 
@@ -60,6 +60,7 @@ def test_the_filter_decides_as_told(machine: str, may_fork: bool, may_exec: bool
     assert says("socket", 1) == says("socket", 2) == says("ptrace") == says("unshare") == REFUSED
     assert (says("socketpair", 1), says("socketpair", 2)) == (ALLOW, REFUSED)
     assert (says("ioctl", 0, 0x5401), says("ioctl", 0, 0x5412)) == (ALLOW, REFUSED)
+    assert (says("prlimit64", 0), says("prlimit64", 4711)) == (ALLOW, REFUSED)
     assert says("clone", 0x003D0F00) == ALLOW
     assert says("clone", 17) == (ALLOW if may_fork else REFUSED)
     assert says("clone", 0x10000000 | 0x00010000) == REFUSED
