@@ -77,15 +77,28 @@ def show(
 
 def view(
     ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Begin at this campaign or candidate.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8760,
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8765,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     home: common.HomeOption = None,
 ) -> None:
     """Look at the campaigns in a web browser, while they run or afterwards."""
+    from ..traces.view.links import ServerLinks
     from ..traces.view.server import serve
 
-    serve(common.load(ctx, home=home).config.home, host, port, open_browser)
+    config = common.load(ctx, home=home).config
+    path = ServerLinks().home()
+    if name is not None:
+        with _reading(config) as store:
+            found = names.find(store, name)
+        links = ServerLinks(found.campaign)
+        path = links.campaign(found.campaign)
+        if found.candidate is not None:
+            path = links.candidate(found.candidate)
+    serve(config.home, host, port, open_browser, path)
 
 
 def report(
