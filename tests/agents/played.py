@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from kernelwright.agents.brains.recipe import RecipeCoder
 from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.campaign import Players

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import kernelwright
 import pytest
+
+import kernelwright
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from kernelwright.traces.events import (
     AdviceGiven,
     CampaignFinished,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol, Status, Verdict
 from kernelwright.verifier.client import RefereeProcess, open_referee

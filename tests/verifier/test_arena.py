@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
 from kernelwright.verifier import poison

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import Protocol

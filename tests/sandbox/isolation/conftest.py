@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from kernelwright.sandbox.isolation import (
     BareJail,
     BubblewrapJail,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from kernelwright.errors import SandboxError
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
 

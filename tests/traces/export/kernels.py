@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
 from kernelwright.traces.export import Ancestor, Bundle, Case, TensorSpec
 from kernelwright.traces.records import (
     Check,
