@@ -228,12 +228,12 @@ def _end_recorded(ledger: Ledger) -> Iterator[None]:
 
 
 def _players(problem: str, language: str, model: str, judge_model: str) -> Players:
-    from .kernelbench import registry
     from .kernelbench.recipes.catalogue import recipes_for
+    from .kernelbench.registry import get
 
     recipes = recipes_for(problem, language)
     return Players(
-        problem=registry.get(problem),
+        problem=get(problem),
         coder=roster.coder(model, recipes),
         judge=roster.judge(judge_model, recipes),
     )
@@ -244,9 +244,9 @@ def _workload(problem: Problem, name: str) -> Workload:
         return problem.default_workload
     if name in {workload.name for workload in problem.workloads}:
         return problem.workload(name)
-    from .kernelbench import registry
+    from .kernelbench.registry import workload_for
 
-    return registry.workload_for(problem, name)
+    return workload_for(problem, name)
 
 
 def _first_event(

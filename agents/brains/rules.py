@@ -7,6 +7,7 @@ what fails, then what idles, then what waits, then what is merely slow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,6 +60,17 @@ class Evidence:
     def others(self, *knobs: str) -> Hints:
         """The values not in use of those of the knobs that the member's recipe has."""
         return {knob.name: list(self._unused(knob)) for knob in self._knobs(knobs)}
+
+    def changed_to(self, knob: str, *values: KnobValue) -> Hints:
+        """Those of the values that the knob of the member's recipe has and that are not in use."""
+        usable = [v for k in self._knobs([knob]) for v in self._unused(k) if v in values]
+        return {knob: list(usable)} if usable else {}
+
+    def fewer_threads(self) -> Hints:
+        """The positive numbers of threads below the one in use, 0 being all of them."""
+        now = int(self.member.knobs.get("threads", 0)) or math.inf
+        values = [v for k in self._knobs(["threads"]) for v in k.values if 0 < int(v) < now]
+        return {"threads": list(values)} if values else {}
 
     def larger(self, *knobs: str) -> Hints:
         """The values after the one in use; in a recipe's natural order they are the larger ones."""
@@ -151,7 +163,7 @@ def _launch_bound(evidence: Evidence) -> Finding | None:
         "call overhead",
         "The kernel is so short that starting threads dominates: use fewer threads.",
         evidence.cite("latency_us"),
-        evidence.others("threads"),
+        evidence.fewer_threads(),
     )
 
 
@@ -162,7 +174,7 @@ def _at_roof(evidence: Evidence) -> Finding | None:
         "at the roofline",
         "Only fewer bytes can help now: write the output past the caches.",
         evidence.cite("roofline"),
-        evidence.others("stream"),
+        evidence.changed_to("stream", 1),
     )
 
 
@@ -189,7 +201,7 @@ def _idle(evidence: Evidence) -> Finding | None:
         "idle cores",
         "Keep every core busy: all threads, and pieces small enough to share out.",
         evidence.cite("cpu_utilisation"),
-        evidence.others("threads", "schedule", "chunk", "pieces"),
+        evidence.changed_to("threads", 0) | evidence.others("schedule", "chunk", "pieces"),
     )
 
 
@@ -203,7 +215,7 @@ def _not_vectorised(evidence: Evidence) -> Finding | None:
         "not vectorised" if is_scalar else "narrow vectors",
         "Make the inner loop work on whole vectors of the machine's width.",
         evidence.cite("vectorised_loops", "missed_loops", "vector_bytes"),
-        evidence.others("vector") | evidence.larger("width", "unroll"),
+        evidence.changed_to("vector", "native") | evidence.larger("width", "unroll"),
     )
 
 

@@ -246,3 +246,39 @@ def _timing(median_us: float) -> Timing:
 
 def _around(ratio: float) -> Speedup:
     return Speedup(median=ratio, low=ratio * 0.99, high=ratio * 1.01)
+
+
+def verdict_with(
+    credited: float | None,
+    *,
+    status: Status | None = None,
+    against_champion: float | None = None,
+    mde: float = 0.0,
+) -> Verdict:
+    """A verdict with this credited speed-up; None: a failure."""
+    base = {
+        "candidate": "c",
+        "problem": "doubling",
+        "workload": "usual",
+        "language": "cpp",
+        "target": "cpu",
+        "protocol": Protocol.SCREEN,
+    }
+    if credited is None:
+        return Verdict.model_validate(
+            {**base, "status": status or Status.INCORRECT, "reasons": ("wrong",)}
+        )
+    speedup = {"torch eager": Speedup(median=credited, low=credited, high=credited)}
+    if against_champion is not None:
+        low = against_champion
+        speedup["champion"] = Speedup(median=low * 1.01, low=low, high=low * 1.02)
+    measurement = Measurement(
+        workload="usual",
+        candidate=_timing(1.0),
+        speedup=speedup,
+        best_baseline="torch eager",
+        mde=mde,
+    )
+    return Verdict.model_validate(
+        {**base, "status": status or Status.SCREENED, "measurements": (measurement,)}
+    )

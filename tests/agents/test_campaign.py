@@ -1,21 +1,56 @@
-"""A whole campaign against the played referee: what it records and what it answers."""
+"""A whole campaign against the played referee: what it records, what it answers, how it ends."""
 
 from __future__ import annotations
 
-from kernelwright.campaign import CampaignRequest, run_campaign
-from kernelwright.tests.agents.played import PlayedReferee, players
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kernelwright.agents.progress import Progress
+from kernelwright.agents.stop import Stop
+from kernelwright.campaign import (
+    CampaignRequest,
+    CampaignResult,
+    resume_campaign,
+    run_campaign,
+)
+from kernelwright.errors import SandboxError, UnknownNameError, UsageError
+from kernelwright.tests.agents.played import (
+    FACTS,
+    Clock,
+    Fate,
+    PlayedReferee,
+    players,
+    recipe,
+    recipes,
+)
+from kernelwright.traces.events import CampaignStarted, Event
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.traces.store import Store
+from kernelwright.verifier.request import Order
+
+FAILURES = [status for status in Status if not status.is_pass]
 
 
-def request(**limits: float) -> CampaignRequest:
-    return CampaignRequest(problem="doubling", limits=limits, seed=7)
+def request(seed: int = 7, **limits: float) -> CampaignRequest:
+    return CampaignRequest(problem="doubling", limits=limits, seed=seed)
+
+
+def run(store: Store, referee: PlayedReferee, seed: int = 7, **limits: float) -> CampaignResult:
+    return run_campaign(request(seed, **limits), store, referee, players=players())
+
+
+def fails_on(protocol: Protocol, status: Status) -> Fate:
+    return lambda order: status if order.protocol is protocol else None
 
 
 def test_a_campaign_finds_records_and_confirms_a_winner(store: Store) -> None:
     referee = PlayedReferee()
-    result = run_campaign(request(evaluations=30), store, referee, players=players())
+    result = run(store, referee, evaluations=30)
     history = derive(store.events(result.campaign))
     assert result.evaluated == 30
     assert result.stopped_by == "evaluations"
@@ -25,3 +60,285 @@ def test_a_campaign_finds_records_and_confirms_a_winner(store: Store) -> None:
     assert set(result.best.speedup) == {"torch eager"}
     assert len(set(referee.asked)) == len(referee.asked)
     assert sum(1 for _, protocol in referee.asked if protocol is Protocol.SCREEN) == 30
+    assert all(entry.advice for entry in history.entries.values())
+
+
+def test_the_first_event_tells_everything_a_reader_needs(store: Store) -> None:
+    result = run(store, PlayedReferee(), evaluations=2)
+    started = store.events(result.campaign)[0].payload
+    assert isinstance(started, CampaignStarted)
+    assert started.config["problem"] == {
+        "title": "Doubling",
+        "definition": "y = 2 x",
+        "axes": {"M": "elements"},
+        "inputs": [{"name": "x", "dtype": "float32", "shape": ["M"], "is_index": False}],
+        "outputs": [{"name": "y", "dtype": "float32", "shape": ["M"], "is_index": False}],
+        "entry": "doubling",
+    }
+    assert started.config["facts"] == FACTS
+    assert started.workload_spec["axes"] == {"M": 1000}
+    assert started.versions["kernelwright"]
+    assert started.machine["cpus"]
+    assert (started.workload, started.tier) == ("usual", "native")
+
+
+def test_the_result_is_the_document_of_the_command_line(store: Store) -> None:
+    document = run(store, PlayedReferee(), evaluations=3).model_dump(mode="json")
+    assert list(document) == [
+        "campaign", "problem", "target", "tier", "workflow", "model", "best", "evaluated",
+        "by_status", "usd", "tokens", "wall_s", "stopped_by",
+    ]  # fmt: skip
+    assert list(document["best"]) == ["candidate", "status", "latency_us", "roofline", "speedup"]
+    assert list(document["best"]["speedup"]["torch eager"]) == ["median", "low", "high"]
+
+
+def test_it_reaches_the_best_point_of_a_small_space(store: Store) -> None:
+    result = run(store, PlayedReferee())
+    assert result.stopped_by == "space exhausted"
+    assert result.evaluated == sum(r.size(FACTS) for r in recipes())
+    best = derive(store.events(result.campaign)).entries[result.best.candidate]  # type: ignore[union-attr]
+    assert best.knobs == {"width": 4, "unroll": 2, "prefetch": 8}
+
+
+def test_the_same_seed_tells_the_same_story(tmp_path: Path) -> None:
+    def story(name: str, seed: int) -> list[object]:
+        with Store.open(tmp_path / name) as store:
+            result = run(store, PlayedReferee(), seed, evaluations=20)
+            return [event.payload for event in store.events(result.campaign)]
+
+    assert story("a", 1) == story("b", 1)
+    assert story("c", 2) != story("d", 1)
+
+
+def test_a_new_champion_beat_the_old_one_in_a_fresh_process(store: Store) -> None:
+    result = run(store, PlayedReferee(), evaluations=30)
+    history = derive(store.events(result.campaign))
+    changes = [change.event for change in history.changes]
+    assert len(changes) > 1
+    assert [c.previous for c in changes] == [None, *(c.candidate for c in changes[:-1])]
+    for change in changes:
+        confirmed = history.entries[change.candidate].verdict
+        assert confirmed is not None
+        assert confirmed.protocol is Protocol.CONFIRM
+        assert change.credited == confirmed.credited
+        if change.previous:
+            assert confirmed.measurement is not None
+            assert confirmed.measurement.speedup["champion"].low > 1.02
+
+
+def test_candidates_no_better_than_the_noise_do_not_displace(store: Store) -> None:
+    flat = (recipe("row-balanced", tag=(1, 2, 3, 4, 5, 6)),)
+    referee = PlayedReferee(noise=0.005)
+    result = run_campaign(request(), store, referee, players=players(flat))
+    history = derive(store.events(result.campaign))
+    confirmed = [c for c, protocol in referee.asked if protocol is Protocol.CONFIRM]
+    assert len(confirmed) > 1
+    assert len(history.changes) == 1
+
+
+@pytest.mark.parametrize("status", FAILURES)
+def test_a_candidate_that_fails_its_confirmation_is_never_crowned(
+    store: Store, status: Status
+) -> None:
+    referee = PlayedReferee(fate=fails_on(Protocol.CONFIRM, status))
+    result = run(store, referee, evaluations=5)
+    assert result.best is None
+    assert result.by_status == {str(status): 5}
+    assert sorted({p for _, p in referee.asked}) == [Protocol.CONFIRM, Protocol.SCREEN]
+    assert len(set(referee.asked)) == len(referee.asked) == 10
+
+
+@pytest.mark.parametrize("status", FAILURES)
+def test_where_everything_fails_the_campaign_ends_in_order(store: Store, status: Status) -> None:
+    referee = PlayedReferee(fate=lambda _order: status)
+    result = run(store, referee, evaluations=6)
+    assert (result.best, result.stopped_by) == (None, "evaluations")
+    assert result.by_status == {str(status): 6}
+    assert Progress(store.events(result.campaign)).archive.elites() == ()
+
+
+def test_failures_of_every_kind_stay_out_of_the_archive(store: Store) -> None:
+    def fate(order: Order) -> Status | None:
+        draw = hashlib.sha256(order.source.encode()).digest()[0]
+        return FAILURES[draw % len(FAILURES)] if draw % 2 else None
+
+    result = run(store, PlayedReferee(fate=fate), evaluations=40)
+    progress = Progress(store.events(result.campaign))
+    assert len(result.by_status) > 5
+    assert sum(result.by_status.values()) == result.evaluated == 40
+    elites = [progress.tracks[e.candidate].verdict for e in progress.archive.elites()]
+    assert elites
+    assert all(verdict and verdict.status.is_pass for verdict in elites)
+    assert result.best is not None
+
+
+@pytest.mark.parametrize("limit_s", [1.0, 3.0, 12.0, 30.0])
+def test_time_is_overrun_by_one_evaluation_at_most(tmp_path: Path, limit_s: float) -> None:
+    clock = Clock()
+    with Store.open(tmp_path / "home", clock=clock) as store:
+        referee = PlayedReferee(clock=clock, screen_s=2.0, confirm_s=5.0)
+        result = run_campaign(
+            request(seconds=limit_s), store, referee, players=players(), clock=clock
+        )
+    assert result.stopped_by == "seconds"
+    assert limit_s <= result.wall_s < limit_s + 5.0
+    if limit_s > 2.0:
+        assert result.best is not None
+
+
+def test_what_waits_is_confirmed_before_the_time_is_over(tmp_path: Path) -> None:
+    clock = Clock()
+    with Store.open(tmp_path / "home", clock=clock) as store:
+        referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=5.0)
+        result = run_campaign(request(seconds=60), store, referee, players=players(), clock=clock)
+        progress = Progress(store.events(result.campaign))
+    challenger = progress.challenger(is_last_call=True)
+    screened_last = progress.last
+    assert screened_last is not None
+    assert challenger in (None, screened_last.proposed.candidate)
+
+
+def test_resuming_counts_what_was_spent_and_takes_new_limits(tmp_path: Path) -> None:
+    clock = Clock()
+    with Store.open(tmp_path / "home", clock=clock) as store:
+        referee = PlayedReferee(clock=clock)
+        first = run_campaign(request(seconds=30), store, referee, players=players(), clock=clock)
+        clock.now += 10_000.0
+        again = resume_campaign(first.campaign, store, referee, players=players(), clock=clock)
+        assert (again.evaluated, again.stopped_by) == (first.evaluated, "seconds")
+        clock.now += 10_000.0
+        more = resume_campaign(
+            first.campaign, store, referee, {"seconds": 40}, players=players(), clock=clock
+        )
+        assert more.evaluated > first.evaluated
+        assert 40 <= more.wall_s < 45
+        assert derive(store.events(first.campaign)).resumes == 2
+        assert len(set(referee.asked)) == len(referee.asked)
+
+
+def test_a_broken_harness_ends_the_campaign_with_everything_saved(store: Store) -> None:
+    def break_at_the_fourth(_order: Order) -> None:
+        if len(referee.asked) == 4:
+            raise SandboxError("the jail did not start", hint="try again")
+
+    referee = PlayedReferee(before=break_at_the_fourth)
+    with pytest.raises(SandboxError, match="the jail did not start"):
+        run(store, referee, evaluations=10)
+    (campaign,) = store.campaigns()
+    history = derive(store.events(campaign))
+    assert history.finished is not None
+    assert history.finished.stopped_by == "error"
+    result = resume_campaign(campaign, store, referee, players=players())
+    assert (result.evaluated, result.stopped_by) == (10, "evaluations")
+    assert referee.asked.count(referee.asked[3]) == 2
+
+
+def test_a_wish_to_stop_lets_the_running_evaluation_finish(store: Store) -> None:
+    stop = Stop()
+
+    def wish(_order: Order) -> None:
+        if len(referee.asked) == 5:
+            stop.request()
+
+    referee = PlayedReferee(before=wish)
+    result = run_campaign(request(evaluations=10), store, referee, stop=stop, players=players())
+    assert result.stopped_by == "interrupted"
+    assert len(referee.asked) == 5
+    kinds = [event.payload.kind for event in store.events(result.campaign)]
+    assert kinds.count("evaluation.finished") == 5
+    resumed = resume_campaign(result.campaign, store, referee, players=players())
+    assert (resumed.evaluated, resumed.stopped_by) == (10, "evaluations")
+    assert len(set(referee.asked)) == len(referee.asked)
+
+
+def test_a_second_interrupt_stops_at_once_and_is_recorded(store: Store) -> None:
+    def interrupt(_order: Order) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(store, PlayedReferee(before=interrupt), evaluations=3)
+    (campaign,) = store.campaigns()
+    finished = derive(store.events(campaign)).finished
+    assert finished is not None
+    assert finished.stopped_by == "interrupted"
+
+
+def test_every_event_is_told_after_it_was_recorded(store: Store) -> None:
+    told: list[Event] = []
+
+    def listen(event: Event) -> None:
+        assert store.events(event.campaign)[-1] == event
+        told.append(event)
+
+    result = run_campaign(
+        request(evaluations=3), store, PlayedReferee(), players=players(), on_event=listen
+    )
+    assert told == store.events(result.campaign)
+
+
+def test_two_processes_never_run_one_campaign(store: Store) -> None:
+    result = run(store, PlayedReferee(), evaluations=1)
+    with store.lease(result.campaign), pytest.raises(UsageError, match="already being run"):
+        resume_campaign(result.campaign, store, PlayedReferee(), players=players())
+    assert store.events(result.campaign)[-1].payload.kind == "campaign.finished"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"problem": "spmm_crs"}, "no problem named 'spmm_crs'"),
+        ({"problem": "spmm_csr", "model": "recipes"}, "no model for the Coder named 'recipes'"),
+        ({"problem": "spmm_csr", "judge_model": "rule"}, "no model for the Judge named 'rule'"),
+        ({"problem": "spmm_csr", "workflow": "evolv"}, "no workflow named 'evolv'"),
+        ({"problem": "spmm_csr", "workload": "reel"}, "named 'reel'"),
+    ],
+)
+def test_unknown_names_leave_no_campaign_behind(
+    store: Store, change: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        run_campaign(CampaignRequest(**change), store, PlayedReferee())  # type: ignore[arg-type]
+    assert store.campaigns() == []
+
+
+def test_a_language_without_recipes_is_refused(store: Store) -> None:
+    with pytest.raises(UsageError, match="no recipes"):
+        run_campaign(CampaignRequest(problem="spmm_csr", language="cuda"), store, PlayedReferee())
+    assert store.campaigns() == []
+
+
+WATCHED = """
+import sys
+connected = []
+sys.addaudithook(lambda name, args: connected.append(args) if name == "socket.connect" else None)
+import kernelwright.agents, kernelwright.campaign
+assert not {"langgraph", "torch", "langsmith"} & set(sys.modules), "heavy import"
+from pathlib import Path
+from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.traces.store import Store
+with Store.open(Path(sys.argv[1])) as store:
+    request = CampaignRequest(problem="doubling", limits={"evaluations": 30})
+    result = run_campaign(request, store, PlayedReferee(), players=players())
+assert connected == [], connected
+print(result.evaluated)
+"""
+
+
+def test_long_campaigns_stay_within_no_bound_of_steps_and_call_nobody(tmp_path: Path) -> None:
+    """The environment asks for remote traces and a tiny bound on steps; neither happens."""
+    asks = {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "LANGGRAPH_DEFAULT_RECURSION_LIMIT": "5",
+        "LANGSMITH_TRACING": "true",
+        "LANGSMITH_API_KEY": "none",
+        "LANGSMITH_ENDPOINT": "http://127.0.0.1:9",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(tmp_path / "home")],
+        capture_output=True,
+        text=True,
+        env=os.environ | asks,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr

@@ -36,10 +36,23 @@ class Done:
 Command = Callable[..., Done]
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One build cache for all tests, so that the runner is compiled and the canary sent once."""
+    folder = tmp_path_factory.mktemp("cache")
+    folder.chmod(0o755)
+    return folder
+
+
 @pytest.fixture
-def private(tmp_path: Path) -> dict[str, str]:
+def private(tmp_path: Path, shared_cache: Path) -> dict[str, str]:
     """An environment in which nothing of the user's is seen or touched."""
     (tmp_path / "work").mkdir()
+    return environment(tmp_path, shared_cache)
+
+
+def environment(tmp_path: Path, cache: Path) -> dict[str, str]:
+    """What the command may see: private folders, and this package."""
     kept = {
         key: os.environ[key] for key in ("PATH", "LANG", "LD_LIBRARY_PATH") if key in os.environ
     }
@@ -48,7 +61,7 @@ def private(tmp_path: Path) -> dict[str, str]:
         "HOME": str(tmp_path),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "KERNELWRIGHT_HOME": str(tmp_path / "home"),
-        "KERNELWRIGHT_CACHE_DIR": str(tmp_path / "cache"),
+        "KERNELWRIGHT_CACHE_DIR": str(cache),
         "PYTHONPATH": str(Path(kernelwright.__file__).parent.parent),
         "PYTHONWARNINGS": "error",
         "COLUMNS": "120",

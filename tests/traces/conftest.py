@@ -76,6 +76,8 @@ class Sample:
     campaign: str
     candidates: tuple[str, ...]
     champion: str
+    hostile: str = HOSTILE
+    """The words that stand in sources, logs and advice, and must never become markup."""
 
 
 def source_of(number: int, marker: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,9 +46,26 @@ def parse_term(term: str) -> Term:
     )
 
 
+def axis_values(
+    plan: AxisPlan, shapes: Mapping[str, Sequence[int]], given: Mapping[str, int]
+) -> dict[str, int]:
+    """The value of every axis for concrete shapes; the keywords' values are `given`."""
+    values = {axis: given[axis] for axis in plan.keywords}
+    for step in plan.derived:
+        rest = shapes[step.tensor][step.dimension] - step.constant
+        values[step.axis] = (rest - sum(values[axis] for axis in step.others)) // step.times
+    return values
+
+
+def extents(shape: Sequence[str], values: Mapping[str, int]) -> tuple[int, ...]:
+    """A shape for concrete axis values."""
+    terms = map(parse_term, shape)
+    return tuple(sum(values[axis] for axis in term.axes) + term.constant for term in terms)
+
+
 def plan_axes(bundle: Bundle) -> AxisPlan:
     """Derives every axis that the inputs' shapes determine; the others become keywords."""
-    extents = [
+    terms = [
         (tensor.name, dimension, parse_term(term))
         for tensor in bundle.inputs
         for dimension, term in enumerate(tensor.shape)
@@ -57,7 +75,7 @@ def plan_axes(bundle: Bundle) -> AxisPlan:
     is_progress = True
     while is_progress:
         is_progress = False
-        for tensor, dimension, term in extents:
+        for tensor, dimension, term in terms:
             counts = Counter(axis for axis in term.axes if axis not in known)
             if len(counts) != 1:
                 continue

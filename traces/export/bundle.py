@@ -42,7 +42,7 @@ class Ancestor(NamedTuple):
     operator: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A recorded self-test: inputs, the float64 answer, and what error is allowed.
 

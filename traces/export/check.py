@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
 from ..records import Status, candidate_id
-from .axes import parse_term, plan_axes
-from .bundle import Bundle, Case
+from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
+from .bundle import Bundle, Case, TensorSpec
 
 DTYPES = ("float32", "float64", "int32", "int64")
 
@@ -67,9 +67,9 @@ def check_cases(bundle: Bundle) -> None:
             f"the recorded cases hold {size / 2**20:.1f} MiB, more than {CASE_BYTES >> 20} MiB",
             hint="record smaller cases",
         )
-    keywords = plan_axes(bundle).keywords
+    plan = plan_axes(bundle)
     for case in bundle.cases:
-        _check_case(bundle, case, keywords)
+        _check_case(bundle, case, plan)
     if all(_null_passes(case) for case in bundle.cases):
         raise NotDiscriminatingError(
             f"a kernel that writes zeros would pass every recorded case of {bundle.problem}"
@@ -107,9 +107,9 @@ def _check_flags(flags: Iterable[str]) -> None:
             raise UsageError(f"the build flag '{flag}' cannot be carried into an export")
 
 
-def _check_case(bundle: Bundle, case: Case, keywords: tuple[str, ...]) -> None:
+def _check_case(bundle: Bundle, case: Case, plan: AxisPlan) -> None:
     where = f"case '{case.name}' of {bundle.problem}"
-    lacking = [axis for axis in keywords if axis not in case.axes]
+    lacking = [axis for axis in plan.keywords if axis not in case.axes]
     lacking += [tensor.name for tensor in bundle.inputs if tensor.name not in case.inputs]
     lacking += [
         tensor.name
@@ -119,22 +119,41 @@ def _check_case(bundle: Bundle, case: Case, keywords: tuple[str, ...]) -> None:
     if lacking:
         raise UsageError(f"{where} lacks '{lacking[0]}'")
     for tensor in bundle.inputs:
-        dtype = np.asarray(case.inputs[tensor.name]).dtype
-        if dtype != np.dtype(tensor.dtype):
-            raise UsageError(f"{where}: '{tensor.name}' is {dtype}, not {tensor.dtype}")
+        array = case.inputs[tensor.name]
+        if array.dtype != np.dtype(tensor.dtype):
+            raise UsageError(f"{where}: '{tensor.name}' is {array.dtype}, not {tensor.dtype}")
+        _check_dimensions(where, tensor, array)
+    shapes = {tensor.name: case.inputs[tensor.name].shape for tensor in bundle.inputs}
+    values = axis_values(plan, shapes, case.axes)
+    for tensor in bundle.tensors:
+        array = (case.inputs if tensor in bundle.inputs else case.outputs)[tensor.name]
+        wanted = extents(tensor.shape, values)
+        if array.shape != wanted:
+            raise UsageError(f"{where}: '{tensor.name}' has shape {array.shape}, not {wanted}")
     for tensor in bundle.outputs:
-        value, tolerance = case.outputs[tensor.name], case.tolerances[tensor.name]
-        if value.dtype != np.float64 or np.asarray(tolerance).dtype != np.float64:
-            raise UsageError(f"{where}: the answer for '{tensor.name}' must be float64")
-        if not np.all(np.asarray(tolerance) >= 0):
-            raise UsageError(f"{where}: a tolerance of '{tensor.name}' is not a number ≥ 0")
-        try:
-            np.broadcast_to(tolerance, value.shape)
-        except ValueError as error:
-            raise UsageError(
-                f"{where}: tolerances of shape {np.shape(tolerance)} do not fit '{tensor.name}' "
-                f"of shape {value.shape}"
-            ) from error
+        _check_answer(where, tensor.name, case)
+
+
+def _check_dimensions(where: str, tensor: TensorSpec, array: np.ndarray) -> None:
+    if array.ndim != len(tensor.shape):
+        raise UsageError(
+            f"{where}: '{tensor.name}' has {array.ndim} dimensions, not {len(tensor.shape)}"
+        )
+
+
+def _check_answer(where: str, name: str, case: Case) -> None:
+    value, tolerance = case.outputs[name], case.tolerances[name]
+    if value.dtype != np.float64 or tolerance.dtype != np.float64:
+        raise UsageError(f"{where}: the answer for '{name}' must be float64")
+    if not np.all(tolerance >= 0):
+        raise UsageError(f"{where}: a tolerance of '{name}' is not a number ≥ 0")
+    try:
+        np.broadcast_to(tolerance, value.shape)
+    except ValueError as error:
+        raise UsageError(
+            f"{where}: tolerances of shape {tolerance.shape} do not fit '{name}' "
+            f"of shape {value.shape}"
+        ) from error
 
 
 def _null_passes(case: Case) -> bool:

@@ -75,7 +75,7 @@ def speedup_chart(history: History, href: Href) -> Figure:
     data += [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
     note = {
-        "xref": "paper", "x": 0.004, "xanchor": "left", "yref": "y", "y": 0, "yanchor": "bottom",
+        "xref": "paper", "x": 1, "xanchor": "right", "yref": "y", "y": 0, "yanchor": "bottom",
         "text": "best baseline = 1", "showarrow": False, "font": {"color": "--muted", "size": 11},
     }  # fmt: skip
     layout = _layout(

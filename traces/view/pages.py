@@ -60,8 +60,8 @@ def state_of(history: History, *, is_running: bool) -> State:
     if is_running:
         return State("running", f"{history.evaluated} evaluated so far")
     if history.finished is not None:
-        return State("finished", f"stopped by {history.finished.stopped_by}")
-    return State("cut off", f"kernelwright run --resume {history.campaign}")
+        return State("finished", f"stopped by: {history.finished.stopped_by}")
+    return State("cut off", f"go on with kernelwright run --resume {history.campaign}")
 
 
 def campaign_row(history: History, *, is_running: bool) -> CampaignRow:

@@ -62,12 +62,12 @@ NOTHING = "–"
 
 
 def figure(value: float | None) -> str:
-    """A number with three significant digits."""
+    """A number with four significant digits."""
     if value is None:
         return NOTHING
     if math.isfinite(value) and value == int(value) and abs(value) < 1e6:
         return f"{int(value)}"
-    return f"{value:.3g}"
+    return f"{value:.4g}"
 
 
 def micros(value: float | None) -> str:

@@ -45,11 +45,13 @@ def patterns(rng: np.random.Generator) -> Iterator[tuple[str, int, Array, Array]
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
+    if rng.random() < 0.2:
+        return np.full(shape, rng.uniform(0.1, 1), dtype=np.float32)  # rounding errors of a kind
     return rng.standard_normal(shape).astype(np.float32)
 
 
 def by_row(indptr: Array, terms: Array, reduce: Callable[..., Any] = np.sum) -> Array:
-    """A reduction per CSR row over an array whose first axis is the non-zeros; empty rows give 0."""
+    """A reduction per CSR row of an array with one entry per non-zero; empty rows give 0."""
     out: Array = np.zeros((len(indptr) - 1, *terms.shape[1:]))
     for i, (begin, end) in enumerate(itertools.pairwise(indptr)):
         if end > begin:
@@ -125,7 +127,8 @@ def edge_softmax(rng: np.random.Generator) -> Iterator[Case]:
                 gap = e.astype(float) - by_row(indptr, e.astype(float), np.max)[row]
                 total = by_row(indptr, np.exp(gap))[row]
                 truth = np.exp(gap) / total
-            limit = bound(truth, truth * (2 + np.minimum(np.abs(np.nan_to_num(gap)), 110)), 4.0)
+            length = np.diff(indptr)[row][:, None]
+            limit = bound(truth, truth * (2 + np.minimum(np.abs(np.nan_to_num(gap)), 110)), length)
             yield Case(
                 f"{label}, H={H}", (len(indptr) - 1, H, len(indices)), (indptr, e), truth, limit
             )
@@ -191,9 +194,9 @@ def bias_gelu(rng: np.random.Generator) -> Iterator[Case]:
         z = (x + bias).astype(float)
         with np.errstate(invalid="ignore", over="ignore"):
             u = np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)
-            truth = 0.5 * z * (1 + np.tanh(u))
+            truth = z / (1 + np.exp(-2 * u))  # 1 + tanh(u) would cancel in the tail
             # Units in the last place of u are multiplied by |2u| where the tail is small.
-            scale = np.abs(truth) * (4 + 4 * np.minimum(np.abs(u), 100)) + 1e-16 * np.abs(z)
+            scale = np.abs(truth) * (4 + 4 * np.minimum(np.abs(u), 100)) + 1e-30 * np.abs(z)
         yield Case(label, (M, N), (x, bias), truth, bound(truth, scale, 1.0))
 
 

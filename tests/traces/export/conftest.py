@@ -11,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.export import Bundle, export
 

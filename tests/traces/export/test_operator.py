@@ -8,9 +8,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
 from kernelwright.tests.traces.export import kernels
+from torch import Tensor
 
 Modules = dict[str, ModuleType]
 

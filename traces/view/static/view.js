@@ -21,6 +21,8 @@
     const text = chart.querySelector('script[type="application/json"]').textContent;
     const figure = withColours(JSON.parse(text), getComputedStyle(document.documentElement));
     const isFirst = !plot.classList.contains("js-plotly-plot");
+    // On a narrow screen the legend would push the points out; the table has the same words.
+    if (plot.clientWidth < 560) figure.layout.showlegend = false;
     Plotly.react(plot, figure.data, figure.layout, { displayModeBar: false, responsive: true });
     if (!isFirst) return;
     plot.on("plotly_click", (event) => {

@@ -1,0 +1,194 @@
+"""Every recipe is compiled and called: its answers, its knobs and its front matter."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import itertools
+import random
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from kernelwright.errors import UnknownNameError, UsageError
+from kernelwright.kernelbench.recipe import Knobs, Recipe
+from kernelwright.kernelbench.recipes import get, recipes_for
+
+
+def _load_operators() -> ModuleType:
+    # Under importlib import mode a test cannot import its neighbour by name.
+    path = Path(__file__).with_name("operators.py")
+    spec = importlib.util.spec_from_file_location("recipe_operators", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+operators = _load_operators()
+PROBLEMS = list(operators.OPERATORS)
+ALL = [recipe for problem in PROBLEMS for recipe in recipes_for(problem)]
+FLAGS = ["-std=c++20", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno"]
+WIDE = {"cpus": 8.0, "vector_bytes": 64.0}
+NARROW = {"cpus": 1.0, "vector_bytes": 32.0}
+
+each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
+
+
+def sample(recipe: Recipe, count: int) -> list[Knobs]:
+    """The default and a seeded choice of legal knobs."""
+    space = list(recipe.space(WIDE))
+    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+
+
+def compile_all(
+    folder: Path, sources: Iterable[tuple[str, str]], *flags: str
+) -> dict[str, ctypes.CDLL]:
+    """Compiles named sources, two at a time, and loads the libraries."""
+    libraries: dict[str, Path] = {}
+    for batch in itertools.batched(sources, 2) if sys.version_info >= (3, 12) else _pairs(sources):
+        running = []
+        for name, source in batch:
+            path = folder / f"{name}.cpp"
+            path.write_text(source)
+            libraries[name] = path.with_suffix(".so")
+            command = ["g++", *FLAGS, *flags, str(path), "-o", str(libraries[name])]
+            running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        for process in running:
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == 0, errors
+    return {name: ctypes.CDLL(str(path)) for name, path in libraries.items()}
+
+
+def _pairs(sources: Iterable[tuple[str, str]]) -> Iterable[tuple[tuple[str, str], ...]]:
+    items = list(sources)
+    return [tuple(items[i : i + 2]) for i in range(0, len(items), 2)]
+
+
+def verify(problem: str, library: ctypes.CDLL, knobs: Knobs) -> None:
+    """Holds one library against every case of its operator."""
+    for case in operators.OPERATORS[problem](np.random.default_rng(7)):
+        try:
+            operators.check(getattr(library, problem), case)
+        except AssertionError as error:
+            raise AssertionError(f"{problem} with {knobs}: {error}") from error
+
+
+def verify_sample(recipe: Recipe, folder: Path, count: int, *flags: str) -> None:
+    """Compiles and verifies the default and `count` other combinations."""
+    chosen = {f"k{i}": knobs for i, knobs in enumerate(sample(recipe, count))}
+    sources = ((name, recipe.render(knobs)) for name, knobs in chosen.items())
+    for name, library in compile_all(folder, sources, *flags).items():
+        verify(recipe.problem, library, chosen[name])
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_default_agrees_with_float64(problem: str, tmp_path: Path) -> None:
+    recipes = recipes_for(problem)
+    sources = ((recipe.family, recipe.render(recipe.first())) for recipe in recipes)
+    # -O1 keeps the fast suite fast; the slow test builds as the referee does.
+    for family, library in compile_all(tmp_path, sources, "-O1").items():
+        verify(problem, library, get(problem, family).first())
+
+
+@pytest.mark.slow
+@each_recipe
+def test_sampled_knobs_agree_with_float64(recipe: Recipe, tmp_path: Path) -> None:
+    verify_sample(recipe, tmp_path, 5, "-O3")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3"])
+@each_recipe
+def test_portable_paths_agree_with_float64(recipe: Recipe, level: str, tmp_path: Path) -> None:
+    verify_sample(recipe, tmp_path, 1, "-O2", f"-march={level}")
+
+
+@each_recipe
+def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
+    for knobs in sample(recipe, 3):
+        source = recipe.render(knobs)
+        assert source.startswith("/*---\n")
+        matter = tomllib.loads(source[len("/*---\n") : source.index("---*/")])
+        assert matter == {"language": "cpp", "recipe": {"family": recipe.family, "knobs": knobs}}
+
+
+@each_recipe
+def test_space_is_neither_trivial_nor_endless(recipe: Recipe) -> None:
+    assert 50 <= recipe.size(WIDE) <= 4000
+    assert 0 < recipe.size(NARROW) < recipe.size(WIDE)
+
+
+@each_recipe
+def test_space_keeps_every_constraint(recipe: Recipe) -> None:
+    assert all(constraint.reason for constraint in recipe.constraints)
+    for facts in (WIDE, NARROW):
+        for knobs in recipe.space(facts):
+            assert all(constraint.holds(knobs, facts) for constraint in recipe.constraints)
+
+
+@each_recipe
+def test_every_knob_changes_the_source(recipe: Recipe) -> None:
+    first = recipe.first() | ({"schedule": "dynamic"} if "schedule" in recipe.first() else {})
+    for knob in recipe.knobs:
+        # Everything after the front matter, which names the knobs whatever the template does.
+        bodies = {recipe.render({**first, knob.name: v}).split("---*/")[1] for v in knob.values}
+        assert len(bodies) == len(knob.values), knob.name
+
+
+@pytest.mark.parametrize("facts", [WIDE, NARROW, {}], ids=["wide", "narrow", "unknown"])
+@each_recipe
+def test_default_is_legal_everywhere(recipe: Recipe, facts: dict[str, float]) -> None:
+    assert recipe.is_legal(recipe.first(), facts)
+
+
+@each_recipe
+def test_missing_unknown_and_wrong_knobs_are_errors(recipe: Recipe) -> None:
+    knobs = recipe.first()
+    name = recipe.knobs[0].name
+    with pytest.raises(UsageError, match=name):
+        recipe.render({k: v for k, v in knobs.items() if k != name})
+    with pytest.raises(UsageError, match="colour"):
+        recipe.render({**knobs, "colour": "red"})
+    with pytest.raises(UsageError, match=name):
+        recipe.render({**knobs, name: 12345})
+
+
+def test_each_problem_has_two_families_with_distinct_names() -> None:
+    for problem in PROBLEMS:
+        families = [recipe.family for recipe in recipes_for(problem)]
+        assert len(families) >= 2
+        assert len(set(families)) == len(families)
+
+
+def test_unknown_names() -> None:
+    assert recipes_for("no_such_problem") == ()
+    assert recipes_for("spmm_csr", "triton") == ()
+    with pytest.raises(UnknownNameError) as caught:
+        get("spmm_csr", "row-balance")
+    assert "row-balanced" in caught.value.hint
+
+
+def test_importing_recipes_stays_light() -> None:
+    code = (
+        "import sys, kernelwright.kernelbench.recipes\n"
+        "print([m for m in ('jinja2', 'torch', 'scipy') if m in sys.modules])"
+    )
+    root: Any = Path(__file__).parents[4]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,130 @@
+"""What a campaign's events mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernelwright.errors import StorageError
+from kernelwright.traces.events import (
+    CampaignFinished,
+    CampaignResumed,
+    CampaignStarted,
+    CandidateProposed,
+    ChampionChanged,
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+)
+from kernelwright.traces.history import derive
+from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.store import Store
+
+
+def stream(*payloads: Any) -> list[Event]:
+    return [
+        Event(seq=10 + i, campaign="c", at=100.0 + i, payload=payload)
+        for i, payload in enumerate(payloads)
+    ]
+
+
+def proposal(name: str, number: int) -> CandidateProposed:
+    return CandidateProposed(
+        candidate=name, number=number, language="cpp", family="row", operator="initial"
+    )
+
+
+def verdict(name: str, protocol: Protocol, status: Status, seed: str = "") -> EvaluationFinished:
+    return EvaluationFinished(
+        verdict=Verdict(
+            candidate=name,
+            problem="p",
+            workload="w",
+            language="cpp",
+            target="cpu",
+            protocol=protocol,
+            status=status,
+            reasons=() if status.is_pass else ("why",),
+            seed=seed,
+        )
+    )
+
+
+def test_the_most_thorough_and_latest_verdict_counts(new_campaign: CampaignStarted) -> None:
+    events = stream(
+        new_campaign,
+        proposal("a", 1),
+        verdict("a", Protocol.SCREEN, Status.SCREENED, "1"),
+        verdict("a", Protocol.CONFIRM, Status.SUSPECT, "2"),
+        verdict("a", Protocol.CONFIRM, Status.INCORRECT, "3"),
+        verdict("a", Protocol.FULL, Status.CRASHED, "4"),
+    )
+    entry = derive(events).entries["a"]
+    assert entry.verdict is not None
+    assert entry.verdict.seed == "3"
+    assert len(entry.verdicts) == 4
+
+
+def test_an_evaluation_without_an_end_is_cut_off(new_campaign: CampaignStarted) -> None:
+    begun = EvaluationStarted(candidate="a", protocol="full")
+    events = stream(new_campaign, proposal("a", 1), begun, begun)
+    assert derive(events).entries["a"].cut_off
+    assert derive(events).entries["a"].verdict is None
+    events += stream(verdict("a", Protocol.FULL, Status.CRASHED))
+    history = derive(events)
+    assert not history.entries["a"].cut_off
+    assert history.by_status == {Status.CRASHED: 1}
+
+
+def test_a_resume_takes_the_end_back_and_sets_the_budget(new_campaign: CampaignStarted) -> None:
+    ended = stream(new_campaign, CampaignFinished(stopped_by="evaluations"))
+    assert derive(ended).finished is not None
+    assert derive(ended).limits == new_campaign.limits
+    more = derive(ended + stream(CampaignResumed(limits={"evaluations": 90}), CampaignResumed()))
+    assert (more.finished, more.resumes, more.limits) == (None, 2, {"evaluations": 90})
+
+
+def test_best_so_far_follows_the_champions(new_campaign: CampaignStarted) -> None:
+    history = derive(
+        stream(
+            new_campaign,
+            proposal("a", 1),
+            proposal("b", 2),
+            ChampionChanged(candidate="a", credited=1.2),
+            ChampionChanged(candidate="b", previous="a", credited=1.7),
+        )
+    )
+    assert history.champion == "b"
+    assert history.best is history.entries["b"]
+    assert [tuple(step) for step in history.best_so_far()] == [(1, 103.0, 1.2), (2, 104.0, 1.7)]
+
+
+def test_the_sample_campaign(sample: Any, write_sample: Callable[..., Any]) -> None:
+    running = write_sample(is_finished=False)
+    with Store.open(sample.home, read_only=True) as store:
+        history = derive(store.events(sample.campaign))
+        assert derive(store.events(running.campaign)).finished is None
+    assert tuple(history.entries) == sample.candidates
+    assert [entry.number for entry in history.entries.values()] == list(range(1, 19))
+    assert history.evaluated == 16
+    assert set(history.by_status) == set(Status)
+    assert history.champion == sample.champion
+    assert [e.number for e in history.entries.values() if e.cut_off] == [17]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "message"),
+    [
+        ([], "do not begin with its start"),
+        ([proposal("a", 1)], "do not begin with its start"),
+        (["start", "start"], "starts a second time at event 11"),
+        (["start", EvaluationStarted(candidate="z", protocol="full")], "never proposed"),
+        (["start", verdict("z", Protocol.FULL, Status.CRASHED)], "never proposed"),
+        (["start", ChampionChanged(candidate="z", credited=1)], "never proposed"),
+    ],
+)
+def test_nonsense_is_told(payloads: list[Any], message: str, new_campaign: CampaignStarted) -> None:
+    events = stream(*(new_campaign if p == "start" else p for p in payloads))
+    with pytest.raises(StorageError, match=message):
+        derive(events)

@@ -1,0 +1,78 @@
+"""The report: one file, whole, clean of keys and home folders."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernelwright.traces.events import CampaignStarted
+from kernelwright.traces.report import render_report
+from kernelwright.traces.store import Store
+from kernelwright.traces.view.redact import Redactor
+
+
+def test_the_report_is_one_file_with_every_candidate(sample: Any) -> None:
+    with Store.open(sample.home, read_only=True) as store:
+        page = render_report(store, sample.campaign, charts=False)
+    assert len(page) < 600_000
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+    for name in sample.candidates:
+        assert f'id="c-{name[:10]}"' in page
+    assert "2.40×" in page
+    assert "<img" not in page
+    assert sample.hostile not in page
+
+
+def test_charts_bring_their_library_along(sample: Any) -> None:
+    with Store.open(sample.home, read_only=True) as store:
+        page = render_report(store, sample.campaign)
+    assert len(page) > 4_000_000
+    # Two of ours, Plotly, and one JSON per chart: nothing breaks out of an element.
+    figures = page.count('<script type="application/json">')
+    assert figures == 1 + 4 * 2
+    assert page.count("<script>") == 2
+    assert page.lower().count("</script>") == 2 + figures
+
+
+def test_keys_and_homes_are_left_out(tmp_path: Path, new_campaign: CampaignStarted) -> None:
+    config = {
+        "home": "/home/alice/.local/share/kernelwright",
+        "api_key": "anything at all",
+        "nested": {"endpoint": "https://x/?k=sk-abcdefghijklmnop1234"},
+    }
+    started = new_campaign.model_copy(
+        update={"config": config, "machine": {"where": f"{tmp_path}/x and /Users/bob/k.mtx"}}
+    )
+    with Store.open(tmp_path) as store:
+        page = render_report(store, store.create(started), charts=False)
+    for word in ("alice", "anything at all", "sk-abc", str(tmp_path), "bob"):
+        assert word not in page
+    assert "$KERNELWRIGHT_HOME/x and ~/k.mtx" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("key sk-proj-abcdefghijkl end", "key [redacted] end"),
+        ("hf_abcdefghijklmnop", "[redacted]"),
+        ("Authorization: Bearer abcdefghijklmnop", "Authorization: [redacted]"),
+        ("a value of-my-secret-env.", "a value [redacted]."),
+        ("/home/carol/x.cpp:3", "~/x.cpp:3"),
+        ("/data/kw/blobs", "$KERNELWRIGHT_HOME/blobs"),
+        ("task-force and risk-free", "task-force and risk-free"),
+    ],
+)
+def test_texts_are_cleaned(text: str, clean: str) -> None:
+    redactor = Redactor(Path("/data/kw"), {"MY_API_KEY": "of-my-secret-env", "PATH": "/usr/bin"})
+    assert redactor.text(text) == clean
+
+
+def test_every_event_of_a_campaign_survives_cleaning(sample: Any) -> None:
+    with Store.open(sample.home, read_only=True) as store:
+        events = store.events(sample.campaign)
+    cleaned = [Redactor(sample.home, {}).event(event) for event in events]
+    assert [e.payload.kind for e in cleaned] == [e.payload.kind for e in events]
+    assert cleaned[1:] == events[1:]
+    assert cleaned[0].payload.config["api_key"] == "[redacted]"

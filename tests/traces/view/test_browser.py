@@ -1,0 +1,190 @@
+"""The viewer in a real browser, over the real server: charts, themes, keys, live news, the file."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernelwright.traces.events import CandidateProposed
+from kernelwright.traces.report import render_report
+from kernelwright.traces.store import Store
+from kernelwright.traces.view.app import create_app
+
+pytestmark = pytest.mark.browser
+
+WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = os.environ.get("KERNELWRIGHT_CHROMIUM", "/usr/bin/chromium")
+    if not Path(path).exists():
+        pytest.skip(f"there is no Chromium at {path}; KERNELWRIGHT_CHROMIUM names another")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def address(sample: Any) -> Iterator[str]:
+    """The viewer of the sample, served on a free port."""
+    import uvicorn
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(sample.home), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages; at the end none may have said anything or asked anybody else."""
+    contexts: list[Any] = []
+    said: list[str] = []
+    asked: list[str] = []
+
+    def go(address: str, **options: Any) -> Any:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert said == []
+    own = ("http://127.0.0.1:", "file:", "data:", "blob:")
+    assert [url for url in asked if not url.startswith(own)] == []
+
+
+def wait_for_charts(page: Any) -> None:
+    page.wait_for_function(
+        "[...document.querySelectorAll('.chart')].filter(c => c.getClientRects().length)"
+        ".every(c => c.querySelector('.main-svg'))"
+    )
+
+
+def violations(page: Any) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible_in_both_themes(
+    address: str, sample: Any, open_page: Callable[..., Any], scheme: str
+) -> None:
+    page = open_page(address, color_scheme=scheme)
+    assert violations(page) == []
+    for rest in ("", "/@best", "/5", "/17"):
+        page.goto(f"{address}/c/{sample.campaign}{rest}")
+        wait_for_charts(page)
+        assert violations(page) == []
+
+
+def test_the_chart_draws_each_candidate_and_leads_to_it(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}", viewport={"width": 1300, "height": 900})
+    wait_for_charts(page)
+    assert page.locator(".scatterlayer path.point").count() == 16
+    assert page.locator(".scatterlayer path.js-line").count() >= 1
+    champion = page.locator(".scatterlayer .trace:has-text('') path.point").last
+    box = champion.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.locator(".hovertext").first.wait_for()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_url(f"**/c/{sample.campaign}/*")
+    assert page.title().startswith("#")
+
+
+def test_the_keyboard_leads_from_the_list_to_the_best_and_its_parent(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(address)
+    for link, expected in (
+        (f"a[href='/c/{sample.campaign}']", f"**/c/{sample.campaign}"),
+        ("tr.best td a", f"**/{sample.champion}"),
+        (".steps a:has-text('parent')", f"**/{sample.candidates[6]}"),
+    ):
+        page.locator(link).first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url(expected)
+    assert page.locator("h1").inner_text().startswith("Candidate #7")
+
+
+def test_new_events_are_announced_and_nothing_moves(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}")
+    wait_for_charts(page)
+    page.evaluate("scrollTo(0, 400)")
+    with Store.open(sample.home) as store:
+        for number in (19, 20):
+            proposal = CandidateProposed(
+                candidate=f"{number:064x}", number=number, language="cpp", family="f", operator="o"
+            )
+            store.append(sample.campaign, proposal)
+    link = page.locator(".fresh a")
+    page.wait_for_function("document.querySelector('.fresh').textContent === '2 new events'")
+    assert page.evaluate("scrollY") == 400
+    link.click()
+    page.locator("a:text-is('#20')").wait_for()
+
+
+def test_hostile_words_stay_words(address: str, sample: Any, open_page: Callable[..., Any]) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}/5")
+    assert page.title().startswith("#5")
+    assert sample.hostile in page.locator("pre").last.inner_text() or sample.hostile in (
+        page.locator("main").inner_text()
+    )
+
+
+def test_a_narrow_screen_does_not_scroll_sideways(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    for rest in ("/", f"/c/{sample.campaign}", f"/c/{sample.campaign}/@best"):
+        page = open_page(address + rest, viewport={"width": 360, "height": 800})
+        wait_for_charts(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_opens_from_a_disk_without_a_network(
+    sample: Any, tmp_path: Path, open_page: Callable[..., Any], scheme: str
+) -> None:
+    path = tmp_path / "report.html"
+    with Store.open(sample.home, read_only=True) as store:
+        path.write_text(render_report(store, sample.campaign), encoding="utf-8")
+    page = open_page(f"file://{path}", color_scheme=scheme, offline=True)
+    wait_for_charts(page)
+    assert page.locator("[data-chart=speedup] .scatterlayer path.point").count() == 16
+    page.locator(f"table a[href='#c-{sample.candidates[3][:10]}']").first.click()
+    fold = page.locator(f"#c-{sample.candidates[3][:10]}")
+    fold.locator(".chart .main-svg").first.wait_for()
+    assert fold.evaluate("fold => fold.open")
+    assert violations(page) == []
