@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_verdict(console: Console, verdict: Verdict) -> None:
-    """Status and reasons, every check, every measurement."""
+def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) -> None:
+    """Status and reasons, checks (every single one if `is_full`), every measurement."""
     for line in verdicts.explain(verdict):
         console.print(line, style=verdicts.style_of(verdict.status), markup=False)
     if verdict.checks:
-        console.print(verdicts.checks_table(verdict))
+        console.print(verdicts.checks_table(verdict, is_full=is_full))
     for measurement in verdict.measurements:
         console.print(f"on {measurement.workload}", markup=False)
         console.print(verdicts.measurement_table(measurement))

@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kernelwright.agents.archive import AddStatus, Archive, score_of
 from kernelwright.tests.agents.played import verdict_with
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from kernelwright.agents.budget import Budget, check_limits
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.played import Clock

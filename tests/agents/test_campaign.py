@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from kernelwright.agents.progress import Progress
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kernelwright.agents.brains.recipe import RecipeCoder
 from kernelwright.agents.protocols import Member, Proposal, Situation
 from kernelwright.errors import UsageError

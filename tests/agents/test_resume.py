@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.events import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.agents.protocols import Member, Situation
 from kernelwright.kernelbench.recipe import Recipe

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kernelwright.traces.history import derive
 from kernelwright.traces.store import Store
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from kernelwright.errors import StorageError
 from kernelwright.traces.events import (
     CampaignFinished,

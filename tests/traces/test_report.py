@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kernelwright.traces.events import CampaignStarted
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store

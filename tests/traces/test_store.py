@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from kernelwright.errors import StorageError, UnknownNameError, UsageError
 from kernelwright.traces.events import CampaignStarted, CandidateProposed, ChampionChanged
 from kernelwright.traces.store import Store

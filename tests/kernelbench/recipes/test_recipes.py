@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for

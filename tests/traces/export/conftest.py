@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.export import Bundle, export
 

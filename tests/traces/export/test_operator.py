@@ -8,8 +8,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from kernelwright.tests.traces.export import kernels
 from torch import Tensor
+
+from kernelwright.tests.traces.export import kernels
 
 Modules = dict[str, ModuleType]
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
 from kernelwright.tests.traces.export import kernels
 from kernelwright.tests.traces.export.conftest import Run, module_of
 from kernelwright.traces.export import Bundle, export

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
+
 from kernelwright.errors import StorageError, UnknownNameError, UsageError
 from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.events import (

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kernelwright.errors import NotDiscriminatingError, UnknownNameError, UsageError
 from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.export import Bundle, Case, TensorSpec, export

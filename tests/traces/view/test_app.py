@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+
 from kernelwright.errors import UsageError
 from kernelwright.traces.events import CampaignStarted, CandidateProposed, payload_adapter
 from kernelwright.traces.records import Status, Verdict

@@ -7,6 +7,7 @@ from re import sub
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kernelwright.traces.view.code import Difference, difference, highlighted
 
 TEXT = st.text(st.sampled_from("ab <>&\"'/*\n\t#{}"), max_size=120)
