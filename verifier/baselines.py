@@ -105,7 +105,7 @@ class BaselineProcess:
         if self._process.stderr:
             self._process.stderr.close()
         self._lines.close()
-        self.slots: list[Slot] = []
+        self.slots = []
         self._arena.close()
 
     def _prepare(self, name: str, rng: np.random.Generator) -> str:

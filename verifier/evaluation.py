@@ -35,7 +35,7 @@ from .arena import Arena, footprint
 from .checking import run_trials
 from .request import Order
 from .session import Session
-from .sides import CandidateSide, Side, Wrong, as_fault
+from .sides import CandidateSide, Side, Wrong
 from .trials import Item, make_item
 
 BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 4}
@@ -134,8 +134,8 @@ def evaluate(session: Session, order: Order) -> Verdict:
         return draft.close(fault.status, fault.reason)
     except Wrong as wrong:
         draft.checks.append(wrong.check)
-        fault = as_fault(wrong)
-        return draft.close(fault.status, f"a timed call was wrong: {fault.reason}")
+        reason = f"a timed call was wrong: {wrong.check.name}: {wrong.check.detail}"
+        return draft.close(Status.INCORRECT, reason)
 
 
 def _build(session: Session, source: str) -> Built | BuildFailed:

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from ..kernelbench.problem import Problem, Structure
-from ..sandbox.run.process import RunFault, Runner
-from ..traces.records import Check, Status
+from ..sandbox.run.process import Runner
+from ..traces.records import Check
 from . import gates, poison
 from .arena import Arena, Slot
 from .baselines import BaselineProcess
@@ -142,8 +142,3 @@ class CandidateSide:
                 name, got, expected, self._problem.precision, item.family, poison=marks.pattern
             )
         return checks
-
-
-def as_fault(wrong: Wrong) -> RunFault:
-    """A wrong answer as the status it means."""
-    return RunFault(Status.INCORRECT, f"{wrong.check.name}: {wrong.check.detail}")

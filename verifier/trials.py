@@ -16,6 +16,8 @@ from ..kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ..traces.records import Protocol
 
 TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30}
+SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
+"""Families that show what random values hide; tried first."""
 SMALL_BYTES = 4 << 20
 """Other workloads above this size are tried only beyond a screening."""
 
@@ -60,7 +62,7 @@ def make_item(
 def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first."""
     families = list(stage.problem.families)
-    sharp = [f for f in (Family.EXACT, Family.PROBE, Family.LARGE) if f in families]
+    sharp: list[Family] = [f for f in SHARP if f in families]
     hidden = _hidden(stage, rng)
     if protocol is Protocol.SCREEN:
         return _screening(stage, sharp, families, hidden, rng)
