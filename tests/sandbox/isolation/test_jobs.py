@@ -222,6 +222,17 @@ def test_a_missing_program_is_the_harness_error(jail: Jail) -> None:
         start(jail, [])
 
 
+def test_a_path_that_cannot_be_given_is_the_harness_error(confining: Jail, place: Path) -> None:
+    for path, words in ((place / "missing", "missing"), (Path("/"), "everything")):
+        with pytest.raises(SandboxError, match=words):
+            confining.start(["true"], Confinement(readable=(path,)), Limits())
+
+
+def test_a_program_out_of_sight_is_the_harness_error(confining: Jail, attack: Path) -> None:
+    with pytest.raises(SandboxError):
+        confining.start([str(attack), "fds"], Confinement(), Limits())
+
+
 def test_jobs_run_side_by_side(jail: Jail) -> None:
     jobs = [start(jail, ["sh", "-c", f"echo {number}"]) for number in range(4)]
     assert [job.wait().stdout for job in jobs] == [b"0\n", b"1\n", b"2\n", b"3\n"]
