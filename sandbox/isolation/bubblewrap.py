@@ -203,6 +203,7 @@ def _launch(
             pass_fds=(info_w, block_r, rules, *confinement.pass_fds),
             env={},
             cwd="/",
+            start_new_session=True,  # Ctrl-C is for the harness, which then ends its jobs.
         )
         os.close(info_w)
         info_w = -1

@@ -122,6 +122,7 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
             pass_fds=(theirs.fileno(), *order.fds),
             env={},
             cwd="/",
+            start_new_session=True,  # Ctrl-C is for the harness, which then ends its jobs.
         )
     ours.settimeout(_START_S)
     answer: dict[str, Any] = {"error": "the supervisor did not answer"}

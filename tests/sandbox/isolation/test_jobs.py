@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -275,6 +276,33 @@ def test_a_job_does_not_outlive_a_killed_harness(jail: Jail) -> None:
     while marked("7373.5") and time.monotonic() < deadline:
         time.sleep(0.01)
     assert marked("7373.5") == []
+
+
+INTERRUPTED = """
+import signal, sys, time
+from kernelwright.sandbox.isolation import Confinement, Limits, choose
+job = choose(sys.argv[1]).start(["sleep", "8484.5"], Confinement(), Limits(wall_s=600.0))
+hit = []
+signal.signal(signal.SIGINT, lambda *_: hit.append(1))
+print("started", flush=True)
+while not hit:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(job.poll() is None, job.kill().end.name)
+"""
+
+
+def test_an_interrupt_of_the_terminal_is_left_to_the_harness(jail: Jail) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, jail.name],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"started\n"
+        os.killpg(harness.pid, signal.SIGINT)
+        assert harness.stdout.read() == b"True KILLED\n"
 
 
 def test_a_job_survives_the_thread_that_started_it(jail: Jail) -> None:
