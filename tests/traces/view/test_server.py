@@ -33,7 +33,7 @@ def test_it_answers_at_the_address_it_prints_and_ctrl_c_ends_it(sample: Any) -> 
     ) as server:
         try:
             assert server.stderr is not None
-            first = server.stderr.readline()
+            first, second = server.stderr.readline(), server.stderr.readline()
             (address,) = re.findall(r"http://127\.0\.0\.1:\d+/", first)
             with urllib.request.urlopen(address, timeout=60) as reply:
                 assert sample.campaign in reply.read().decode()
@@ -42,8 +42,8 @@ def test_it_answers_at_the_address_it_prints_and_ctrl_c_ends_it(sample: Any) -> 
         finally:
             server.kill()
     assert server.returncode == 0
-    assert "ssh -L" in rest
-    assert "Traceback" not in rest
+    assert "ssh -L" in second
+    assert rest == ""
 
 
 def test_a_taken_port_and_a_missing_store_are_told(sample: Any, tmp_path: Path) -> None:
