@@ -48,6 +48,7 @@ def show(
     source: Annotated[
         bool, typer.Option("--source", help="Print the candidate's source and nothing else.")
     ] = False,
+    every_check: common.AllOption = False,
     home: common.HomeOption = None,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -60,7 +61,14 @@ def show(
         found = names.find(store, name)
         history = derive(store.events(found.campaign))
         if found.candidate is not None:
-            _show_candidate(config, store, history.entries[found.candidate], source, as_json)
+            entry = history.entries[found.candidate]
+            text = store.get_blob(entry.candidate).decode("utf-8", "replace")
+            if source:
+                sys.stdout.write(text)
+            elif as_json:
+                common.emit(_candidate_document(entry, text))
+            else:
+                _print_candidate(config, entry, is_full=every_check)
             return
         if source:
             raise UsageError(
@@ -247,26 +255,24 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     common.console(config, is_stderr=False).print(table)
 
 
-def _show_candidate(
-    config: Config, store: Store, entry: Entry, source: bool, as_json: bool
-) -> None:
+def _candidate_document(entry: Entry, text: str) -> dict[str, Any]:
     from . import documents
+
+    return {
+        **documents.entry_document(entry),
+        "verdicts": [documents.verdict_document(verdict) for verdict in entry.verdicts],
+        "advice": entry.advice.model_dump(mode="json") if entry.advice else None,
+        "source": text,
+    }
+
+
+def _print_candidate(config: Config, entry: Entry, *, is_full: bool) -> None:
     from .summary import print_verdict
 
-    text = store.get_blob(entry.candidate).decode("utf-8", "replace")
-    if source:
-        sys.stdout.write(text)
-        return
-    if as_json:
-        document = documents.entry_document(entry)
-        verdicts = [documents.verdict_document(verdict) for verdict in entry.verdicts]
-        advice = entry.advice.model_dump(mode="json") if entry.advice else None
-        common.emit({**document, "verdicts": verdicts, "advice": advice, "source": text})
-        return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     common.put(f"{entry.candidate}  #{entry.number}  {entry.family}  {knobs}".rstrip())
     common.put(f"{entry.operator}; {entry.note}".rstrip("; "))
     if entry.verdict is not None:
-        print_verdict(common.console(config, is_stderr=False), entry.verdict)
+        print_verdict(common.console(config, is_stderr=False), entry.verdict, is_full=is_full)
     if entry.advice is not None:
         common.put(f"judge: {entry.advice.bottleneck}. {entry.advice.change}")

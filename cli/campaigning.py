@@ -80,6 +80,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool) -> Outcome:
     from ..traces.store import Store
     from ..verifier.client import open_referee
 
+    prose.print("starting the referee, trying the sandbox, preparing the baselines …")
     if isinstance(job, Fresh) and is_dry:
         ready = _ready_fresh(job)
         with open_referee(ready.task) as referee:

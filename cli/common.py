@@ -31,6 +31,7 @@ CacheOption = Annotated[
     typer.Option("--cache-dir", help="Folder of the build cache.", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[
     str | None,
     typer.Option("--target", help="auto, cpu or sm_XX [default: auto].", show_default=False),

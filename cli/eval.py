@@ -38,6 +38,7 @@ def evaluate(
     cpus: common.CpusOption = None,
     accept_weak_isolation: common.WeakOption = None,
     cache_dir: common.CacheOption = None,
+    every_check: common.AllOption = False,
     as_json: common.JsonOption = False,
 ) -> None:
     """Verify and time one candidate; exit status 0 only if it is VERIFIED."""
@@ -64,7 +65,7 @@ def evaluate(
     if as_json:
         common.emit(documents.verdict_document(verdict))
     else:
-        print_verdict(common.console(config, is_stderr=False), verdict)
+        print_verdict(common.console(config, is_stderr=False), verdict, is_full=every_check)
     if verdict.status is not Status.VERIFIED:
         raise typer.Exit(int(ExitCode.NOT_MET))
 

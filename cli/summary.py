@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..traces.history import History
 from ..traces.records import Protocol, Verdict
 from . import verdicts
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_verdict(console: Console, verdict: Verdict) -> None:
-    """Status and reasons, every check, every measurement."""
+def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) -> None:
+    """Status and reasons, checks (every single one if `is_full`), every measurement."""
     for line in verdicts.explain(verdict):
         console.print(line, style=verdicts.style_of(verdict.status), markup=False)
     if verdict.checks:
-        console.print(verdicts.checks_table(verdict))
+        console.print(verdicts.checks_table(verdict, is_full=is_full))
     for measurement in verdict.measurements:
         console.print(f"on {measurement.workload}", markup=False)
         console.print(verdicts.measurement_table(measurement))
@@ -52,11 +53,23 @@ def winner_lines(history: History) -> Iterator[str]:
         yield f"  {verdicts.ratio(speedup)} vs {name}{mark}"
 
 
+def more_limits(history: History) -> str:
+    """Flags that double what the campaign may spend: on resuming, what was spent counts."""
+    seconds = history.limits.get("seconds")
+    evaluations = history.limits.get("evaluations")
+    flags = []
+    if evaluations is not None:
+        flags.append(f"--max-evals {max(1, int(evaluations * 2))}")
+    if seconds is not None or not flags:
+        flags.append(f"--max-time {format_duration(2 * (seconds or DEFAULT_MAX_TIME_S))}")
+    return " ".join(flags)
+
+
 def next_steps(history: History, home: str) -> Iterator[str]:
     """The commands a reader would want now; `home` is `--home …` where it is not the default."""
     tail = f" {home}" if home else ""
     campaign = history.campaign
-    yield f"resume   kernelwright run --resume {campaign} --max-time 5m{tail}"
+    yield f"resume   kernelwright run --resume {campaign} {more_limits(history)}{tail}"
     yield f"report   kernelwright report {campaign} -o report.html{tail}"
     if history.champion is not None:
         yield f"export   kernelwright export {campaign}@best -o winner{tail}"

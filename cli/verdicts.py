@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..traces.records import Enforcement, Measurement, Speedup, Status, Verdict
+from ..traces.records import Check, Enforcement, Measurement, Speedup, Status, Verdict
 from .common import microseconds, number
 
 if TYPE_CHECKING:
@@ -74,20 +74,33 @@ def explain(verdict: Verdict) -> Iterator[str]:
         )
 
 
-def checks_table(verdict: Verdict) -> Table:
-    """Every check with its figure and its limit."""
-    table = _table("check", "", "worst", "limit", "where", "detail")
-    for check in verdict.checks:
+def checks_table(verdict: Verdict, *, is_full: bool = False) -> Table:
+    """The checks with their figures; unless `is_full`, those of one kind that passed in one row."""
+    table = _table("check", "", "worst", "limit", "detail")
+    for count, check in _told(verdict.checks, is_full=is_full):
         table.add_row(
-            check.name,
+            check.name if count == 1 else f"{_kind(check)} ({count} times)",
             "ok" if check.passed else "FAIL",
             "" if check.figure is None else number(check.figure),
             "" if check.limit is None else number(check.limit),
-            check.workload,
             check.detail,
             style=None if check.passed else "red",
         )
     return table
+
+
+def _kind(check: Check) -> str:
+    return check.name.partition(" on ")[0]
+
+
+def _told(checks: tuple[Check, ...], *, is_full: bool) -> Iterator[tuple[int, Check]]:
+    """How many checks a row stands for, and the one with the worst figure of them."""
+    groups: dict[tuple[object, ...], list[Check]] = {}
+    for place, check in enumerate(checks):
+        alone = is_full or not check.passed
+        groups.setdefault((place,) if alone else (_kind(check), check.limit), []).append(check)
+    for group in groups.values():
+        yield len(group), max(group, key=lambda check: check.figure or 0.0)
 
 
 def measurement_table(measurement: Measurement) -> Table:
@@ -112,6 +125,8 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
         f"{measurement.pairs} pairs on {measurement.threads} CPUs; differences below "
         f"{measurement.mde:.1%} cannot be told from noise; * is the best baseline"
     )
+    for name, reason in measurement.missing.items():
+        yield f"baseline {name} did not run: {reason}"
     if measurement.roofline is not None:
         yield f"{measurement.roofline:.0%} of this machine's measured roofline"
     if measurement.is_launch_bound:

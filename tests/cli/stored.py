@@ -1,0 +1,121 @@
+"""A store with one campaign in it, written as a campaign would: for commands that only read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelwright.traces.events import (
+    AdviceGiven,
+    CampaignFinished,
+    CampaignStarted,
+    CandidateProposed,
+    ChampionChanged,
+    EvaluationFinished,
+    EvaluationStarted,
+    Payload,
+)
+from kernelwright.traces.records import (
+    Advice,
+    Check,
+    Measurement,
+    Protocol,
+    Speedup,
+    Status,
+    Timing,
+    Verdict,
+    candidate_id,
+)
+from kernelwright.traces.store import Store
+
+SOURCES = ("int first;\n", "int second;\n", "int third;\n")
+IDS = tuple(candidate_id(source) for source in SOURCES)
+
+
+def measurement() -> Measurement:
+    """Twice as fast as eager, and slower than scipy."""
+    return Measurement(
+        workload="tiny",
+        candidate=Timing(median_us=50.0, low_us=49.0, high_us=52.0),
+        baselines={
+            "torch eager": Timing(median_us=100.0, low_us=98.0, high_us=103.0),
+            "scipy": Timing(median_us=40.0, low_us=39.0, high_us=41.0),
+        },
+        speedup={
+            "torch eager": Speedup(median=2.0, low=1.9, high=2.1),
+            "scipy": Speedup(median=0.8, low=0.75, high=0.85),
+        },
+        best_baseline="scipy",
+        missing={"torch.compile": "no C++ compiler was found"},
+        pairs=30,
+        mde=0.02,
+        roofline=0.25,
+    )
+
+
+def verdict(number: int, status: Status, protocol: Protocol) -> Verdict:
+    """A verdict on the candidate `number`, consistent with its status."""
+    good = status.is_pass
+    checks = tuple(
+        Check(name=f"correct on shape {i}", passed=True, figure=i / 10, limit=1.0) for i in range(3)
+    )
+    if not good:
+        checks += (Check(name="guard bands", passed=False, detail="C[7] was written outside"),)
+    return Verdict(
+        candidate=IDS[number - 1], problem="spmm_csr", workload="tiny", language="cpp",
+        target="cpu", protocol=protocol, status=status, checks=checks,
+        reasons=() if good else ("guard bands: C[7] was written outside",),
+        measurements=(measurement(),) if good else (),
+    )  # fmt: skip
+
+
+def proposed(number: int, family: str) -> CandidateProposed:
+    return CandidateProposed(
+        candidate=IDS[number - 1], number=number, language="cpp", family=family,
+        knobs={"tile": 8 * number}, operator="initial", note="a first try",
+    )  # fmt: skip
+
+
+def judged(number: int, status: Status, protocol: Protocol) -> list[Payload]:
+    found = verdict(number, status, protocol)
+    return [
+        EvaluationStarted(candidate=found.candidate, protocol=str(protocol)),
+        EvaluationFinished(verdict=found),
+    ]
+
+
+def started() -> CampaignStarted:
+    return CampaignStarted(
+        problem="spmm_csr", workload="tiny", target="cpu", language="cpp", tier="native",
+        workflow="evolve", model="recipe", judge_model="rules", seed=3,
+        limits={"evaluations": 3.0, "seconds": 60.0},
+    )  # fmt: skip
+
+
+def fill(home: Path, *, has_winner: bool = True) -> str:
+    """Writes the campaign and gives its id."""
+    with Store.open(home) as store:
+        for source in SOURCES:
+            store.put_blob(source)
+        campaign = store.create(started())
+        events: list[Payload] = [
+            proposed(1, "row-balanced"),
+            *judged(1, Status.INCORRECT, Protocol.SCREEN),
+            proposed(2, "nnz-balanced"),
+            *judged(2, Status.SCREENED, Protocol.SCREEN),
+        ]
+        if has_winner:
+            events += judged(2, Status.VERIFIED, Protocol.CONFIRM)
+            events += [
+                ChampionChanged(candidate=IDS[1], credited=0.75),
+                AdviceGiven(
+                    advice=Advice(candidate=IDS[1], bottleneck="imbalance", change="Cut rows.")
+                ),
+            ]
+        events += [
+            proposed(3, "row-balanced"),
+            EvaluationStarted(candidate=IDS[2], protocol="screen"),
+            CampaignFinished(stopped_by="seconds", best=IDS[1] if has_winner else None),
+        ]
+        for event in events:
+            store.append(campaign, event)
+        return campaign

@@ -1,0 +1,141 @@
+"""Small pure parts: names, figures, plans, progress without a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kernelwright.cli import common, names, run, setting_up, summary, verdicts
+from kernelwright.cli.cases import recorded_cases
+from kernelwright.cli.progress import Progress
+from kernelwright.errors import UsageError
+from kernelwright.kernelbench import registry
+from kernelwright.tests.cli import stored
+from kernelwright.traces.events import Event, Payload
+from kernelwright.traces.history import derive
+from kernelwright.traces.records import Protocol, Status
+
+
+@pytest.mark.parametrize(
+    ("text", "campaign", "candidate"),
+    [
+        ("abc", "abc", None),
+        ("@last", "@last", None),
+        ("@best", "@last", "@best"),
+        ("abc@best", "abc", "@best"),
+        ("abc/@best", "abc", "@best"),
+        ("abc/12", "abc", "12"),
+    ],
+)
+def test_names(text: str, campaign: str, candidate: str | None) -> None:
+    assert names.parse(text) == (campaign, candidate)
+
+
+@pytest.mark.parametrize("text", ["", "/", "abc/", "/12"])
+def test_half_a_name_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="does not name"):
+        names.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.4, "0.4 µs"), (999, "999 µs"), (1540, "1.54 ms"), (2.5e6, "2.5 s")],
+)
+def test_times(value: float, text: str) -> None:
+    assert common.microseconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.5, "0.5"), (28262, "28,262"), (1e-7, "1.00e-07")]
+)
+def test_figures(value: float, text: str) -> None:
+    assert common.number(value) == text
+
+
+def test_every_status_has_words() -> None:
+    assert set(verdicts.MEANING) == set(Status)
+
+
+@pytest.mark.parametrize(
+    ("target", "language"), [("sm_90", ""), ("gpu", ""), ("cpu", "cuda"), ("auto", "triton")]
+)
+def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        setting_up.choose_target(target, language)
+    assert caught.value.hint
+
+
+def test_auto_is_the_cpu() -> None:
+    assert setting_up.choose_target("auto") == setting_up.choose_target("cpu", "cpp") == "cpu"
+
+
+def history(*payloads: Payload):
+    return derive(
+        Event(seq=n, campaign="c", at=float(n), payload=payload)
+        for n, payload in enumerate((stored.started(), *payloads), 1)
+    )
+
+
+def test_resuming_is_offered_with_more_than_was_allowed() -> None:
+    assert summary.more_limits(history()) == "--max-evals 6 --max-time 2m"
+    steps = list(summary.next_steps(history(), "--home x"))
+    assert steps[0] == "resume   kernelwright run --resume c --max-evals 6 --max-time 2m --home x"
+    assert not any("export" in step for step in steps)
+
+
+def test_progress_without_a_terminal_is_one_line_a_verdict() -> None:
+    stream = io.StringIO()
+    payloads = [
+        stored.proposed(1, "row-balanced"),
+        *stored.judged(1, Status.INCORRECT, Protocol.SCREEN),
+        stored.proposed(2, "nnz-balanced"),
+        *stored.judged(2, Status.VERIFIED, Protocol.CONFIRM),
+    ]
+    with Progress(Console(file=stream, width=40), {"seconds": 60.0}) as progress:
+        for n, payload in enumerate(payloads, 1):
+            progress.on_event(Event(seq=n, campaign="c", at=0.0, payload=payload))
+    first, second = stream.getvalue().splitlines()
+    assert first.split()[:3] == ["#1", "screen", "INCORRECT"]
+    assert first.endswith("C[7] was written outside")
+    assert second.split()[:3] == ["#2", "confirm", "VERIFIED"]
+    assert "0.80×" in second
+
+
+def test_progress_on_a_terminal_shows_the_budget() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=True)
+    with Progress(console, {"seconds": 60.0, "evaluations": 4.0}) as progress:
+        for payload in (
+            stored.proposed(1, "row-balanced"),
+            *stored.judged(1, Status.VERIFIED, Protocol.FULL),
+        ):
+            progress.on_event(Event(seq=1, campaign="c", at=0.0, payload=payload))
+    assert "of 1m" in stream.getvalue()
+    assert "1 of 4 evaluated" in stream.getvalue()
+
+
+def test_limits_are_those_that_were_asked_for() -> None:
+    from kernelwright.config import resolve
+
+    config = resolve({"max_time": "2m"}, environ={}).config
+    assert run._asked_limits(config, None) == {"seconds": 120.0}
+    assert run._asked_limits(config, 0.5) == {"seconds": 120.0, "usd": 0.5}
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_recorded_cases_are_the_same_every_time(name: str) -> None:
+    import numpy as np
+
+    first, second = recorded_cases(name), recorded_cases(name)
+    assert len(first) == 3
+    problem = registry.get(name)
+    for case, again in zip(first, second, strict=True):
+        for tensor in problem.tensors:
+            group = {**case.inputs, **case.outputs}
+            same = {**again.inputs, **again.outputs}
+            assert group[tensor.name].shape == tensor.extent(case.axes)
+            np.testing.assert_array_equal(group[tensor.name], same[tensor.name])
+        for allowed in case.tolerances.values():
+            assert (allowed >= 0).all()
