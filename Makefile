@@ -4,7 +4,7 @@ PYTHON ?= python3
 # make PIP_FLAGS='--extra-index-url https://download.pytorch.org/whl/cpu' test
 PIP_FLAGS ?=
 DEMO_TIME ?= 90s
-RESULTS_TIME ?= 120s
+RESULTS_SECONDS ?= 45
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -43,19 +43,14 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	$(BIN)/python benchmarks/help_time.py
+	$(BIN)/python benchmarks/turnaround.py
 
-# One campaign for each problem, and its report in .results/.
+# One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
-	@mkdir -p .results
-	@set -e; for name in $$($(BIN)/kernelwright problems --names); do \
-		$(BIN)/kernelwright run $$name --target cpu --max-time $(RESULTS_TIME) --home .results \
-			|| test $$? -eq 5; \
-		$(BIN)/kernelwright report @last --home .results -o .results/$$name.html; \
-	done
-	$(BIN)/kernelwright list --home .results
+	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
 
 clean:
-	rm -rf $(VENV) .demo .results report.html build *.egg-info .pytest_cache .mypy_cache \
+	rm -rf $(VENV) .demo report.html build *.egg-info .pytest_cache .mypy_cache \
 		.ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

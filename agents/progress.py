@@ -27,11 +27,11 @@ from ..traces.records import Advice, Protocol, Status, Verdict
 from .archive import Archive
 from .champion import may_challenge, screened_median
 
-PATIENCE = 2
+PATIENCE = 4
 """How many more candidates are screened before a challenger meets the champion.
 
-A better one among them takes its place. Few, so that a campaign ended by hand has a champion close
-to the best.
+A better one among them takes its place. A confirmation takes as long as several screenings; and few
+wait, so that a campaign ended by hand has a champion close to the best.
 """
 
 
@@ -74,7 +74,8 @@ class Progress:
         self.finished: CampaignFinished | None = None
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
-        self.last_confirm_s = 0.0
+        self.last_took_s: dict[Protocol, float] = {}
+        """How long the last evaluation of each protocol took."""
         self._last_at = 0.0
         for event in events:
             self.apply(event)
@@ -113,9 +114,9 @@ class Progress:
         track.verdicts[verdict.protocol] = verdict
         self.open = None
         self.archive.add(verdict.candidate, track.proposed.family, track.verdict or verdict)
+        self.last_took_s[verdict.protocol] = took_s
         if verdict.protocol is Protocol.CONFIRM:
             self.to_settle = verdict.candidate
-            self.last_confirm_s = took_s
 
     def require_started(self) -> CampaignStarted:
         """The first event; StorageError where the history does not begin with it."""

@@ -48,15 +48,18 @@ def _alternating(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray
 
 def _laplace(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     drawn = rng.standard_exponential(shape, dtype=np.float32)
-    return np.where(rng.integers(0, 2, shape, dtype=np.int8) == 0, drawn, -drawn)
+    drawn[rng.integers(0, 2, shape, dtype=np.int8) == 0] *= -1
+    return drawn
 
 
 def _signed_uniform(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    return 2 * rng.random(shape, dtype=np.float32) - 1
+    drawn: np.ndarray = 2 * rng.random(shape, dtype=np.float32) - 1
+    return drawn
 
 
 def _lognormal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    return np.exp(_normal(shape, rng))
+    drawn = _normal(shape, rng)
+    return np.exp(drawn, out=drawn)
 
 
 def _exponential(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

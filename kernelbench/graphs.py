@@ -29,17 +29,19 @@ class Pattern(NamedTuple):
 
 def popularity(n: int, target: float, gamma: float) -> np.ndarray:
     """Zipf-Mandelbrot weights (i+s)^(-1/(gamma-1)) whose squared CV is `target`, largest first."""
-    rank = np.arange(1, n + 1, dtype=np.float64)
+    # Moments over a few thousand bins of ranks: the tail is flat, and n may be millions.
+    edges = np.unique(np.rint(np.geomspace(1, n + 1, 8192)))
+    middle, width = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
     power = -1.0 / (gamma - 1.0)
     low, high = 1e-6, 1e3 * n
-    weights = rank
-    for _ in range(80):
+    shift = low
+    for _ in range(60):
         shift = (low * high) ** 0.5
-        weights = (rank + shift) ** power
-        if weights.var() / weights.mean() ** 2 > target:
-            low = shift
-        else:
-            high = shift
+        binned = (middle + shift) ** power
+        mean = np.sum(binned * width) / n
+        variance = np.sum(np.square(binned) * width) / n - mean**2
+        low, high = (shift, high) if variance / mean**2 > target else (low, shift)
+    weights = (np.arange(1, n + 1, dtype=np.float64) + shift) ** power
     return np.asarray(weights / weights.sum())
 
 
@@ -83,40 +85,72 @@ def by_degree(
     cols = cols or n
     nnz = min(nnz, n * cols)
     lengths = degrees(n, nnz, cv, gamma=gamma, cols=cols, rng=rng)
+    columns = _Columns(n, cols, cv, nnz, p_local, window or max(1, cols // 100), gamma, rng)
     row = np.repeat(np.arange(n, dtype=np.int64), lengths)
-    uneven = max(cv * cv - n / max(nnz, 1), 0.0)
-    weights = popularity(cols, uneven, gamma)[rng.permutation(cols)] if uneven > 0.01 else None
-    cumulative = None if weights is None else np.cumsum(weights)
-    half = window or max(1, cols // 100)
-
-    def draw_columns(rows: np.ndarray, share: float) -> np.ndarray:
-        count = len(rows)
-        if cumulative is None:
-            column = rng.integers(0, cols, count)
-        else:
-            column = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-            column = column.clip(0, cols - 1)
-        is_local = rng.random(count) < share
-        near = rows * cols // n + rng.integers(-half, half + 1, count)
-        return np.where(is_local, near % cols, column)
-
-    keys = row * cols + draw_columns(row, p_local)
+    keys = _distinct(row * cols + columns.draw(row))
     for attempt in range(MAX_REDRAWS):
-        keys.sort()
-        repeated = np.flatnonzero(keys[1:] == keys[:-1]) + 1
-        if not len(repeated):
-            break
-        again = keys[repeated] // cols
-        # A full local window can never be drawn apart: later rounds look everywhere.
-        keys[repeated] = again * cols + draw_columns(again, p_local if attempt < 3 else 0.0)
-    return from_keys(n, cols, _fill(keys, lengths, cols, rng))
+        missing = lengths - _row_counts(keys, n, cols)
+        row = np.repeat(np.arange(n, dtype=np.int64), missing)
+        if not len(row):
+            return from_keys(n, cols, keys)
+        # A full window, or a hub's few popular columns, can never be drawn apart: later rounds
+        # look everywhere.
+        drawn = columns.draw(row) if attempt < 2 else rng.integers(0, cols, len(row))
+        keys = _merged(keys, _distinct(row * cols + drawn))
+    return from_keys(n, cols, _filled(keys, lengths, cols, rng))
 
 
-def _fill(keys: np.ndarray, lengths: np.ndarray, cols: int, rng: np.random.Generator) -> np.ndarray:
-    """Distinct keys; what rows still lack after the redraws is drawn from their free columns."""
-    keys = np.unique(keys)
-    missing = lengths - np.bincount(keys // cols, minlength=len(lengths))
-    starts = np.searchsorted(keys, np.arange(len(lengths) + 1) * cols)
+class _Columns:
+    """Draws columns for rows: near the diagonal, else by popularity."""
+
+    def __init__(
+        self, n: int, cols: int, cv: float, nnz: int, p_local: float, half: int, gamma: float,
+        rng: np.random.Generator,
+    ) -> None:  # fmt: skip
+        self.n, self.cols, self.p_local, self.half, self.rng = n, cols, p_local, half, rng
+        uneven = cv * cv - n / max(nnz, 1)
+        self.weights = (
+            popularity(cols, uneven, gamma)[rng.permutation(cols)] if uneven > 0.01 else None
+        )
+
+    def draw(self, rows: np.ndarray) -> np.ndarray:
+        """One column for each of `rows`."""
+        count = len(rows)
+        if self.weights is None:
+            column = self.rng.integers(0, self.cols, count)
+        else:
+            # Counts and a shuffle: the same law as independent draws, and far faster for millions.
+            drawn = self.rng.multinomial(count, self.weights)
+            column = np.repeat(np.arange(self.cols), drawn)
+            self.rng.shuffle(column)
+        is_local = np.flatnonzero(self.rng.random(count) < self.p_local)
+        offset = self.rng.integers(-self.half, self.half + 1, len(is_local))
+        column[is_local] = (rows[is_local] * self.cols // self.n + offset) % self.cols
+        return np.asarray(column)
+
+
+def _distinct(keys: np.ndarray) -> np.ndarray:
+    keys.sort()
+    return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+
+
+def _row_counts(keys: np.ndarray, n: int, cols: int) -> np.ndarray:
+    return np.diff(np.searchsorted(keys, np.arange(n + 1, dtype=np.int64) * cols))
+
+
+def _merged(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Sorted distinct keys with those of `more` that are not there yet."""
+    place = np.searchsorted(keys, more)
+    is_new = keys[np.minimum(place, len(keys) - 1)] != more
+    return np.insert(keys, place[is_new], more[is_new])
+
+
+def _filled(
+    keys: np.ndarray, lengths: np.ndarray, cols: int, rng: np.random.Generator
+) -> np.ndarray:
+    """What nearly full rows still lack after the redraws is drawn from their free columns."""
+    starts = np.searchsorted(keys, np.arange(len(lengths) + 1, dtype=np.int64) * cols)
+    missing = lengths - np.diff(starts)
     added = [keys]
     for row in np.flatnonzero(missing):
         taken = keys[starts[row] : starts[row + 1]] - row * cols

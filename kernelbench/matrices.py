@@ -8,6 +8,7 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import zipfile
 import zlib
@@ -30,6 +31,22 @@ MAX_FILE_BYTES = 8 << 30
 """What is read into memory at most, after decompression."""
 NPZ_ARRAYS = ("indptr", "indices", "data", "shape", "format")
 _CONVERT = "convert it, e.g. scipy.io.mmwrite('out.mtx', scipy.sparse.coo_matrix(matrix))"
+
+
+def file_sha256(path: str | Path) -> str:
+    """The SHA-256 of a file, hex.
+
+    Raises:
+        MatrixError: if it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise MatrixError(
+            f"{path}: cannot be read: {error.strerror or error}",
+            hint="give the path of a .mtx, .mtx.gz or .npz file",
+        ) from error
 
 
 def load_pattern(path: str | Path) -> Pattern:
@@ -68,7 +85,7 @@ def _load_market(file: Path) -> Pattern:
     from scipy.io import mmread
 
     try:
-        matrix = mmread(io.BytesIO(text), spmatrix=False)
+        matrix: Any = mmread(io.BytesIO(text))
     except (ValueError, OverflowError) as error:
         raise MatrixError(
             f"{file}: line {header.line_of(str(error))}: {error}",
@@ -166,7 +183,7 @@ def _check_compressed(
     for name, array in (("indptr", indptr), ("indices", indices)):
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise MatrixError(
-                f"{file}: '{name}' is {array.ndim}-dimensional {array.dtype}, not a list of integers",
+                f"{file}: '{name}' is {array.ndim}-dimensional {array.dtype}, not integers",
                 hint=_CONVERT,
             )
     if data.shape != indices.shape:
@@ -174,9 +191,10 @@ def _check_compressed(
             f"{file}: {data.shape} values for {len(indices)} column indices", hint=_CONVERT
         )
     if len(indptr) != outer + 1 or int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
+        first, last = (indptr[0], indptr[-1]) if len(indptr) else ("-", "-")
         raise MatrixError(
-            f"{file}: indptr has {len(indptr)} elements from {indptr[0] if len(indptr) else '-'} to "
-            f"{indptr[-1] if len(indptr) else '-'}, expected {outer + 1} from 0 to {len(indices)}",
+            f"{file}: indptr has {len(indptr)} elements from {first} to {last}, expected "
+            f"{outer + 1} from 0 to {len(indices)}",
             hint="the file is damaged; write it again",
         )
     falls = np.flatnonzero(indptr[1:] < indptr[:-1])
@@ -235,9 +253,11 @@ def _check_values(
         )
     if data.dtype.kind not in "fiub":
         raise MatrixError(f"{file}: values are of type {data.dtype}", hint=_CONVERT)
-    bad = np.flatnonzero(~np.isfinite(data)) if data.dtype.kind == "f" else ()
+    if data.dtype.kind != "f":
+        return
+    bad = np.flatnonzero(~np.isfinite(data))
     if len(bad):
-        first = bad[0]
+        first = int(bad[0])
         raise MatrixError(
             f"{file}: {place} ({int(row[first]) + origin}, {int(column[first]) + origin}) "
             f"is {data[first]}, as are {len(bad) - 1} more",

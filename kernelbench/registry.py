@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 from pathlib import Path
 
 from ..errors import MatrixError, UnknownNameError, UsageError
+from .matrices import file_sha256
 from .problem import Problem, Workload
 from .standins import STAND_INS
 
@@ -120,13 +120,7 @@ def _of_matrix(problem: Problem, path: str) -> Workload:
             hint="use a sparse problem such as spmm_csr, or leave the matrix out",
         )
     file = Path(path)
-    try:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise MatrixError(
-            f"the matrix file {path} cannot be read: {error.strerror}",
-            hint=f"give the path of a {', '.join(MATRIX_ENDINGS)} file",
-        ) from error
+    digest = file_sha256(file)
     stem = file.name
     for ending in MATRIX_ENDINGS:
         stem = stem.removesuffix(ending)

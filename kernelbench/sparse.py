@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import MatrixError, UsageError
 from . import graphs
+from .families import draw
 from .graphs import Pattern
-from .problem import Axes, Structure, Tensor, Workload
+from .problem import Axes, Family, Structure, Tensor, Workload
 
 INDPTR = Tensor(
     name="indptr", dtype="int32", shape=("M+1",), is_index=True,
@@ -36,12 +37,23 @@ def pattern_of(workload: Workload) -> Pattern:
         UsageError: if the generator's law is unknown or its arguments do not fit.
     """
     if workload.matrix:
-        from .matrices import load_pattern
+        from .matrices import file_sha256, load_pattern
 
+        digest = file_sha256(workload.matrix)
+        if workload.matrix_sha256 and digest != workload.matrix_sha256:
+            raise MatrixError(
+                f"{workload.matrix}: is not the file it was: SHA-256 {digest[:12]}…, "
+                f"was {workload.matrix_sha256[:12]}…",
+                hint="restore the file, or begin a new campaign with the new one",
+            )
         return load_pattern(workload.matrix)
     arguments: dict[str, Any] = dict(workload.generator)
     law = arguments.pop("law", None)
-    laws = {"degree": _degree, "rmat": graphs.rmat, "hub": graphs.hub}
+    laws: dict[Any, Callable[..., Pattern]] = {
+        "degree": _degree,
+        "rmat": graphs.rmat,
+        "hub": graphs.hub,
+    }
     if law not in laws:
         raise UsageError(
             f"workload '{workload.name}' names the law '{law}' for its pattern",
@@ -107,7 +119,8 @@ def row_lengths(structure: Structure) -> np.ndarray:
 
 def segment_sums(structure: Structure, entries: np.ndarray) -> np.ndarray:
     """Sums over the entries of each row, float64; 0 for an empty row."""
-    return row_sum_matrix(structure) @ entries
+    sums: np.ndarray = row_sum_matrix(structure) @ entries
+    return sums
 
 
 def row_sum_matrix(structure: Structure) -> Any:
@@ -123,18 +136,27 @@ def row_sum_matrix(structure: Structure) -> Any:
     return structure.cache["row_sum"]
 
 
+def row_constants(structure: Structure, rng: np.random.Generator) -> np.ndarray:
+    """Values of the entries that are equal within a row and differ between rows."""
+    per_row = draw(Family.CONSTANT, (structure.axes["M"],), rng, varies=0)
+    entries: np.ndarray = per_row[row_numbers(structure)]
+    return entries
+
+
 def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
     """A scipy CSR matrix over the structure's pattern with these values; nothing is copied."""
     from scipy.sparse import csr_matrix
 
     indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
     matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+    # scipy copies what is a small view of a large buffer, and would miss values that change there.
+    matrix.data, matrix.indices, matrix.indptr = values, indices, indptr
     matrix.has_sorted_indices = True
     return matrix
 
 
 HARD_LENGTHS: tuple[tuple[int, ...], ...] = (
-    (1,), (0,), (0, 0, 3, 0), (17,) * 17, (31, 32, 33, 0, 63, 64, 65, 1), (7,) * 8,
+    (1,), (0, 1), (0, 0, 3, 0), (17,) * 17, (31, 32, 33, 0, 63, 64, 65, 1), (7,) * 8,
     (0,) * 126 + (127,), (257,) + (1,) * 16, (2,) * 257, (8, 9) * 33, (300,) + (0,) * 40,
 )  # fmt: skip
 """Row lengths of the hidden patterns: one entry, none, empty rows, one huge row, primes, tails."""
@@ -150,6 +172,7 @@ def hard_patterns(rng: np.random.Generator) -> Iterator[Pattern]:
             rows = int(rng.choice((1, 2, 17, 64, 127, 257, 300 + round_number % 64)))
             cols = int(rng.choice((1, 5, 33, 127, 257)))
             lengths_drawn = rng.poisson(rng.uniform(0.5, 12), rows).clip(0, cols)
+            lengths_drawn[rng.integers(0, rows)] |= 1  # never without an entry
             yield graphs.from_lengths(lengths_drawn, cols, rng)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from ..errors import StorageError
+from ..errors import StorageError, UnknownNameError, UsageError
 from .events import (
     AdviceGiven,
     CampaignFinished,
@@ -196,3 +196,41 @@ def _known(entries: dict[str, Entry], candidate: str, event: Event) -> Entry:
             hint="the store was written by something else than kernelwright",
         )
     return entries[candidate]
+
+
+def find_candidate(history: History, text: str) -> str:
+    """The candidate that `text` names: its number, an id's unique beginning, or `@best`.
+
+    Raises:
+        UnknownNameError: no candidate matches.
+        UsageError: several match, or there is no best one.
+    """
+    if text == "@best":
+        if history.champion is None:
+            raise UsageError(
+                f"campaign {history.campaign} has no verified winner",
+                hint="name a candidate by its number or the beginning of its id",
+            )
+        return history.champion
+    if text in history.entries:
+        return text
+    if text.isdecimal():
+        for entry in history.entries.values():
+            if entry.number == int(text):
+                return entry.candidate
+    found = [name for name in history.entries if text and name.startswith(text)]
+    known = [str(entry.number) for entry in history.entries.values()]
+    return the_only(f"candidate of campaign {history.campaign}", text, found, known)
+
+
+def the_only(kind: str, text: str, found: list[str], known: list[str]) -> str:
+    """The one name that was found for `text`, or the error that says how it is not one."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UnknownNameError.among(kind, text, known)
+    shown = ", ".join(name[:24] for name in found[:8])
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    raise UsageError(
+        f"'{text}' names {len(found)} {kind.split()[0]}s", hint=f"one of: {shown}{more}"
+    )

@@ -19,13 +19,13 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from ..errors import StorageError, UnknownNameError, UsageError
+from ..errors import StorageError, UnknownNameError
 from . import lease
 from .blobs import Blobs
 from .database import FILE_NAME, connect_reader, connect_writer
 from .events import CampaignStarted, Event, Payload, payload_adapter
 from .faults import storage_faults
-from .history import derive
+from .history import derive, find_candidate, the_only
 
 
 class Store:
@@ -164,25 +164,11 @@ class Store:
         if text in known:
             return text
         found = [c for c in known if text and (c.startswith(text) or c.endswith(text))]
-        return _the_only("campaign", text, found, known)
+        return the_only("campaign", text, found, known)
 
     def resolve_candidate(self, campaign: str, text: str) -> str:
         """The candidate that `text` names: its number, an id's unique beginning, or `@best`."""
-        history = derive(self.events(campaign))
-        if text == "@best":
-            if history.champion is None:
-                raise UsageError(
-                    f"campaign {campaign} has no verified winner",
-                    hint="name a candidate by its number or the beginning of its id",
-                )
-            return history.champion
-        if text.isdecimal():
-            for entry in history.entries.values():
-                if entry.number == int(text):
-                    return entry.candidate
-        found = [c for c in history.entries if text and c.startswith(text)]
-        known = [str(entry.number) for entry in history.entries.values()]
-        return _the_only(f"candidate of campaign {campaign}", text, found, known)
+        return find_candidate(derive(self.events(campaign)), text)
 
     def put_blob(self, content: bytes | str) -> str:
         """Keeps a source or a log and gives its SHA-256."""
@@ -259,15 +245,3 @@ class Store:
 def _new_id(now: float) -> str:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     return f"{stamp}-{int(now * 1000) % 1000:03d}{secrets.token_hex(2)}"
-
-
-def _the_only(kind: str, text: str, found: list[str], known: list[str]) -> str:
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UnknownNameError.among(kind, text, known)
-    shown = ", ".join(name[:24] for name in found[:8])
-    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
-    raise UsageError(
-        f"'{text}' names {len(found)} {kind.split()[0]}s", hint=f"one of: {shown}{more}"
-    )

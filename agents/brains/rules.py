@@ -26,6 +26,11 @@ IDLE = 0.7
 WAITING = 0.35
 """Share of the roofline below which a vectorised, busy kernel is waiting for memory."""
 
+TEAM_START_US = 100.0
+"""Below twice what starting a team of passively waiting OpenMP threads takes."""
+VECTOR_TYPES = ("vector_size(", "_mm256_", "_mm512_")
+"""A source with one of these is vectorised by hand, which the compiler's remarks do not count."""
+
 Hints = dict[str, JsonValue]
 
 
@@ -155,9 +160,8 @@ def _not_timed(evidence: Evidence) -> Finding | None:
     return Finding("not timed", "Nothing was timed here; try another family.", {}, {})
 
 
-def _launch_bound(evidence: Evidence) -> Finding | None:
-    measurement = evidence.member.verdict.measurement
-    if measurement is None or not measurement.is_launch_bound:
+def _call_overhead(evidence: Evidence) -> Finding | None:
+    if not evidence.is_below("latency_us", TEAM_START_US):
         return None
     return Finding(
         "call overhead",
@@ -207,6 +211,8 @@ def _idle(evidence: Evidence) -> Finding | None:
 
 def _not_vectorised(evidence: Evidence) -> Finding | None:
     widest = evidence.facts.get("vector_bytes", 0.0)
+    if any(name in evidence.member.source for name in VECTOR_TYPES):
+        return None
     is_scalar = evidence.figures.get("vectorised_loops") == 0
     is_narrow = evidence.is_below("vector_bytes", widest)
     if not (is_scalar or is_narrow):
@@ -215,7 +221,7 @@ def _not_vectorised(evidence: Evidence) -> Finding | None:
         "not vectorised" if is_scalar else "narrow vectors",
         "Make the inner loop work on whole vectors of the machine's width.",
         evidence.cite("vectorised_loops", "missed_loops", "vector_bytes"),
-        evidence.changed_to("vector", "native") | evidence.larger("width", "unroll"),
+        evidence.changed_to("vector", "native") | evidence.larger("width", "vectors", "unroll"),
     )
 
 
@@ -226,7 +232,8 @@ def _waiting(evidence: Evidence) -> Finding | None:
         "waiting for memory",
         "Have more loads in flight: prefetch further ahead and keep more columns in registers.",
         evidence.cite("roofline", "cpu_utilisation"),
-        evidence.others("prefetch", "block", "tile") | evidence.larger("width", "unroll"),
+        evidence.others("prefetch", "block", "tile")
+        | evidence.larger("width", "vectors", "unroll"),
     )
 
 
@@ -240,7 +247,7 @@ def _bandwidth(evidence: Evidence) -> Finding:
 
 
 RULES: tuple[Rule, ...] = (
-    _not_timed, _launch_bound, _at_roof, _imbalance, _idle, _not_vectorised, _waiting, _bandwidth,
+    _not_timed, _call_overhead, _at_roof, _imbalance, _idle, _not_vectorised, _waiting, _bandwidth,
 )  # fmt: skip
 
 FAILURES: dict[Status, tuple[str, str]] = {

@@ -80,15 +80,25 @@ def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
     while challenger := progress.challenger(is_last_call=is_last_call):
         if halted := loop.why_halted():
             return halted
+        if progress.champion is not None and not _has_time_to_confirm(loop):
+            # It waits for a resumption: the champion stands, and the user's limit is near.
+            return None
         loop.ledger.evaluate(challenger, Protocol.CONFIRM, progress.champion)
         _settle(loop)
     return None
 
 
+def _has_time_to_confirm(loop: Loop) -> bool:
+    """Whether a confirmation that takes as long as the last one ends in time."""
+    took_s = loop.ledger.progress.last_took_s.get(Protocol.CONFIRM, 0.0)
+    return loop.budget.left(0).seconds >= took_s
+
+
 def _is_last_call(loop: Loop) -> bool:
-    """Whether what is left should go to confirming what was found."""
-    left = loop.budget.left(len(loop.ledger.progress.tracks))
-    reserve_s = max(LEAST_RESERVE_S, loop.ledger.progress.last_confirm_s)
+    """Whether one more screening would leave no time, or no candidate, for a confirmation."""
+    progress = loop.ledger.progress
+    left = loop.budget.left(len(progress.tracks))
+    reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
     return left.seconds <= reserve_s or left.evaluations < 1
 
 

@@ -67,7 +67,11 @@ def _torch(call: Call) -> Prepared:
 
 def _numpy(call: Call) -> Prepared:
     a, b, c = call.inputs["A"], call.inputs["B"], call.outputs["C"]
-    return lambda: np.dot(a, b, out=c)
+
+    def compute() -> None:
+        np.dot(a, b, out=c)
+
+    return compute
 
 
 PROBLEM = Problem(

@@ -24,7 +24,16 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sparse import INDICES, INDPTR, csr, row_lengths, row_numbers, structure_maker, variations_of
+from ..sparse import (
+    INDICES,
+    INDPTR,
+    csr,
+    row_constants,
+    row_lengths,
+    row_numbers,
+    structure_maker,
+    variations_of,
+)
 from ..standins import STAND_INS
 
 AXES = ("M", "N", "K", "nnz", "reduce")
@@ -44,7 +53,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         entries = probe_segments(structure.arrays["indptr"], rng, PROBE_NONZEROS)
         return {"values": entries, "B": full_mantissa(shape, rng)}
     if family is Family.CONSTANT:
-        entries = draw(family, (axes["M"],), rng, varies=0)[row_numbers(structure)]
+        entries = row_constants(structure, rng)
     else:
         entries = draw(family, (axes["nnz"],), rng)
     if family is Family.EXACT and axes["reduce"] == MEAN:

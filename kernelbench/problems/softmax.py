@@ -48,7 +48,7 @@ def softmax_scale(
 ) -> np.ndarray:
     """The scale from the answer, max - x, the weighted mean of the latter, and N."""
     root = np.sqrt(terms)
-    scale = np.add(distance, spread + EXP_ULPS, out=out)
+    scale: np.ndarray = np.add(distance, spread + EXP_ULPS, out=out)
     scale /= root
     scale += 2.0
     scale *= value

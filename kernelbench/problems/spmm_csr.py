@@ -18,7 +18,15 @@ from ..problem import (
     Tensor,
     Workload,
 )  # fmt: skip
-from ..sparse import INDICES, INDPTR, csr, row_lengths, structure_maker, variations_of
+from ..sparse import (
+    INDICES,
+    INDPTR,
+    csr,
+    row_constants,
+    row_lengths,
+    structure_maker,
+    variations_of,
+)
 from ..standins import STAND_INS
 
 AXES = ("M", "N", "K", "nnz")
@@ -31,10 +39,9 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     if family is Family.PROBE:
         entries = probe_segments(structure.arrays["indptr"], rng)
         return {"values": entries, "B": full_mantissa(shape, rng)}
-    return {
-        "values": draw(family, (axes["nnz"],), rng),
-        "B": draw(family, shape, rng, varies=1),
-    }
+    is_constant = family is Family.CONSTANT
+    entries = row_constants(structure, rng) if is_constant else draw(family, (axes["nnz"],), rng)
+    return {"values": entries, "B": draw(family, shape, rng, varies=1)}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:

@@ -18,7 +18,15 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sparse import INDICES, INDPTR, csr, row_lengths, structure_maker, variations_of
+from ..sparse import (
+    INDICES,
+    INDPTR,
+    csr,
+    row_constants,
+    row_lengths,
+    structure_maker,
+    variations_of,
+)
 from ..standins import STAND_INS
 
 AXES = ("M", "K", "nnz")
@@ -30,7 +38,9 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     if family is Family.PROBE:
         entries = probe_segments(structure.arrays["indptr"], rng)
         return {"values": entries, "x": full_mantissa((axes["K"],), rng)}
-    return {"values": draw(family, (axes["nnz"],), rng), "x": draw(family, (axes["K"],), rng)}
+    is_constant = family is Family.CONSTANT
+    entries = row_constants(structure, rng) if is_constant else draw(family, (axes["nnz"],), rng)
+    return {"values": entries, "x": draw(family, (axes["K"],), rng)}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:

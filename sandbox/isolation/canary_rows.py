@@ -101,6 +101,8 @@ def _kill_tree(e: Evidence) -> Row:
         return ABSENT, f"{e.scene.survivors} of its daemons outlived the job"
     if e.claim("daemon") != "done":
         return PARTIAL, f"no daemon could be started to be killed: {e.claim('daemon')}"
+    if e.claim("signal") == "done":
+        return PARTIAL, "its daemon was gone with the job; but it may kill its supervisor first"
     how = "pid namespace" if e.mechanism == "bubblewrap" else "subreaper and sweep"
     return ENFORCED, f"{how}: its daemon was gone with the job"
 

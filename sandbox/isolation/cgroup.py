@@ -7,15 +7,13 @@ neither can be had `make` returns None and the job's watcher polls instead; the 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from .model import Limits
-
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,8 @@ def _make_v1(root: Path, own: str, name: str, settings: dict[str, int]) -> Path 
 def make(limits: Limits) -> Cgroup | None:
     """A fresh group with these limits, or None where this process may not make one."""
     mounts, own = _mounts(), _own_paths()
-    name = f"kernelwright-{os.getpid()}-{next(_numbers)}"
+    # Random, since what a killed harness left behind may carry the pid of a later one.
+    name = f"kernelwright-{os.getpid()}-{secrets.token_hex(4)}"
     if "" in mounts and (group := _make_v2(mounts[""], own.get("", "/"), name, limits)):
         return group
     memory = pids = None

@@ -83,9 +83,12 @@ def _mib(number: int) -> str:
 
 def exceeded(limits: Limits, used: Usage, cgroup: Cgroup | None) -> tuple[End, str] | None:
     """The first limit that a sample of the tree is beyond, with its figures for people."""
-    if cgroup is not None and cgroup.oom_kills():
-        return End.MEMORY, f"the memory limit of {_mib(limits.memory_bytes)} was reached (cgroup)"
-    if used.resident_bytes > limits.memory_bytes:
+    if cgroup is not None and cgroup.memory is not None:
+        # Only the kernel's account counts here: resident pages of libraries belong to nobody.
+        if cgroup.oom_kills():
+            limit = _mib(limits.memory_bytes)
+            return End.MEMORY, f"the memory limit of {limit} was reached (cgroup)"
+    elif used.resident_bytes > limits.memory_bytes:
         held, limit = _mib(used.resident_bytes), _mib(limits.memory_bytes)
         return End.MEMORY, f"{held} resident, the limit is {limit}"
     if used.cpu_s > limits.cpu_s:

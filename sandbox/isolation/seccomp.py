@@ -39,6 +39,7 @@ class _Machine(NamedTuple):
     clone3: int
     ioctl: int
     socketpair: int
+    prlimit64: int
     forks: tuple[int, ...]
     execs: tuple[int, ...]
 
@@ -65,7 +66,7 @@ _X86_64 = _Machine(
         "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
         "userfaultfd": 323,
     },
-    clone=56, clone3=435, ioctl=16, socketpair=53, forks=(57, 58), execs=(59, 322),
+    clone=56, clone3=435, ioctl=16, socketpair=53, prlimit64=302, forks=(57, 58), execs=(59, 322),
 )  # fmt: skip
 
 _AARCH64 = _Machine(
@@ -82,7 +83,7 @@ _AARCH64 = _Machine(
         "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
         "kexec_file_load": 294, "bpf": 280, "userfaultfd": 282,
     },
-    clone=220, clone3=435, ioctl=29, socketpair=199, forks=(), execs=(221, 281),
+    clone=220, clone3=435, ioctl=29, socketpair=199, prlimit64=261, forks=(), execs=(221, 281),
 )  # fmt: skip
 
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
@@ -114,6 +115,18 @@ def _clone_rules(machine: _Machine, *, may_fork: bool) -> bytes:
     return rules + b"".join(_on_call(nr, _refuse()) for nr in machine.forks)
 
 
+def _argument_rules(calls: _Machine) -> bytes:
+    """Calls that are allowed with some arguments only."""
+    local_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, _AF_UNIX, 1, 0) + _refuse() + _op(_RET, _ALLOW)
+    rules = _on_call(calls.socketpair, local_only)
+    # Without a uid of its own a job could have its supervisor ended by a limit on CPU time.
+    own_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, 0, 1, 0) + _refuse() + _op(_RET, _ALLOW)
+    rules += _on_call(calls.prlimit64, own_only)
+    typing = _op(_LD_ABS, _ARG1)
+    typing += b"".join(_op(_JEQ, request, 0, 1) + _refuse() for request in _TERMINAL_INJECTION)
+    return rules + _on_call(calls.ioctl, typing + _op(_RET, _ALLOW))
+
+
 def build_filter(*, may_fork: bool, may_exec: bool, machine: str = "") -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each).
 
@@ -137,12 +150,7 @@ def build_filter(*, may_fork: bool, may_exec: bool, machine: str = "") -> bytes:
     rules += _op(_LD_ABS, _NR)
     if calls.has_x32:
         rules += _op(_JGE, _X32_BIT, 0, 1) + _refuse(errno.ENOSYS)
-    rules += _clone_rules(calls, may_fork=may_fork)
-    local_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, _AF_UNIX, 1, 0) + _refuse() + _op(_RET, _ALLOW)
-    rules += _on_call(calls.socketpair, local_only)
-    typing = _op(_LD_ABS, _ARG1)
-    typing += b"".join(_op(_JEQ, request, 0, 1) + _refuse() for request in _TERMINAL_INJECTION)
-    rules += _on_call(calls.ioctl, typing + _op(_RET, _ALLOW))
+    rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls)
     denied = [*calls.denied.values(), *(() if may_exec else calls.execs)]
     rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
     return rules + _op(_RET, _ALLOW)

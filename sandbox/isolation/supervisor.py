@@ -47,7 +47,7 @@ class SupervisedOrder:
 
     def packed(self) -> bytes:
         """The order as the supervisor reads it."""
-        return marshal.dumps({name: _plain(value) for name, value in vars(self).items()})
+        return marshal.dumps({name: _plain(value) for name, value in vars(self).items()}, 4)
 
 
 def _plain(value: Any) -> Any:

@@ -135,6 +135,7 @@ class Clock:
 
 def _cost_us(fields: dict[str, Any]) -> float:
     cost = 900.0 if fields["family"] == "row-balanced" else 700.0
+    cost /= 1.0 + 0.05 * fields.get("step", 0)
     cost /= {1: 1.0, 2: 1.2, 4: 1.4, 8: 1.3}[fields.get("width", 1)]
     cost /= {1: 1.0, 2: 1.15, 4: 1.1}[fields.get("unroll", 1)]
     cost /= {"static": 1.0, "dynamic": 1.2, "guided": 1.1}[fields.get("schedule", "static")]

@@ -187,16 +187,37 @@ def test_time_is_overrun_by_one_evaluation_at_most(tmp_path: Path, limit_s: floa
         assert result.best is not None
 
 
-def test_what_waits_is_confirmed_before_the_time_is_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit_s", [30, 31, 32, 33])
+def test_what_waits_is_confirmed_before_the_time_is_over(tmp_path: Path, limit_s: int) -> None:
+    """Improvements come often; one that is left unconfirmed must have come too late for it."""
+    clock = Clock()
+    rising = (recipe("row-balanced", step=tuple(range(40))),)
+    with Store.open(tmp_path / "home", clock=clock) as store:
+        referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=8.0, noise=0.0)
+        result = run_campaign(
+            request(seconds=limit_s), store, referee, players=players(rising), clock=clock
+        )
+        history = derive(store.events(result.campaign))
+        progress = Progress(store.events(result.campaign))
+    assert limit_s <= result.wall_s < limit_s + 1.0
+    waiting = progress.challenger(is_last_call=True)
+    if waiting:
+        screened_at = history.entries[waiting].at + 1.0
+        assert screened_at > history.started_at + limit_s - 8.0
+
+
+def test_a_challenger_without_time_waits_for_a_resumption(tmp_path: Path) -> None:
     clock = Clock()
     with Store.open(tmp_path / "home", clock=clock) as store:
-        referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=5.0)
-        result = run_campaign(request(seconds=60), store, referee, players=players(), clock=clock)
-        progress = Progress(store.events(result.campaign))
-    challenger = progress.challenger(is_last_call=True)
-    screened_last = progress.last
-    assert screened_last is not None
-    assert challenger in (None, screened_last.proposed.candidate)
+        referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=20.0)
+        first = run_campaign(request(seconds=30), store, referee, players=players(), clock=clock)
+        assert 30 <= first.wall_s < 31
+        assert [p for _, p in referee.asked].count(Protocol.CONFIRM) == 1
+        waiting = Progress(store.events(first.campaign)).challenger(is_last_call=True)
+        resume_campaign(
+            first.campaign, store, referee, {"seconds": 60}, players=players(), clock=clock
+        )
+        assert (waiting, Protocol.CONFIRM) in referee.asked
 
 
 def test_resuming_counts_what_was_spent_and_takes_new_limits(tmp_path: Path) -> None:
@@ -319,7 +340,7 @@ from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.store import Store
 with Store.open(Path(sys.argv[1])) as store:
-    request = CampaignRequest(problem="doubling", limits={"evaluations": 30})
+    request = CampaignRequest(problem="doubling", limits={"evaluations": 9})
     result = run_campaign(request, store, PlayedReferee(), players=players())
 assert connected == [], connected
 print(result.evaluated)
@@ -342,4 +363,4 @@ def test_long_campaigns_stay_within_no_bound_of_steps_and_call_nobody(tmp_path: 
         env=os.environ | asks,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "9\n"), done.stderr

@@ -14,6 +14,7 @@ from kernelwright.traces.records import (
     Metric,
     Profile,
     Status,
+    Timing,
     Verdict,
 )
 
@@ -30,9 +31,14 @@ NNZ = recipe("nnz-balanced", width=(1, 2, 4), pieces=(1, 2))
 SITUATION = Situation(problem=problem(), target="cpu", language="cpp", facts=FACTS, round=3, seed=0)
 
 
+LONG = Timing(median_us=1000.0, low_us=990.0, high_us=1010.0)
+SHORT = Timing(median_us=40.0, low_us=39.0, high_us=41.0)
+
+
 def timed(metrics: dict[str, float], **measured: object) -> Verdict:
     verdict = verdict_with(1.0)
-    measurement = verdict.measurements[0].model_copy(update=measured)
+    usual = {"candidate": LONG}
+    measurement = verdict.measurements[0].model_copy(update=usual | measured)
     profile = Profile(metrics=tuple(Metric(name=k, value=v) for k, v in metrics.items()))
     return verdict.model_copy(update={"measurements": (measurement,), "profile": profile})
 
@@ -41,12 +47,13 @@ def diagnose(
     verdict: Verdict,
     of: Recipe = ROW,
     recipes: tuple[Recipe, ...] = (ROW, NNZ),
+    source: str = "",
     **knobs: int | str,
 ) -> Advice:
     member = Member(
         candidate="c",
         number=1,
-        source="",
+        source=source,
         language="cpp",
         family=of.family,
         knobs={**of.first(), **knobs},
@@ -61,7 +68,7 @@ GOOD = {"vectorised_loops": 3.0, "vector_bytes": 64.0, "imbalance": 1.0, "cpu_ut
 @pytest.mark.parametrize(
     ("metrics", "measured", "bottleneck", "hints"),
     [
-        ({}, {"is_launch_bound": True}, "call overhead", {"threads": [1, 2]}),
+        ({}, {"roofline": 0.3, "candidate": SHORT}, "call overhead", {"threads": [1, 2]}),
         ({}, {"roofline": 0.9}, "at the roofline", {"stream": [1]}),
         (
             {"imbalance": 1.5, "cpu_utilisation": 0.6},
@@ -108,9 +115,16 @@ def test_advice_never_goes_the_wrong_way() -> None:
     assert diagnose(narrow, vector="half").hints["vector"] == ["native"]
     idle = timed(GOOD | {"cpu_utilisation": 0.4})
     assert diagnose(idle, threads=1).hints["threads"] == [0]
-    short = timed(GOOD, is_launch_bound=True)
+    short = timed(GOOD, candidate=SHORT)
     assert diagnose(short, threads=2).hints == {"threads": [1]}
     assert diagnose(short, threads=1).hints == {}
+
+
+def test_hand_written_vectors_are_not_taken_for_scalar_code() -> None:
+    verdict = timed(GOOD | {"vectorised_loops": 0.0, "vector_bytes": 0.0}, roofline=0.6)
+    assert diagnose(verdict).bottleneck == "not vectorised"
+    written = "typedef float V __attribute__((vector_size(64)));"
+    assert diagnose(verdict, source=written).bottleneck == "between compute and memory"
 
 
 def test_where_nothing_stands_out_the_neighbours_are_named() -> None:
@@ -138,13 +152,13 @@ def test_without_a_balanced_family_smaller_pieces_are_the_change() -> None:
 
 
 def test_utilisation_is_worked_out_from_cpu_time_where_the_profile_lacks_it() -> None:
-    advice = diagnose(timed({}, cpu_us=1.1, threads=2, roofline=0.5))
+    advice = diagnose(timed({}, cpu_us=1100.0, threads=2, roofline=0.5))
     assert advice.bottleneck == "idle cores"
     assert advice.rests_on == {"cpu_utilisation": pytest.approx(0.55)}
 
 
 def test_without_any_metric_it_still_says_something() -> None:
-    assert diagnose(verdict_with(1.0), recipes=()).bottleneck == "between compute and memory"
+    assert diagnose(timed({}), recipes=()).bottleneck == "between compute and memory"
 
 
 @pytest.mark.parametrize("status", [s for s in Status if not s.is_pass])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -259,10 +260,17 @@ def advice_on(candidate: str, marker: str) -> Advice:
     )
 
 
+@pytest.fixture(scope="session")
+def written_sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """A finished campaign, written once; tests get copies."""
+    return write_campaign(tmp_path_factory.mktemp("sample") / "home")
+
+
 @pytest.fixture
-def sample(tmp_path: Path) -> Sample:
+def sample(tmp_path: Path, written_sample: Sample) -> Sample:
     """A finished campaign in its own home."""
-    return write_campaign(tmp_path / "home")
+    shutil.copytree(written_sample.home, tmp_path / "home")
+    return replace(written_sample, home=tmp_path / "home")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from .bundle import Bundle
 
 # An absolute path of two or more parts; units such as GB/s have no leading slash.
 _HOST_PATH = re.compile(r"(?<![\w./])(?:/[\w.+@~-]+){2,}/?|(?<!\w)[A-Za-z]:\\[^\s'\"]+")
+
+# The referee times the campaign's champion of that moment beside the libraries.
+_BASELINE_NAMES = {"champion": "the campaign's earlier champion"}
 
 
 class SpeedupRow(NamedTuple):
@@ -33,7 +36,9 @@ class CheckRow(NamedTuple):
     """One line of the table of checks."""
 
     name: str
+    times: int
     figure: str
+    """The largest of the group."""
     limit: str
     passed: str
 
@@ -76,7 +81,7 @@ def facts_of(bundle: Bundle) -> Facts:
         versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
-        checks=tuple(_check(check) for check in verdict.checks),
+        checks=_checks(verdict.checks),
     )
 
 
@@ -153,7 +158,7 @@ def _speedups(bundle: Bundle) -> tuple[SpeedupRow, ...]:
     return tuple(
         SpeedupRow(
             workload=measurement.workload,
-            baseline=baseline,
+            baseline=_BASELINE_NAMES.get(baseline, baseline),
             median=f"{speedup.median:.2f}x",
             interval=f"{speedup.low:.2f} to {speedup.high:.2f}",
             kernel=f"{measurement.candidate.median_us:.1f} µs",
@@ -164,10 +169,22 @@ def _speedups(bundle: Bundle) -> tuple[SpeedupRow, ...]:
     )
 
 
-def _check(check: Check) -> CheckRow:
+def _checks(checks: Sequence[Check]) -> tuple[CheckRow, ...]:
+    """One row for checks that differ in the workload only: a verdict may hold a hundred."""
+    groups: dict[tuple[str, float | None], list[Check]] = {}
+    for check in checks:
+        kind = check.name.replace(check.workload, "…") if check.workload else check.name
+        groups.setdefault((kind, check.limit), []).append(check)
+    return tuple(_row(kind, limit, group) for (kind, limit), group in groups.items())
+
+
+def _row(kind: str, limit: float | None, group: Sequence[Check]) -> CheckRow:
+    figures = [check.figure for check in group if check.figure is not None]
+    failed = sum(not check.passed for check in group)
     return CheckRow(
-        name=f"{check.name} ({check.workload})" if check.workload else check.name,
-        figure="–" if check.figure is None else f"{check.figure:.4g}",
-        limit="–" if check.limit is None else f"{check.limit:.4g}",
-        passed="yes" if check.passed else "no",
+        name=kind,
+        times=len(group),
+        figure=f"{max(figures):.4g}" if figures else "–",
+        limit="–" if limit is None else f"{limit:.4g}",
+        passed=f"no, {failed} failed" if failed else "yes",
     )

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
 from ..events import Event
-from ..history import Entry, History
+from ..history import Entry, History, find_candidate
 from . import pages
 from .reader import Reader
 
@@ -72,13 +72,14 @@ def api_router(reader: Reader) -> APIRouter:
     def candidate(campaign: str, candidate: str) -> dict[str, Any]:
         with reader.store() as store:
             history = reader.history(store, store.resolve(campaign))
-            name = store.resolve_candidate(history.campaign, candidate)
+            name = find_candidate(history, candidate)
         return stored(history.entries[name])
 
     @router.get("/c/{campaign}/{candidate}/source")
     def source(campaign: str, candidate: str) -> PlainTextResponse:
         with reader.store() as store:
-            name = store.resolve_candidate(store.resolve(campaign), candidate)
+            history = reader.history(store, store.resolve(campaign))
+            name = find_candidate(history, candidate)
             return PlainTextResponse(store.get_blob(name).decode(errors="replace"))
 
     return router

@@ -17,7 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse
 
 from ...errors import KernelwrightError, UnknownNameError, UsageError
-from ..history import History
+from ..history import History, find_candidate
 from ..store import Store
 from . import charts, pages
 from .api import api_router
@@ -55,7 +55,7 @@ def create_app(home: Path) -> FastAPI:
     def candidate(campaign: str, candidate: str) -> str:
         with reader.store() as store:
             history = reader.history(store, store.resolve(campaign))
-            name = store.resolve_candidate(history.campaign, candidate)
+            name = find_candidate(history, candidate)
             return candidate_html(store, history, name)
 
     return app

@@ -56,11 +56,11 @@ def highlighted(source: str, language: str) -> tuple[Markup, ...]:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import get_lexer_by_name
 
+    lines = source.splitlines()
     lexer = get_lexer_by_name(_LEXERS[language], stripnl=False, ensurenl=False)
-    text = "\n".join(source.splitlines())
-    html = highlight(text, lexer, HtmlFormatter(nowrap=True))
+    html = highlight("\n".join(lines), lexer, HtmlFormatter(nowrap=True)).split("\n")
     # Safe: Pygments escapes the text of every token.
-    return tuple(Markup(line) for line in html.rstrip("\n").split("\n"))
+    return tuple(Markup(line) for line in html[: len(lines)])
 
 
 def difference(old: str, new: str, language: str) -> Difference:

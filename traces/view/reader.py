@@ -14,7 +14,7 @@ from pathlib import Path
 from ..history import History, derive
 from ..store import Store
 
-_MOST_KEPT = 64
+_MOST_KEPT = 256
 
 
 class Reader:

@@ -259,7 +259,7 @@ def check(function: Any, case: Case) -> None:
     for kind in (np.isnan, np.isposinf, np.isneginf):
         np.testing.assert_array_equal(kind(found), kind(rounded), err_msg=case.label)
     finite = np.isfinite(rounded)
-    error = np.abs(found - case.truth)[finite]
+    error = np.abs(found[finite] - case.truth[finite])
     limit = np.broadcast_to(case.bound, case.truth.shape)[finite]
     if (worst := error > limit).any():
         at = int(np.argmax(error / limit))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +14,8 @@ import pytest
 
 from kernelwright.errors import SandboxError
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
+from kernelwright.sandbox.isolation.limits import exceeded
+from kernelwright.sandbox.isolation.tree import Usage
 
 Shell = Callable[..., Outcome]
 
@@ -166,24 +171,24 @@ def test_descriptors_are_closed_but_the_passed_ones(jail: Jail, attack: Path, pl
         assert seen == {0, 1, 2, kept.fileno()}
 
 
-def test_a_passed_descriptor_carries_words_both_ways(jail: Jail, shell: Shell) -> None:
+def test_a_passed_descriptor_carries_words(jail: Jail, attack: Path) -> None:
     reading, writing = os.pipe()
     try:
-        outcome = shell(jail, f"echo hello > /proc/self/fd/{writing} || true", pass_fds=(writing,))
-        # Landlock hides /proc; there the shell's own redirection would need a one-digit number.
-        if b"denied" not in outcome.stderr:
-            assert os.read(reading, 100) == b"hello\n"
+        confinement = Confinement(readable=(attack,), pass_fds=(writing,))
+        command = [str(attack), "say", str(writing)]
+        assert jail.start(command, confinement, Limits(wall_s=60.0)).wait().code == 0
+        os.set_blocking(reading, False)
+        assert os.read(reading, 100) == b"hello"
     finally:
         os.close(reading)
         os.close(writing)
 
 
-def test_a_job_is_pinned(jail: Jail, shell: Shell) -> None:
+def test_a_job_is_pinned(jail: Jail, attack: Path) -> None:
     cpu = max(os.sched_getaffinity(0))
-    outcome = shell(
-        jail, "python3 -c 'import os; print(os.sched_getaffinity(0))' || nproc", cpus=(cpu,)
-    )
-    assert outcome.stdout.decode().strip() in (f"{{{cpu}}}", "1")
+    confinement = Confinement(readable=(attack,), cpus=(cpu,))
+    outcome = jail.start([str(attack), "cpus"], confinement, Limits(wall_s=60.0)).wait()
+    assert outcome.stdout.split() == [str(cpu).encode()]
 
 
 def test_big_files_are_refused(jail: Jail, shell: Shell, place: Path) -> None:
@@ -231,3 +236,53 @@ def test_no_descriptor_or_group_is_left_behind(jail: Jail, shell: Shell) -> None
     assert len(os.listdir("/proc/self/fd")) == before
     left = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/kernelwright-{os.getpid()}-*")]
     assert left == []
+
+
+HARNESS = """
+import sys, time
+from pathlib import Path
+from kernelwright.sandbox.isolation import Confinement, Limits, choose
+job = choose(sys.argv[1]).start(["sh", "-c", "setsid sleep 7373.5 & sleep 7373.5"],
+                                Confinement(), Limits(wall_s=600.0, cpu_s=600.0))
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_job_does_not_outlive_a_killed_harness(jail: Jail) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HARNESS, jail.name],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    ) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"started\n"
+        deadline = time.monotonic() + 30
+        while len(marked("sleep\x007373.5")) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(marked("sleep\x007373.5")) >= 2
+        harness.kill()
+    while marked("7373.5") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert marked("7373.5") == []
+
+
+def test_a_job_survives_the_thread_that_started_it(jail: Jail) -> None:
+    jobs: list[Job] = []
+    thread = threading.Thread(target=lambda: jobs.append(start(jail, ["sleep", "0.3"])))
+    thread.start()
+    thread.join()
+    outcome = jobs[0].wait()
+    assert (outcome.end, outcome.code) == (End.EXITED, 0)
+
+
+def test_the_tree_is_polled_where_there_is_no_control_group() -> None:
+    used = Usage(resident_bytes=3 << 20, cpu_s=0.0, tasks=1)
+    found = exceeded(Limits(memory_bytes=2 << 20), used, None)
+    assert found is not None
+    assert found == (End.MEMORY, "3.0 MiB resident, the limit is 2.0 MiB")
+    assert exceeded(Limits(), Usage(0, 0.0, 70), None) == (
+        End.PROCESSES,
+        "70 tasks, the limit is 64",
+    )
+    assert exceeded(Limits(), Usage(1, 1.0, 1), None) is None

@@ -122,6 +122,23 @@ def test_an_unknown_form_names_the_known_ones(tmp_path: Path) -> None:
     assert "package" in caught.value.hint
 
 
+def test_checks_that_differ_in_the_workload_share_a_row(tmp_path: Path) -> None:
+    checks = [
+        Check(name=f"correct on {place}", passed=True, figure=figure, limit=1.0, workload=place)
+        for place, figure in (("M=1", 0.25), ("M=2", 0.5), ("M=3", 0.125))
+    ]
+    bundle = kernels.spmm()
+    verdict = bundle.verdict.model_copy(
+        update={"checks": (*checks, Check(name="determinism", passed=True, figure=0.0))}
+    )
+    export(dataclasses.replace(bundle, verdict=verdict), "source", tmp_path / "out")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "| correct on … | 3 | 0.5 | 1 | yes |" in readme
+    assert "| determinism | 1 | 0 | – | yes |" in readme
+    record = json.loads((tmp_path / "out" / "record.json").read_text())
+    assert len(record["checks"]) == 4
+
+
 def failed(status: Status, protocol: Protocol = Protocol.FULL) -> Bundle:
     bundle = kernels.spmm()
     verdict = kernels.verdict(bundle.source, "spmm_csr", status, protocol=protocol, checks=())

@@ -1,0 +1,92 @@
+"""The gates of the referee, written down a second time, and calls on memory of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench.problem import (
+    Arrays,
+    Call,
+    Expected,
+    Family,
+    Precision,
+    Problem,
+    Structure,
+)
+
+
+class Judged(NamedTuple):
+    """What the gates say of one output."""
+
+    g1: float
+    """Worst error over its limit; a pass is at most 1."""
+    nrmse: float
+    is_exact: bool
+    worst_relative: float
+    problems: list[str]
+
+
+def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Family) -> Judged:
+    """Holds one output against every gate that the family asks for."""
+    value = expected.value
+    assert y.shape == value.shape
+    assert np.isfinite(value).all()
+    error = np.abs(y.astype(np.float64) - value)
+    limit = 2 * precision.u_acc * np.sqrt(expected.terms) * expected.scale
+    limit = limit + 2 * precision.u_out * np.abs(value)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(error == 0, 0.0, error / limit)
+        relative = np.where(error == 0, 0.0, error / np.abs(value))
+    rms = float(np.sqrt(np.mean(np.square(value)))) if value.size else 0.0
+    off = float(np.sqrt(np.mean(np.square(error)))) if value.size else 0.0
+    nrmse = off / rms if rms else (0.0 if off == 0 else np.inf)
+    g1 = float(ratio.max(initial=0.0)) if np.isfinite(error).all() else np.inf
+    is_exact = bool(np.array_equal(y, value.astype(np.float32)))
+    worst = float(relative.max(initial=0.0)) if np.isfinite(error).all() else np.inf
+    found = []
+    if not g1 <= 1:
+        found.append(f"G1 {g1:.3g}")
+    if not nrmse <= precision.nrmse:
+        found.append(f"NRMSE {nrmse:.3g}")
+    if (expected.is_exact or family is Family.EXACT) and not is_exact:
+        found.append("not bit for bit")
+    if family is Family.PROBE and not worst <= precision.probe:
+        found.append(f"probe {worst:.3g}")
+    return Judged(g1, nrmse, is_exact, worst, found)
+
+
+def complaints(problem: Problem, outputs: Arrays, truth: dict[str, Expected], family: Family
+               ) -> list[str]:  # fmt: skip
+    """What the gates hold against a set of outputs; empty for a pass."""
+    return [
+        f"{name}: {text}"
+        for name, expected in truth.items()
+        for text in judge(outputs[name], expected, problem.precision, family).problems
+    ]
+
+
+def new_call(problem: Problem, structure: Structure) -> Call:
+    """A call on fresh memory with the structure filled in and outputs poisoned."""
+    inputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.inputs}
+    for name, array in structure.arrays.items():
+        inputs[name][...] = array
+    outputs = {
+        t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs
+    }
+    return Call(dict(structure.axes), inputs, outputs)
+
+
+@pytest.fixture(scope="session")
+def gates() -> Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]:
+    """The function that lists what the gates hold against a set of outputs."""
+    return complaints
+
+
+@pytest.fixture(scope="session")
+def call_for() -> Callable[[Problem, Structure], Call]:
+    """The function that makes a call on fresh memory."""
+    return new_call

@@ -1,0 +1,103 @@
+"""Every baseline computes the problem, writes into the given memory, and sees new values there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import (
+    Arrays,
+    Baseline,
+    Call,
+    Expected,
+    Family,
+    Problem,
+    Structure,
+)
+
+Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
+CallFor = Callable[[Problem, Structure], Call]
+ALL = [(name, b.name) for name in registry.names() for b in registry.get(name).baselines]
+PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
+COMPILED = [pair for pair in ALL if pair[1] == "torch.compile"]
+
+
+def _baseline(problem: Problem, name: str) -> Baseline:
+    return next(b for b in problem.baselines if b.name == name)
+
+
+def _check(
+    problem: Problem, baseline: Baseline, structure: Structure, call: Call, gates: Gates
+) -> None:
+    rng = np.random.default_rng(1)
+    compute = baseline.prepare(call)
+    for family in problem.families:
+        inputs = problem.values(structure, family, rng)
+        for name, array in inputs.items():
+            call.inputs[name][...] = array
+        before = {name: array.copy() for name, array in call.inputs.items()}
+        for array in call.outputs.values():
+            array.fill(np.nan)
+        compute()
+        truth = problem.oracle(structure, inputs)
+        found = gates(problem, call.outputs, truth, family)
+        assert not found, (structure.axes, family, found)
+        for name, array in call.inputs.items():
+            assert np.array_equal(array, before[name]), f"{name} was changed"
+
+
+@pytest.mark.parametrize(("name", "baseline"), PLAIN)
+def test_baseline_is_right_on_small_structures(
+    name: str, baseline: str, gates: Gates, call_for: CallFor
+) -> None:
+    problem = registry.get(name)
+    tiny = problem.structure(problem.workload("tiny"))
+    some = itertools.islice(problem.variations(tiny, np.random.default_rng(2)), 12)
+    for structure in (tiny, *some):
+        call = call_for(problem, structure)
+        _check(problem, _baseline(problem, baseline), structure, call, gates)
+
+
+@pytest.mark.parametrize(("name", "baseline"), PLAIN)
+def test_baseline_is_right_on_adversarial_workloads(
+    name: str, baseline: str, gates: Gates, call_for: CallFor
+) -> None:
+    problem = registry.get(name)
+    for workload in problem.workloads:
+        if workload.kind == "adversarial":
+            structure = problem.structure(workload)
+            call = call_for(problem, structure)
+            _check(problem, _baseline(problem, baseline), structure, call, gates)
+
+
+@pytest.mark.parametrize(("name", "baseline"), PLAIN)
+def test_baseline_works_on_read_only_inputs(
+    name: str, baseline: str, gates: Gates, call_for: CallFor
+) -> None:
+    problem = registry.get(name)
+    structure = problem.structure(problem.workload("tiny"))
+    call = call_for(problem, structure)
+    inputs = problem.values(structure, Family.NORMAL, np.random.default_rng(3))
+    for key, array in inputs.items():
+        call.inputs[key][...] = array
+    for array in call.inputs.values():
+        array.flags.writeable = False
+    _baseline(problem, baseline).prepare(call)()
+    truth = problem.oracle(structure, inputs)
+    assert not gates(problem, call.outputs, truth, Family.NORMAL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "baseline"), COMPILED)
+def test_compiled_baseline_is_right(
+    name: str, baseline: str, gates: Gates, call_for: CallFor
+) -> None:
+    problem = registry.get(name)
+    for workload in ("tiny", problem.workloads[-1].name):
+        structure = problem.structure(problem.workload(workload))
+        call = call_for(problem, structure)
+        _check(problem, _baseline(problem, baseline), structure, call, gates)

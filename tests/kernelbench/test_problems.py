@@ -1,0 +1,315 @@
+"""Oracles against second implementations; honest kernels pass every gate, downcasts do not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+
+Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
+Implementation = Callable[[Structure, Arrays, type], np.ndarray]
+NAMES = registry.names()
+
+
+def _sum(x: np.ndarray) -> np.ndarray:
+    """A naive sequential sum along the last axis, in the dtype of x."""
+    return np.add.accumulate(x, axis=-1)[..., -1:]
+
+
+def _sparse(s: Structure, data: np.ndarray) -> csr_matrix:
+    shape = (s.axes["M"], s.axes["K"])
+    return csr_matrix((data, s.arrays["indices"], s.arrays["indptr"]), shape=shape)
+
+
+def _rows(s: Structure) -> list[slice]:
+    return [slice(a, b) for a, b in itertools.pairwise(s.arrays["indptr"].tolist())]
+
+
+def _gspmm(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    a, b = i["values"].astype(t), i["B"].astype(t)
+    c = np.zeros((s.axes["M"], s.axes["N"]), t)
+    for row, part in enumerate(_rows(s)):
+        if part.start == part.stop:
+            continue
+        products = a[part, None] * b[s.arrays["indices"][part]]
+        if s.axes["reduce"] == 0:
+            c[row] = products.max(0)
+        else:
+            c[row] = np.add.accumulate(products)[-1] * (t(1) / t(len(products)))
+    return c
+
+
+def _sddmm(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    rows = np.repeat(np.arange(s.axes["M"]), np.diff(s.arrays["indptr"]))
+    u, v = i["U"].astype(t)[rows], i["V"].astype(t)[s.arrays["indices"]]
+    return _sum(u * v)[:, 0]
+
+
+def _edge_softmax(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    e = i["e"].astype(t)
+    alpha = np.empty_like(e)
+    for part in _rows(s):
+        if part.start < part.stop:
+            alpha[part] = _softmax_rows(e[part].T).T
+    return alpha
+
+
+def _softmax_rows(x: np.ndarray) -> np.ndarray:
+    risen = np.exp(x - x.max(-1, keepdims=True))
+    return risen / _sum(risen)
+
+
+def _layernorm(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    x, n = i["x"].astype(t), t(i["x"].shape[1])
+    centred = x - _sum(x) / n
+    rstd = t(1) / np.sqrt(_sum(centred * centred) / n + t(1e-5))
+    return centred * rstd * i["gamma"].astype(t) + i["beta"].astype(t)
+
+
+def _rmsnorm(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    x, n = i["x"].astype(t), t(i["x"].shape[1])
+    return x * (t(1) / np.sqrt(_sum(x * x) / n + t(1e-6))) * i["gamma"].astype(t)
+
+
+def _bias_gelu(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    s = i["x"].astype(t) + i["bias"].astype(t)
+    return t(0.5) * s * (t(1) + np.tanh(t(0.7978845608028654) * (s + t(0.044715) * s * s * s)))
+
+
+def _gemm(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    a, b = i["A"].astype(t), i["B"].astype(t)
+    c = np.zeros((a.shape[0], b.shape[1]), t)
+    for k in range(a.shape[1]):
+        c += a[:, k : k + 1] * b[k]
+    return c
+
+
+PLAIN: dict[str, Implementation] = {
+    "spmv_csr": lambda s, i, t: _sparse(s, i["values"].astype(t)) @ i["x"].astype(t),
+    "spmm_csr": lambda s, i, t: _sparse(s, i["values"].astype(t)) @ i["B"].astype(t),
+    "gspmm_reduce": _gspmm,
+    "sddmm_csr": _sddmm,
+    "edge_softmax": _edge_softmax,
+    "softmax": lambda _, i, t: _softmax_rows(i["x"].astype(t)),
+    "layernorm": _layernorm,
+    "rmsnorm": _rmsnorm,
+    "bias_gelu": _bias_gelu,
+    "gemm": _gemm,
+}
+"""Each operator as a plain user would write it, in any dtype, with sequential sums."""
+
+
+def _dense_truth(problem: Problem, s: Structure, inputs: Arrays) -> np.ndarray:
+    """The answer by dense float64 matrices for the sparse ones, else the plain one in float64."""
+    if problem.name in ("spmv_csr", "spmm_csr"):
+        right = inputs["x" if problem.name == "spmv_csr" else "B"].astype(np.float64)
+        return np.asarray(_sparse(s, inputs["values"].astype(np.float64)).toarray() @ right)
+    if problem.name == "sddmm_csr":
+        rows = np.repeat(np.arange(s.axes["M"]), np.diff(s.arrays["indptr"]))
+        full = inputs["U"].astype(np.float64) @ inputs["V"].astype(np.float64).T
+        return np.asarray(full[rows, s.arrays["indices"]])
+    return PLAIN[problem.name](s, inputs, np.float64)
+
+
+def _structures(problem: Problem) -> list[Structure]:
+    small = [problem.structure(w) for w in problem.workloads if w.kind == "tiny"]
+    rng = np.random.default_rng(5)
+    return small + list(itertools.islice(problem.variations(small[0], rng), 18))
+
+
+def _largest_rows(problem: Problem) -> list[Structure]:
+    return [problem.structure(w) for w in problem.workloads if w.kind == "adversarial"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_oracle_agrees_with_a_second_implementation(name: str) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(1)
+    for structure in _structures(problem):
+        inputs = problem.values(structure, Family.NORMAL, rng)
+        expected = problem.oracle(structure, inputs)[problem.outputs[0].name]
+        second = _dense_truth(problem, structure, inputs)
+        bound = 1e-12 * expected.scale + 1e-12 * np.abs(expected.value) + 1e-300
+        if expected.is_exact:  # products are rounded to float32 before they are compared
+            bound = 2.0**-24 * np.abs(expected.value)
+        assert (np.abs(expected.value - second) <= bound).all()
+        assert expected.value.dtype == np.float64
+        assert np.asarray(expected.scale).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_have_the_declared_shapes_and_are_finite(name: str) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(2)
+    for structure in _structures(problem)[:8]:
+        for family in problem.families:
+            inputs = problem.values(structure, family, rng)
+            floats = [t for t in problem.inputs if not t.is_index]
+            assert list(inputs) == [t.name for t in floats]
+            for tensor in floats:
+                array = inputs[tensor.name]
+                assert array.shape == tensor.extent(structure.axes)
+                assert array.dtype == np.float32
+                assert array.flags.c_contiguous
+                assert np.isfinite(array).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_honest_float32_passes_every_family(name: str, gates: Gates) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(3)
+    for structure in _structures(problem) + _largest_rows(problem):
+        for family in problem.families:
+            inputs = problem.values(structure, family, rng)
+            truth = problem.oracle(structure, inputs)
+            output = PLAIN[name](structure, inputs, np.float32)
+            found = gates(problem, {problem.outputs[0].name: output}, truth, family)
+            assert not found, (structure.axes, family, found)
+
+
+def _bfloat16(x: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(
+        0xFFFF0000
+    )
+    return rounded.view(np.float32)
+
+
+def _tf32(x: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+DOWNCASTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "fp16": lambda x: x.astype(np.float16).astype(np.float32),
+    "bf16": _bfloat16,
+    "tf32": _tf32,
+}
+
+
+@pytest.mark.parametrize("cast", DOWNCASTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_silent_downcast_is_rejected(name: str, cast: str, gates: Gates) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(4)
+    tiny = _structures(problem)[0]
+    for structure in (tiny, *_largest_rows(problem)):
+        rejected_by = set()
+        for family in problem.families:
+            inputs = problem.values(structure, family, rng)
+            truth = problem.oracle(structure, inputs)
+            lowered = {key: DOWNCASTS[cast](array) for key, array in inputs.items()}
+            output = PLAIN[name](structure, lowered, np.float32)
+            if gates(problem, {problem.outputs[0].name: output}, truth, family):
+                rejected_by.add(family)
+        assert Family.NORMAL in rejected_by
+        if Family.PROBE in problem.families:
+            assert Family.PROBE in rejected_by
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constant_answers_are_rejected_by_every_family(name: str, gates: Gates) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(6)
+    structure = _structures(problem)[0]
+    output = problem.outputs[0].name
+    for family in problem.families:
+        inputs = problem.values(structure, family, rng)
+        truth = problem.oracle(structure, inputs)
+        value = truth[output].value
+        for answer in (0.0, 1.0, float(value.mean())):
+            y = np.full(value.shape, answer, np.float32)
+            assert gates(problem, {output: y}, truth, family), (family, answer)
+
+
+def test_a_cancelling_variance_is_rejected(gates: Gates) -> None:
+    problem = registry.get("layernorm")
+    structure = problem.structure(problem.workload("tiny"))
+    inputs = problem.values(structure, Family.LARGE, np.random.default_rng(7))
+    x, n = inputs["x"], np.float32(structure.axes["N"])
+    mean = _sum(x) / n
+    variance = _sum(x * x) / n - mean * mean
+    with np.errstate(invalid="ignore"):
+        y = (x - mean) / np.sqrt(variance + np.float32(1e-5)) * inputs["gamma"] + inputs["beta"]
+    truth = problem.oracle(structure, inputs)
+    assert gates(problem, {"y": y}, truth, Family.LARGE)
+
+
+def test_softmax_without_the_maximum_is_rejected(gates: Gates) -> None:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("tiny"))
+    inputs = problem.values(structure, Family.LARGE, np.random.default_rng(8))
+    with np.errstate(over="ignore", invalid="ignore"):
+        risen = np.exp(inputs["x"])
+        y = risen / risen.sum(1, keepdims=True)
+    truth = problem.oracle(structure, inputs)
+    assert gates(problem, {"y": y}, truth, Family.LARGE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_costs_are_those_of_the_definition(name: str) -> None:
+    problem = registry.get(name)
+    for workload in problem.workloads:
+        axes = problem.structure(workload).axes
+        tensors = sum(4.0 * np.prod(t.extent(axes)) for t in problem.tensors)
+        assert problem.bytes_moved(axes) == tensors
+        assert problem.flops(axes) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variations_never_end_and_stay_small(name: str) -> None:
+    problem = registry.get(name)
+    base = problem.structure(problem.default_workload)
+    drawn = list(itertools.islice(problem.variations(base, np.random.default_rng(9)), 60))
+    assert len(drawn) == 60
+    for structure in drawn:
+        assert tuple(structure.axes) == tuple(problem.axes)
+        elements = sum(np.prod(t.extent(structure.axes)) for t in problem.tensors)
+        assert elements < 2_000_000
+    assert any(1 in structure.axes.values() for structure in drawn)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "sparse" in registry.get(n).tags])
+def test_sparse_variations_have_the_hard_rows(name: str) -> None:
+    problem = registry.get(name)
+    base = problem.structure(problem.workload("tiny"))
+    lengths = [
+        np.diff(structure.arrays["indptr"])
+        for structure in itertools.islice(problem.variations(base, np.random.default_rng(1)), 40)
+    ]
+    assert any((row == 0).any() for row in lengths)
+    assert any(row.max() > 20 * max(row.mean(), 1) for row in lengths)
+    assert all(row.sum() > 0 for row in lengths)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_problem_has_three_kinds_of_workloads_and_a_source(name: str) -> None:
+    problem = registry.get(name)
+    assert {"tiny", "realistic", "adversarial"} <= {w.kind for w in problem.workloads}
+    assert len({w.name for w in problem.workloads}) == len(problem.workloads)
+    assert problem.source
+    assert problem.definition
+    assert len(problem.baselines) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_honest_float32_passes_the_realistic_workloads(name: str, gates: Gates) -> None:
+    problem = registry.get(name)
+    rng = np.random.default_rng(10)
+    for workload in problem.workloads:
+        if workload.kind != "realistic":
+            continue
+        structure = problem.structure(workload)
+        for family in (Family.NORMAL, Family.SORTED, *problem.families[-2:]):
+            inputs = problem.values(structure, family, rng)
+            truth = problem.oracle(structure, inputs)
+            output = PLAIN[name](structure, inputs, np.float32)
+            found = gates(problem, {problem.outputs[0].name: output}, truth, family)
+            assert not found, (workload.name, family, found)

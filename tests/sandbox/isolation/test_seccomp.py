@@ -1,0 +1,77 @@
+"""The filter as bytes: decided by a small interpreter, so that each machine's table is tried."""
+
+from __future__ import annotations
+
+import errno
+import struct
+
+import pytest
+from kernelwright.errors import PrerequisiteError
+from kernelwright.sandbox.isolation import build_filter
+
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+REFUSED = 0x00050000 | errno.EPERM
+ABSENT = 0x00050000 | errno.ENOSYS
+ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+CALLS = {
+    "x86_64": {
+        "read": 0, "socket": 41, "socketpair": 53, "clone": 56, "fork": 57, "execve": 59,
+        "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272, "prlimit64": 302,
+    },
+    "aarch64": {
+        "read": 63, "socket": 198, "socketpair": 199, "clone": 220, "execve": 221,
+        "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97, "prlimit64": 261,
+    },
+}  # fmt: skip
+
+
+def decide(rules: bytes, arch: int, nr: int, arg0: int = 0, arg1: int = 0) -> int:
+    """Runs the filter as the kernel does."""
+    memory = {0: nr, 4: arch, 16: arg0, 24: arg1}
+    program = list(struct.iter_unpack("=HBBI", rules))
+    at, register = 0, 0
+    while True:
+        code, if_true, if_false, value = program[at]
+        at += 1
+        if code == 0x20:
+            register = memory[value]
+        elif code == 0x06:
+            return int(value)
+        else:
+            holds = {
+                0x15: register == value,
+                0x35: register >= value,
+                0x45: bool(register & value),
+            }[code]
+            at += if_true if holds else if_false
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
+@pytest.mark.parametrize("may_exec", [True, False])
+@pytest.mark.parametrize("may_fork", [True, False])
+def test_the_filter_decides_as_told(machine: str, may_fork: bool, may_exec: bool) -> None:
+    rules = build_filter(may_fork=may_fork, may_exec=may_exec, machine=machine)
+    calls = CALLS[machine]
+
+    def says(name: str, arg0: int = 0, arg1: int = 0) -> int:
+        return decide(rules, ARCH[machine], calls[name], arg0, arg1)
+
+    assert says("read") == ALLOW
+    assert says("socket", 1) == says("socket", 2) == says("ptrace") == says("unshare") == REFUSED
+    assert (says("socketpair", 1), says("socketpair", 2)) == (ALLOW, REFUSED)
+    assert (says("ioctl", 0, 0x5401), says("ioctl", 0, 0x5412)) == (ALLOW, REFUSED)
+    assert (says("prlimit64", 0), says("prlimit64", 4711)) == (ALLOW, REFUSED)
+    assert says("clone", 0x003D0F00) == ALLOW
+    assert says("clone", 17) == (ALLOW if may_fork else REFUSED)
+    assert says("clone", 0x10000000 | 0x00010000) == REFUSED
+    assert says("execve") == says("execveat") == (ALLOW if may_exec else REFUSED)
+    assert decide(rules, ARCH[machine], 435) == ABSENT
+    assert decide(rules, 0x40000003, calls["read"]) == KILL
+    if machine == "x86_64":
+        assert says("fork") == (ALLOW if may_fork else REFUSED)
+        assert decide(rules, ARCH[machine], 0x40000000) == ABSENT
+
+
+def test_a_machine_without_a_table_is_a_prerequisite_error() -> None:
+    with pytest.raises(PrerequisiteError, match="riscv64"):
+        build_filter(may_fork=True, may_exec=True, machine="riscv64")
