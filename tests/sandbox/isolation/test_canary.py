@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kernelwright.sandbox.isolation import BareJail, Jail, Outcome, probe
 from kernelwright.sandbox.isolation.canary import build_canary
 from kernelwright.sandbox.isolation.canary_rows import ROWS, Evidence
