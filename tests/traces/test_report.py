@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-<<<<<<< HEAD
 
-from kernelwright.traces.events import CampaignStarted
-=======
 from kernelwright.traces.events import AdviceGiven, CampaignStarted, Event
 from kernelwright.traces.records import Advice
->>>>>>> view
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.redact import Redactor
