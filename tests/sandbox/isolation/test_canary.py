@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.sandbox.isolation import BareJail, Jail, Outcome, probe
+from kernelwright.sandbox.isolation import BareJail, Jail, Outcome, choose, probe
 from kernelwright.sandbox.isolation.canary import build_canary
 from kernelwright.sandbox.isolation.canary_rows import ROWS, Evidence
 from kernelwright.sandbox.isolation.canary_scene import Seen
