@@ -114,6 +114,7 @@ def run_campaign(
     *,
     stop: Stop | None = None,
     on_event: OnEvent | None = None,
+    workload: Workload | None = None,
     players: Players | None = None,
     clock: Clock = time.monotonic,
 ) -> CampaignResult:
@@ -122,6 +123,8 @@ def run_campaign(
     Args:
         stop: asks for an end in order; see Stop.
         on_event: told every event after it was recorded.
+        workload: the one that the referee was started for, if it is at hand; else the request's
+            name of it is looked up.
         players: in place of the problem and the models that the request names.
 
     Raises:
@@ -130,7 +133,7 @@ def run_campaign(
     players = players or _players(
         request.problem, request.language, request.model, request.judge_model
     )
-    workload = _workload(players.problem, request.workload)
+    workload = workload or _workload(players.problem, request.workload)
     roster.workflow(request.workflow)
     campaign = store.create(_first_event(request, players.problem, workload, referee))
     if on_event:
