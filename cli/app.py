@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -82,7 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command = typer.main.get_command(app)
         status = command.main(arguments, prog_name="kernelwright", standalone_mode=False)
+        sys.stdout.flush()
         return int(status or 0)
+    except BrokenPipeError:
+        # The reader had enough, as `head` does.
+        _abandon_stdout()
+        return int(ExitCode.DONE)
     except KernelwrightError as error:
         if _wants_traceback(arguments):
             traceback.print_exc()
@@ -98,9 +102,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, hint: str) -> None:
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _abandon_stdout()
     lines = f"error: {message}\n" + (f"\nhint: {hint}\n" if hint else "")
     sys.stderr.write(lines)
+
+
+def _abandon_stdout() -> None:
+    """What cannot be written is not tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report_usage(error: Any) -> int:
@@ -149,6 +161,8 @@ def _logged(text: str, arguments: Sequence[str]) -> str:
 
 
 def _log_folders() -> list[Path]:
+    import tempfile
+
     folders = [Path(tempfile.gettempdir())]
     with contextlib.suppress(ConfigError):
         folders.insert(0, resolve().config.home / "logs")

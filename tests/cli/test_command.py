@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,22 +126,41 @@ def test_a_broken_project_file_stops_every_command(kw, tmp_path: Path) -> None:
         assert "hint: did you mean home?" in done.err
 
 
-def test_an_internal_error_is_logged_and_shown_only_on_request(kw, tmp_path: Path) -> None:
-    # A folder where the store's file should be: the harness cannot have foreseen everything.
-    broken = tmp_path / "work" / "broken"
-    broken.write_text("not a folder")
-    done = kw("report", "@last", "--home", str(broken))
-    assert done.code in (2, 70)
-    assert done.err.startswith("error: ")
+def run_into(
+    path: str, private: dict[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command with its stdout going into `path`."""
+    with open(path, "w") as out:
+        return subprocess.run(
+            [sys.executable, "-m", "kernelwright", *arguments],
+            env=private, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+
+def test_an_internal_error_is_logged_and_shown_only_on_request(private: dict[str, str]) -> None:
+    # A full disk under stdout is nothing that a command foresees.
+    done = run_into("/dev/full", private, "config", "show")
+    assert done.returncode == 70
+    assert done.stderr.startswith("error: something inside Kernelwright went wrong (OSError")
+    assert "\n\nhint: run `kernelwright --debug" in done.stderr
+    assert "Traceback" not in done.stderr
+    (log,) = (Path(private["KERNELWRIGHT_HOME"]) / "logs").iterdir()
+    assert str(log) in done.stderr
+    assert "Traceback" in log.read_text("utf-8")
+    shown = run_into("/dev/full", private, "--debug", "config", "show")
+    assert shown.returncode == 70
+    assert "Traceback" in shown.stderr
+
+
+def test_an_error_of_the_harness_shows_its_traceback_only_on_request(kw_here) -> None:
+    done = kw_here("report", "@last")
     assert "Traceback" not in done.err
-    shown = kw("--debug", "report", "@last", "--home", str(broken))
+    shown = kw_here("--debug", "report", "@last")
     assert "Traceback" in shown.err
+    assert shown.err.splitlines()[-1].startswith("hint: ")
 
 
 def test_a_closed_pipe_is_no_error(private: dict[str, str]) -> None:
-    import subprocess
-    import sys
-
     read, write = os.pipe()
     os.close(read)
     try:
@@ -149,4 +170,4 @@ def test_a_closed_pipe_is_no_error(private: dict[str, str]) -> None:
         )  # fmt: skip
     finally:
         os.close(write)
-    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
