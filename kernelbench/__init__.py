@@ -1,7 +1,7 @@
 """Holds work: problems, workloads, the generators and files they are made of, and recipes."""
 
 from .problem import Baseline, Call, Expected, Family, Problem, Structure, Tensor, Workload
-from .registry import get, names, problems, workload_for, workload_names
+from .registry import get, names, workload_for, workload_names
 
 __all__ = [
     "Baseline",
@@ -14,7 +14,6 @@ __all__ = [
     "Workload",
     "get",
     "names",
-    "problems",
     "workload_for",
     "workload_names",
 ]

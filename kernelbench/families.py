@@ -58,8 +58,8 @@ def _signed_uniform(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndar
 
 
 def _lognormal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    drawn = _normal(shape, rng)
-    return np.exp(drawn, out=drawn)
+    drawn: np.ndarray = np.exp(_normal(shape, rng))
+    return drawn
 
 
 def _exponential(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

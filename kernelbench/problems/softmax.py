@@ -3,8 +3,9 @@
 How far an honest float32 kernel may be off: exp(x - max) takes the rounding of its argument,
 u |x - max|, and a few units of its own; the row's sum adds the weighted mean of the same and a
 random walk of N roundings (rescaling online adds as much again). So the scale of an element is
-value * (2 + (8 + |x - max| + E|x - max|) / sqrt(N)) with N terms, E being the mean weighted by the
-answer. Below the smallest normal float32 a kernel may flush to zero.
+value * (2 + (8 + |x - max| + E|x - max| + L/2u) / sqrt(N)) with N terms, E being the mean weighted
+by the answer and L what the sum may lose of terms near its last place. Below the smallest normal
+float32 a kernel may flush to zero.
 """
 
 from __future__ import annotations
@@ -39,21 +40,43 @@ BLOCK_ELEMENTS = 1 << 15
 """Elements of a block of the oracle: its float64 temporaries fit in a second-level cache."""
 
 
+def drift(value: np.ndarray) -> np.ndarray:
+    """How much of each term a plain sum may lose, always to the same side.
+
+    A term of less than a few units of the sum's last place is rounded away, or up, like the
+    thousands that are as small; these errors add up instead of walking at random.
+    """
+    return np.where(value < 2.0**-20, np.minimum(value, 2.0**-24), 0.0)
+
+
 def softmax_scale(
     value: np.ndarray,
     distance: np.ndarray,
     spread: np.ndarray,
     terms: np.ndarray | float,
+    lost: np.ndarray,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The scale from the answer, max - x, the weighted mean of the latter, and N."""
+    """The scale from the answer, max - x, its weighted mean, N, and the row's sum of `drift`."""
     root = np.sqrt(terms)
-    scale: np.ndarray = np.add(distance, spread + EXP_ULPS, out=out)
+    scale: np.ndarray = np.add(distance, spread + EXP_ULPS + lost * 2.0**23, out=out)
     scale /= root
     scale += 2.0
     scale *= value
     scale += TINY * 2.0**23 / root
     return scale
+
+
+def roughened(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
+    """Logits with normal noise on top, except where a family is defined by having none.
+
+    Thousands of nearly equal exponentials beside one that dominates round alike, and a plain
+    float32 sum of them drifts in proportion to N; no error law in sqrt(N) could then admit it.
+    """
+    if family in (Family.CONSTANT, Family.DENORMAL, Family.SORTED):
+        return x
+    x += rng.standard_normal(x.shape, dtype=np.float32)
+    return x
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
@@ -66,8 +89,8 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     if family in (Family.CONSTANT, Family.DENORMAL) and shape[1] > 1:
         # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.
         place = rng.integers(0, shape[1], (shape[0], 1))
-        np.put_along_axis(x, place, np.take_along_axis(x, place, 1) + np.float32(1), 1)
-    return {"x": x}
+        np.put_along_axis(x, place, np.take_along_axis(x, place, 1) - np.float32(1), 1)
+    return {"x": roughened(x, family, rng)}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
@@ -84,7 +107,8 @@ def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
         y = np.exp(-distance, out=value[part])
         y /= y.sum(1, keepdims=True)
         spread = np.einsum("ij,ij->i", y, distance)[:, None]
-        softmax_scale(y, distance, spread, terms, out=scale[part])
+        lost = drift(y).sum(1, keepdims=True)
+        softmax_scale(y, distance, spread, terms, lost, out=scale[part])
     return {"y": Expected(value, scale, terms)}
 
 
@@ -136,7 +160,7 @@ PROBLEM = Problem(
                  note="long rows, as over a vocabulary"),
         Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
                  note="short rows with an odd tail"),
-        Workload(name="3x65537", kind="adversarial", axes={"M": 3, "N": 65537},
+        Workload(name="3x16381", kind="adversarial", axes={"M": 3, "N": 16381},
                  note="fewer rows than most machines have cores"),
     ),
     structure=structure_maker(*AXES),
@@ -151,7 +175,7 @@ PROBLEM = Problem(
         Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
         Family.LARGE,
     ),
-    # Rows of 65,537 equal addends: the bias of a library's float32 sum reaches 2e-5.
-    precision=Precision(nrmse=5e-5),
+    # A plain sum of 16,384 terms drifts by 1e-4; an answer rounded to fp16 is 2e-4 off.
+    precision=Precision(nrmse=1.5e-4),
     tags=("dense", "normalisation"),
 )  # fmt: skip

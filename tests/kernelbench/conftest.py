@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-
 from kernelwright.kernelbench.problem import (
     Arrays,
     Call,

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
-
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from scipy.sparse import csr_matrix
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays, type], np.ndarray]
@@ -120,7 +119,7 @@ def _dense_truth(problem: Problem, s: Structure, inputs: Arrays) -> np.ndarray:
 def _structures(problem: Problem) -> list[Structure]:
     small = [problem.structure(w) for w in problem.workloads if w.kind == "tiny"]
     rng = np.random.default_rng(5)
-    return small + list(itertools.islice(problem.variations(small[0], rng), 18))
+    return small + list(itertools.islice(problem.variations(small[0], rng), 14))
 
 
 def _largest_rows(problem: Problem) -> list[Structure]:
