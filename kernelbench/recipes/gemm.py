@@ -25,7 +25,7 @@ DEFAULT: Knobs = {
     "kc": 256,
     "mc": 96,
     "nc": 256,
-    "unroll": 1,
+    "unroll": 4,
     "vector": "native",
     "threads": 0,
 }

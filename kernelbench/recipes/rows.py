@@ -61,33 +61,39 @@ SOFTMAX = (
 )
 
 LAYERNORM = (
-    _recipe("layernorm", "two-pass", "Mean; squared distances from it; the scaled output."),
+    _recipe(
+        "layernorm", "two-pass", "Mean; distances from it; the scaled output.", unroll=8, stream=1
+    ),
     _recipe(
         "layernorm",
         "blocked",
         "One pass over memory: mean and spread per block, merged; then the scaled output.",
         chosen("block", 256, 1024, 4096, meaning="floats per block"),
+        stream=1,
     ),
 )
 
 RMSNORM = (
-    _recipe("rmsnorm", "row-wise", "A row's squares, then its scaled output."),
+    _recipe("rmsnorm", "row-wise", "A row's squares, then its scaled output.", stream=1),
     _recipe(
         "rmsnorm",
         "row-group",
         "Several rows together, so that gamma is loaded once for all.",
         chosen("group", 2, 4, 8, meaning="rows made together"),
+        stream=1,
     ),
 )
 
 BIAS_GELU = (
-    _recipe("bias_gelu", "row-wise", "Rows are dealt to threads."),
+    _recipe("bias_gelu", "row-wise", "Rows are dealt to threads.", unroll=8, stream=1),
     _recipe(
         "bias_gelu",
         "flat",
         "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
         chosen("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
         block=16384,
+        unroll=8,
+        stream=1,
     ),
 )
 
