@@ -1,5 +1,7 @@
 # Every target sets up .venv by itself; it is quick while pyproject.toml has not changed.
 PYTHON ?= python3
+# Without an NVIDIA GPU a smaller torch will do:
+# make PIP_FLAGS='--extra-index-url https://download.pytorch.org/whl/cpu' test
 PIP_FLAGS ?=
 DEMO_TIME ?= 90s
 RESULTS_SECONDS ?= 45

@@ -185,6 +185,33 @@ def _cpu(_config: Config) -> Iterator[Finding]:
     yield Finding("cpu", Level.PASS, f"{model}, {usable} CPUs usable, {features}")
 
 
+def _peaks(config: Config) -> Iterator[Finding]:
+    """What was measured before; measuring takes seconds and is the referee's work."""
+    files = sorted(
+        (config.cache_dir / "peaks").glob("*.json"), key=lambda file: file.stat().st_mtime
+    )
+    if not files:
+        yield Finding("peaks", Level.PASS, "not measured yet; the first evaluation does it")
+        return
+    from pydantic import ValidationError
+
+    from ..verifier.roofline import Peaks
+
+    try:
+        peaks = Peaks.model_validate_json(files[-1].read_text("utf-8"))
+    except (OSError, ValidationError) as error:
+        yield Finding(
+            "peaks", Level.WARN, f"{files[-1]} cannot be read: {type(error).__name__}",
+            "delete it; the next evaluation measures anew",
+        )  # fmt: skip
+        return
+    yield Finding(
+        "peaks", Level.PASS,
+        f"{peaks.bandwidth_gbs:.0f} GB/s from memory, {peaks.cache_bandwidth_gbs:.0f} GB/s from "
+        f"cache, {peaks.flops_gflops:.0f} GFLOP/s in float32",
+    )  # fmt: skip
+
+
 def _gpu(_: Config) -> Iterator[Finding]:
     fix = "none is needed: --target cpu works without one"
     try:
@@ -248,6 +275,7 @@ PROBES: dict[str, Callable[[Config], Iterator[Finding]]] = {
     "compiler": _compiler,
     "sandbox": _sandbox,
     "cpu": _cpu,
+    "peaks": _peaks,
     "gpu": _gpu,
     "store": _store,
     "browser": _browser,

@@ -49,6 +49,8 @@ def degrees(
     n: int, nnz: int, cv: float, *, gamma: float, cols: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Row lengths that sum to `nnz` with a coefficient of variation near `cv`, at most `cols`."""
+    if nnz == 0:
+        return np.zeros(n, np.int64)
     mean = nnz / n
     target = cv * cv - 1.0 / mean  # multinomial draws add a Poisson variance of 1/mean
     if target <= 0.01:

@@ -168,13 +168,21 @@ def _npz_arrays(file: Path) -> dict[str, np.ndarray]:
                     f"{file}: no array '{missing[0]}' in it",
                     hint="write it with scipy.sparse.save_npz(path, matrix.tocsr())",
                 )
-            return {name: archive_arrays[name] for name in NPZ_ARRAYS}
+            arrays = {name: archive_arrays[name] for name in NPZ_ARRAYS}
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
         what = "holds Python objects" if "pickle" in str(error).lower() else "not a whole .npz file"
         raise MatrixError(
             f"{file}: {what}: {error}",
             hint="write it with scipy.sparse.save_npz; pickled arrays are never loaded",
         ) from error
+    for name, array in arrays.items():
+        # numpy hands out the raw bytes of a member that is not in its own format.
+        if not isinstance(array, np.ndarray):
+            raise MatrixError(
+                f"{file}: '{name}' is not an array",
+                hint="write it with scipy.sparse.save_npz; pickled arrays are never loaded",
+            )
+    return arrays
 
 
 def _check_compressed(

@@ -103,8 +103,12 @@ def _resized(problem: Problem, workload: Workload, axes: dict[str, int]) -> Work
                 f"{problem.name} has no axis '{axis}' that can be chosen",
                 hint=f"axes: {', '.join(workload.axes) or '-'}",
             )
-        if value < 0:
-            raise UsageError(f"axis {axis} of {problem.name} cannot be {value}")
+        is_choice = axis == "reduce"
+        if value < (0 if is_choice else 1):
+            raise UsageError(
+                f"axis {axis} of {problem.name} cannot be {value}",
+                hint=f"{axis}: {problem.axes[axis]}",
+            )
     if all(workload.axes[axis] == value for axis, value in axes.items()):
         return workload
     suffix = ",".join(f"{axis}={value}" for axis, value in axes.items())

@@ -19,13 +19,15 @@ from . import gates
 from .poison import PATTERNS
 
 LARGE_BYTES = 8 << 20
-"""Above this size only the families that trials use on a target are drawn on it; all others are
-tried on the problem's tiny workload."""
+"""Above this size only SHARP families and NORMAL are drawn on the workload itself; all others are
+tried on the problem's tiny one."""
 SAMPLE = 1 << 13
 """Elements that are looked at first: what fails there fails on the whole."""
 TILE = 4
 """`first tile only` computes one part in this many."""
 DOWNCAST = "fp16 downcast"
+SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
+"""The families that every plan of trials contains where the problem has them."""
 _ELEMENTWISE = (gates.SHAPE, gates.WRITTEN, gates.POSITIONS, gates.SCALED, gates.EXACT, gates.PROBE)
 
 
@@ -70,38 +72,57 @@ def nulls(problem: Problem) -> dict[str, Null]:
 
 
 def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> list[Check]:
-    """One check per null kernel: it fails on every input family it has to fail on.
+    """One check per null kernel: the sets of trials that evaluations draw all reject it.
 
-    A kernel that does no work must fail on every family. A silent downcast must fail on PROBE,
-    or where the problem has no such family on NORMAL, from which every timed call is drawn:
-    integers survive it, and in long sums its error averages out.
+    Every evaluation has trials of the SHARP families, and draws its timed calls, which are
+    checked too, from NORMAL. So a kernel that does no work must fail on each of those families,
+    and on more than half of all. A silent downcast must fail on the first of PROBE, LARGE and
+    NORMAL that the problem has: integers survive it, and in long sums its error averages out.
 
     Raises:
         NotDiscriminatingError: names the null kernel and the family that let it pass.
     """
-    held: dict[str, list[str]] = {name: [] for name in nulls(problem)}
-    for where, scene in _scenes(problem, structure, rng):
+    failed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
+    passed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
+    for where, drawn in _scenes(problem, structure, rng):
         for name, null in nulls(problem).items():
-            if not _must_fail(problem, name, scene.family):
+            if not _is_held(problem, name, drawn.family):
                 continue
-            if not rejects(scene, null):
-                raise NotDiscriminatingError(
-                    f"{problem.name}: the null kernel '{name}' passes on {where} inputs of family "
-                    f"'{scene.family}' ({_axes(scene.structure)})",
-                    hint="these inputs cannot verify anybody: use a larger or denser workload, or "
-                    f"draw the family '{scene.family}' so that the answer depends on every input",
-                )
-            held[name].append(f"{scene.family}")
+            if rejects(drawn, null):
+                failed[name].append(drawn.family)
+                continue
+            passed[name].append(drawn.family)
+            if drawn.family in (*SHARP, Family.NORMAL) or len(problem.families) == 1:
+                raise _too_weak(problem, name, drawn.family, where, drawn.structure)
+    for name, families in passed.items():
+        if len(families) >= max(len(failed[name]), 1):
+            raise _too_weak(problem, name, families[0], "most", structure)
     return [
         Check(
             name=f"null kernel '{name}' rejected",
             passed=True,
             figure=float(len(families)),
-            detail=f"on {', '.join(dict.fromkeys(families))}",
+            detail=f"fails on {_listed(families)}"
+            + (f"; passes on {_listed(passed[name])}" if passed[name] else ""),
         )
-        for name, families in held.items()
-        if families
+        for name, families in failed.items()
     ]
+
+
+def _too_weak(
+    problem: Problem, null: str, family: Family, where: str, structure: Structure
+) -> NotDiscriminatingError:
+    axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
+    return NotDiscriminatingError(
+        f"{problem.name}: the null kernel '{null}' passes on {where} inputs of family "
+        f"'{family}' ({axes})",
+        hint="these inputs cannot verify anybody: use a larger or denser workload, or draw the "
+        f"family '{family}' so that the answer depends on every input",
+    )
+
+
+def _listed(families: list[Family]) -> str:
+    return ", ".join(dict.fromkeys(families))
 
 
 def rejects(scene: Scene, null: Null) -> bool:
@@ -109,10 +130,10 @@ def rejects(scene: Scene, null: Null) -> bool:
     return any(_fails(scene, name, null(scene, name)) for name in scene.expected)
 
 
-def _must_fail(problem: Problem, null: str, family: Family) -> bool:
+def _is_held(problem: Problem, null: str, family: Family) -> bool:
     if null != DOWNCAST:
         return True
-    telling = (f for f in (Family.PROBE, Family.NORMAL) if f in problem.families)
+    telling = (f for f in (Family.PROBE, Family.LARGE, Family.NORMAL) if f in problem.families)
     return family is next(telling, problem.families[0])
 
 
@@ -122,8 +143,7 @@ def _scenes(
     is_large = problem.bytes_moved(structure.axes) > LARGE_BYTES
     families = problem.families
     if is_large:
-        sharp = (Family.NORMAL, Family.EXACT, Family.PROBE, Family.LARGE)
-        families = tuple(f for f in families if f in sharp) or families[:1]
+        families = tuple(f for f in families if f in (*SHARP, Family.NORMAL)) or families[:1]
     before: dict[str, Expected] | None = None
     for family in families:
         drawn = scene(problem, structure, family, rng, before)
@@ -230,7 +250,3 @@ def _downcast(scene: Scene, name: str) -> np.ndarray:
         }
         answer = scene.problem.oracle(scene.structure, rounded)[name]
         return answer.value.astype(np.float32)
-
-
-def _axes(structure: Structure) -> str:
-    return ", ".join(f"{name}={value}" for name, value in structure.axes.items())

@@ -31,12 +31,18 @@ OPERATIONS = 16.0
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
-    """x and the bias of each column, at scales where the curve bends and where it does not."""
+    """x and the bias of each column, at scales where the curve bends and where it does not.
+
+    One element of each row is positive: where all are far below zero the answer is nothing but
+    what cancellation left, and no honest kernel has a small error relative to it.
+    """
     shape = (structure.axes["M"], structure.axes["N"])
-    return {
-        "x": draw(family, shape, rng, varies=0, max_decades=1.0),
-        "bias": draw(Family.NORMAL, (shape[1],), rng, max_decades=0.5),
-    }
+    x = draw(family, shape, rng, varies=0, max_decades=1.0)
+    bias = draw(Family.NORMAL, (shape[1],), rng, max_decades=0.5)
+    place = rng.integers(0, shape[1], (shape[0], 1))
+    size = np.abs(np.take_along_axis(x, place, 1)) + np.abs(bias[place])
+    np.put_along_axis(x, place, size, 1)
+    return {"x": x, "bias": bias}
 
 
 def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:

@@ -142,7 +142,7 @@ def _compile(
     jail: Jail | None,
 ) -> Built | BuildFailed:
     (place.folder / "prototype.h").write_text(declaration + "\n")
-    (place.folder / place.source).write_text(source, errors="surrogateescape")
+    (place.folder / place.source).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
     command = _command(compiler, variant, place)
     outcome = _run(command, compiler, place, jail)
@@ -217,24 +217,16 @@ def _run_unconfined(command: list[str], compiler: Compiler, place: _Workplace) -
 def _failure(
     outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
 ) -> BuildFailed:
-    killed = any(
-        words in log
-        for words in ("signal terminated program", "out of memory allocating",
-                      "virtual memory exhausted", "file too large", "File too large")
-    )  # fmt: skip
+    limit = diagnostics.limit(log)
     if outcome.end is not End.EXITED:
         why = f"the compiler was stopped: {outcome.end.value}"
         why += f" ({outcome.detail})" if outcome.detail else f" after {outcome.wall_s:.1f} s"
-    elif killed:
-        why = "the compiler met a limit: " + diagnostics.reason(
-            log, prototype=prototype, entry=entry
-        )
+    elif limit is not None:
+        why = f"the compiler met a limit: {limit}"
     else:
         why = diagnostics.reason(log, prototype=prototype, entry=entry)
-    return BuildFailed(
-        why, log, is_resource=killed or outcome.end is not End.EXITED, seconds=outcome.wall_s,
-        command=command,
-    )  # fmt: skip
+    is_resource = limit is not None or outcome.end is not End.EXITED
+    return BuildFailed(why, log, is_resource=is_resource, seconds=outcome.wall_s, command=command)
 
 
 def _read_output(path: Path, limit: int) -> bytes | None:

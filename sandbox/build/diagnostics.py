@@ -18,6 +18,12 @@ _PLAIN_ERROR = re.compile(r"^(?:[^\n:]*?: )?(?:fatal )?error: (.+)$", re.M)
 _ASSEMBLER = re.compile(r"^[^\n:]+\.s:(\d+): Error: (.+)$", re.M)
 _UNDEFINED = re.compile(r"undefined reference to [`'](.+?)'")
 _TWICE = re.compile(r"multiple definition of [`'](.+?)'")
+_LIMITS = (
+    re.compile(r"(?:^|: )([^:\n]+?) signal terminated program"),
+    re.compile(r"(out of memory allocating \d+ bytes)"),
+    re.compile(r"(virtual memory exhausted)"),
+    re.compile(r"([Ff]ile (?:size limit exceeded|too large))"),
+)
 _REMARK = re.compile(r"^(\d+):\d+: (optimized|missed): \s*(.+?)\.?$")
 
 
@@ -62,6 +68,12 @@ def reason(log: str, *, prototype: str, entry: str) -> str:
         return _short(f"error: {found[1]}")
     first = next((line for line in log.splitlines() if line.strip()), "")
     return _short(f"the compiler failed: {first}" if first else "the compiler failed silently")
+
+
+def limit(log: str) -> str | None:
+    """Which limit ended a part of the compiler, as it told; None where none did."""
+    found = next((hit for hit in (pattern.search(log) for pattern in _LIMITS) if hit), None)
+    return _short(found[1]) if found else None
 
 
 def _short(sentence: str) -> str:

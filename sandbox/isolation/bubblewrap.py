@@ -10,12 +10,14 @@ command inherits them. Killing that init makes the kernel kill everything in the
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from ...errors import KernelwrightError, SandboxError
 from . import cgroup, tree
-from .command import checked_command
+from .command import check_paths, checked_command
 from .job import Ending, Streams, WatchedJob
 from .limits import kernel_version, rlimits
 from .model import Confinement, End, Job, Limits
@@ -44,8 +46,8 @@ _INSIDE_UID = "65534"
 _NPROC_PER_NAMESPACE = (5, 14)
 """Since this kernel RLIMIT_NPROC counts within a user namespace, not over all of the user's."""
 
-_PID_S = 0.5
-"""How long to look for the command below the init; it is there within a millisecond."""
+_SET_UP_S = 20.0
+"""How long bwrap may take to set up, a few milliseconds on an idle machine."""
 
 
 def _mounts(confinement: Confinement) -> list[str]:
@@ -120,9 +122,43 @@ class BubblewrapLaunch:
         return Ending(status, used.ru_utime + used.ru_stime, 0)
 
 
+def _check_inside(program: Path, confinement: Confinement) -> None:
+    """Refuses beforehand what bwrap would only tell as the exit of a job."""
+    roots = [Path("/usr"), *map(Path, _SYSTEM_FOLDERS)]
+    roots += [*confinement.readable, *confinement.writable]
+    missing = [
+        path
+        for path in (program, program.resolve())
+        if not any(path.is_relative_to(root) for root in roots)
+    ]
+    cwd, above = confinement.cwd, [Path("/tmp"), *roots]
+    # The folders above a given path are there too, if empty.
+    if not any(cwd.is_relative_to(root) or root.is_relative_to(cwd) for root in above):
+        missing.append(cwd)
+    if missing:
+        raise SandboxError(
+            f"{missing[0]} would not be there inside the jail",
+            hint="add it, or a folder above it, to what the job may read",
+        )
+
+
+def _wait_until_set_up(init: int, block: int) -> None:
+    """Until bwrap has taken the byte that lets it go on, which it does after its last mount."""
+    unread = bytearray(4)
+    deadline = time.monotonic() + _SET_UP_S
+    while time.monotonic() < deadline:
+        fcntl.ioctl(block, termios.FIONREAD, unread)
+        if not any(unread):
+            return
+        if not tree.start_time(init):
+            raise ValueError("it ended while it set up the jail")
+        time.sleep(0.0002)
+    raise ValueError(f"it was not done within {_SET_UP_S:g} s")
+
+
 def _command_pid(init: int) -> int:
     """The process below the init; the init itself where the command was over before it was seen."""
-    deadline = time.monotonic() + _PID_S
+    deadline = time.monotonic() + _SET_UP_S
     while time.monotonic() < deadline:
         if found := tree.children(init):
             return found[0]
@@ -167,6 +203,7 @@ def _launch(
             pass_fds=(info_w, block_r, rules, *confinement.pass_fds),
             env={},
             cwd="/",
+            start_new_session=True,  # Ctrl-C is for the harness, which then ends its jobs.
         )
         os.close(info_w)
         info_w = -1
@@ -175,6 +212,7 @@ def _launch(
             _prepare(init, confinement, limits, group)
             launch = BubblewrapLaunch(process, init, tree.start_time(init), init)
             os.write(block_w, b"g")
+            _wait_until_set_up(init, block_r)
             launch.pid = _command_pid(init)
         except (OSError, ValueError) as error:
             process.kill()
@@ -224,9 +262,8 @@ class BubblewrapJail:
         if self._program is None:
             raise SandboxError("bwrap is not installed", hint="install the package bubblewrap")
         full = checked_command(command)
-        for path in (*confinement.readable, *confinement.writable):
-            if not path.exists():
-                raise SandboxError(f"the job was to see {path}, which does not exist")
+        check_paths(confinement)
+        _check_inside(Path(full[0]), confinement)
         group = cgroup.make(limits)
         launch = partial(_launch, self._program, full, confinement, limits, group)
         return WatchedJob(launch, limits, group)

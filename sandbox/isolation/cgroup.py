@@ -11,9 +11,13 @@ import os
 import secrets
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from .model import Limits
+
+_STALE_S = 60.0
+"""A group this old is joined already, also where its maker's pid is out of our sight."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def _make_v2(root: Path, own: str, name: str, limits: Limits) -> Cgroup | None:
         except OSError:
             return None
     folder = parent / name
+    _remove_stale(parent)
     group = Cgroup(folder, folder, 2)
     try:
         folder.mkdir()
@@ -129,7 +134,9 @@ def _make_v2(root: Path, own: str, name: str, limits: Limits) -> Cgroup | None:
 
 def _make_v1(root: Path, own: str, name: str, settings: dict[str, int]) -> Path | None:
     parent = root / own.lstrip("/")
-    folder = (parent if parent.is_dir() else root) / name
+    parent = parent if parent.is_dir() else root
+    folder = parent / name
+    _remove_stale(parent)
     try:
         folder.mkdir()
         for setting, value in settings.items():
@@ -139,6 +146,16 @@ def _make_v1(root: Path, own: str, name: str, settings: dict[str, int]) -> Path 
             folder.rmdir()
         return None
     return folder
+
+
+@cache
+def _remove_stale(parent: Path) -> None:
+    """Once for each place: removes what killed harnesses left behind, if it is empty."""
+    for folder in parent.glob("kernelwright-*-*"):
+        with contextlib.suppress(OSError):
+            is_old = time.time() - folder.stat().st_mtime > _STALE_S
+            if is_old and not Path("/proc", folder.name.split("-")[1]).exists():
+                folder.rmdir()
 
 
 def make(limits: Limits) -> Cgroup | None:

@@ -1,4 +1,4 @@
-"""What every jail asks of a command before it starts one."""
+"""What every jail asks of a command and its Confinement before it starts anything."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 
 from ...errors import SandboxError
+from .model import Confinement
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where a command without a folder is looked for; the job's own PATH is not trusted with that."""
@@ -28,3 +29,22 @@ def checked_command(command: Sequence[str]) -> tuple[str, ...]:
             hint=f"give its full path, or install it into one of {SEARCH_PATH}",
         )
     return (found, *command[1:])
+
+
+def check_paths(confinement: Confinement) -> None:
+    """Refuses paths that a jail cannot give.
+
+    Raises:
+        SandboxError: one is missing, relative, or the root, which would give everything away.
+    """
+    for path in (*confinement.readable, *confinement.writable):
+        if not path.is_absolute() or not path.exists():
+            raise SandboxError(
+                f"the job was to see {path}, which is not an existing absolute path",
+                hint="make it before starting the job",
+            )
+        if path.resolve().parent == path.resolve():
+            raise SandboxError(
+                "the job was to see /, which is everything",
+                hint="list the files and folders that it needs",
+            )

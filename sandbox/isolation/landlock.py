@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
-from ...errors import KernelwrightError, SandboxError
+from ...errors import KernelwrightError
 from . import cgroup
-from .command import checked_command
+from .command import check_paths, checked_command
 from .job import WatchedJob
 from .limits import rlimits, shared_uid_processes
 from .model import Confinement, End, Job, Limits
@@ -102,7 +102,7 @@ class LandlockJail:
         """
         full = checked_command(command)
         uid = job_uid()
-        _require(confinement)
+        check_paths(confinement)
         named = (*confinement.readable, *confinement.writable, confinement.cwd, Path(full[0]))
         search = uid >= 0 and not all(is_open_to_others(path) for path in named)
         if uid >= 0:
@@ -130,12 +130,3 @@ class LandlockJail:
 def _processes(uid: int, limits: Limits) -> int:
     """RLIMIT_NPROC: exact for a uid of its own, else on top of what the user runs already."""
     return limits.processes if uid >= _FIRST_UID else shared_uid_processes(limits)
-
-
-def _require(confinement: Confinement) -> None:
-    for path in (*confinement.readable, *confinement.writable, confinement.cwd):
-        if not path.exists():
-            raise SandboxError(
-                f"the job was to see {path}, which does not exist",
-                hint="make it before starting the job",
-            )

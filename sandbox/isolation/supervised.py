@@ -6,7 +6,8 @@ order asks for (rlimits, CPUs, another uid, Landlock, a system-call filter); it 
 when the command ends, when it is told to, or when the harness is gone.
 
 It speaks marshal over the control socket with `supervisor.py`, which is the same interpreter. It
-imports nothing of the package and no slow module, and it never reads anything from the job.
+imports nothing of the package and no slow module (so the control socket is read and written as a
+file), and it never reads anything from the job.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import marshal
 import os
 import resource
 import select
-import socket
 import sys
 import time
 from typing import Any
@@ -232,7 +232,7 @@ def sweep() -> dict[int, int]:
         time.sleep(0.001)
 
 
-def supervise(control: socket.socket, child: int) -> int:
+def supervise(control: int, child: int) -> int:
     """Waits for the command's end, an order to stop or the harness's end; gives its status."""
     watched = select.poll()
     watched.register(control, select.POLLIN)
@@ -247,25 +247,26 @@ def supervise(control: socket.socket, child: int) -> int:
         if child in ended:
             sweep()
             return ended[child]
-        if any(descriptor == control.fileno() for descriptor, _ in events):
+        if any(descriptor == control for descriptor, _ in events):
             return sweep().get(child, SIGKILL)
 
 
 def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    order = marshal.loads(control.recv(LONGEST_ORDER))
+    order = marshal.loads(os.read(control, LONGEST_ORDER))
     child, words = start(order)
     if words:
         os.waitpid(child, 0)
-        control.send(marshal.dumps({"error": words}))
+        os.write(control, marshal.dumps({"error": words}))
         return
-    control.send(marshal.dumps({"pid": child}))
+    os.write(control, marshal.dumps({"pid": child}))
     status = supervise(control, child)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     ending = {"status": status, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss * 1024}
     try:
-        control.send(marshal.dumps(ending))
+        os.write(control, marshal.dumps(ending))
     except OSError:
         return
 

@@ -61,6 +61,7 @@ class SupervisedLaunch:
     process: subprocess.Popen[bytes]
     control: socket.socket
     pid: int
+    is_ending: bool = False
     known: dict[int, str] = field(default_factory=dict)
     """Processes seen below the supervisor, with their start times, should it ever vanish."""
 
@@ -77,9 +78,11 @@ class SupervisedLaunch:
         return alive
 
     def end(self) -> None:
-        """Asks the supervisor to kill the tree."""
-        with suppress(OSError):
-            self.control.send(b"k")
+        """Asks the supervisor to kill the tree; once is enough, it does not read on."""
+        if not self.is_ending:
+            self.is_ending = True
+            with suppress(OSError):
+                self.control.send(b"k")
 
     def reap(self) -> Ending:
         """What the supervisor reported; it has exited."""
@@ -119,6 +122,7 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
             pass_fds=(theirs.fileno(), *order.fds),
             env={},
             cwd="/",
+            start_new_session=True,  # Ctrl-C is for the harness, which then ends its jobs.
         )
     ours.settimeout(_START_S)
     answer: dict[str, Any] = {"error": "the supervisor did not answer"}

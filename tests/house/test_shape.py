@@ -23,9 +23,23 @@ def functions(module: Module) -> Iterator[Function]:
 
 
 def body_lines(function: Function) -> int:
-    """Lines of the body without its docstring: a list of options is not complexity."""
+    """Lines of the body without its docstring and without the functions defined inside it.
+
+    A list of options in a docstring is not complexity, and inner functions are counted alone.
+    """
     body = function.body[1:] if ast.get_docstring(function) else function.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+    if not body:
+        return 0
+    inner = [
+        node
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lines = set(range(body[0].lineno, (body[-1].end_lineno or 0) + 1))
+    for node in inner:
+        lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    return len(lines)
 
 
 each_module = pytest.mark.parametrize(

@@ -74,9 +74,7 @@ def new_call(problem: Problem, structure: Structure) -> Call:
     inputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.inputs}
     for name, array in structure.arrays.items():
         inputs[name][...] = array
-    outputs = {
-        t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs
-    }
+    outputs = {t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs}
     return Call(dict(structure.axes), inputs, outputs)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kernelwright.traces.events import CampaignStarted
+from kernelwright.traces.events import AdviceGiven, CampaignStarted, Event
+from kernelwright.traces.records import Advice
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.redact import Redactor
@@ -77,3 +78,15 @@ def test_every_event_of_a_campaign_survives_cleaning(sample: Any) -> None:
     assert [e.payload.kind for e in cleaned] == [e.payload.kind for e in events]
     assert cleaned[1:] == events[1:]
     assert cleaned[0].payload.config["api_key"] == "[redacted]"
+
+
+@pytest.mark.parametrize(
+    "leak", ["/home/dave/k.cpp", "C:\\Users\\dave\\k", "hf_abcdefghijklmnop", 'a"b\\c-secret']
+)
+def test_leaks_in_later_events_are_found(leak: str) -> None:
+    advice = Advice(candidate="c", bottleneck="x", change=f"see {leak}")
+    event = Event(seq=2, campaign="c", at=0, payload=AdviceGiven(advice=advice))
+    cleaned = Redactor(Path("/data/kw"), {"A_SECRET": 'a"b\\c-secret'}).event(event)
+    assert isinstance(cleaned.payload, AdviceGiven)
+    assert leak not in cleaned.payload.advice.change
+    assert "dave" not in cleaned.payload.advice.change

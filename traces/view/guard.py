@@ -47,9 +47,9 @@ def refuse(method: str, host: str, origin: str) -> Response | None:
         return PlainTextResponse(text, status_code=421)
     if origin and not _is_loopback(origin):
         return PlainTextResponse("another site may not ask this viewer\n", status_code=403)
-    if method not in ("GET", "HEAD"):
+    if method != "GET":
         text = "this viewer only reads\n"
-        return PlainTextResponse(text, status_code=405, headers={"Allow": "GET, HEAD"})
+        return PlainTextResponse(text, status_code=405, headers={"Allow": "GET"})
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import PrerequisiteError, UsageError
@@ -47,7 +48,9 @@ def serve(
                 "no web browser could be started", hint=f"open {address} by hand, without --open"
             )
         config = uvicorn.Config(create_app(home), log_level="warning", access_log=False)
-        uvicorn.Server(config).run(sockets=[listener])
+        # uvicorn shuts down first and raises again; for a viewer Ctrl-C is the ordinary end.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -56,6 +59,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        # From here on a browser that is quicker than the server's start only waits.
+        listener.listen(128)
     except (OSError, OverflowError) as error:
         listener.close()
         raise UsageError(

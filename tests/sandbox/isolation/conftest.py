@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ CONFINING = ("bubblewrap", "landlock")
 Shell = Callable[..., Outcome]
 
 
+@lru_cache
 def made(name: str) -> Jail:
     jail = KINDS[name]()
     reason = jail.is_available()

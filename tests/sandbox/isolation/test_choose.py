@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kernelwright.errors import UnknownNameError
 from kernelwright.sandbox.isolation import choose
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -223,6 +224,17 @@ def test_a_missing_program_is_the_harness_error(jail: Jail) -> None:
         start(jail, [])
 
 
+def test_a_path_that_cannot_be_given_is_the_harness_error(confining: Jail, place: Path) -> None:
+    for path, words in ((place / "missing", "missing"), (Path("/"), "everything")):
+        with pytest.raises(SandboxError, match=words):
+            confining.start(["true"], Confinement(readable=(path,)), Limits())
+
+
+def test_a_program_out_of_sight_is_the_harness_error(confining: Jail, attack: Path) -> None:
+    with pytest.raises(SandboxError):
+        confining.start([str(attack), "fds"], Confinement(), Limits())
+
+
 def test_jobs_run_side_by_side(jail: Jail) -> None:
     jobs = [start(jail, ["sh", "-c", f"echo {number}"]) for number in range(4)]
     assert [job.wait().stdout for job in jobs] == [b"0\n", b"1\n", b"2\n", b"3\n"]
@@ -265,6 +277,33 @@ def test_a_job_does_not_outlive_a_killed_harness(jail: Jail) -> None:
     while marked("7373.5") and time.monotonic() < deadline:
         time.sleep(0.01)
     assert marked("7373.5") == []
+
+
+INTERRUPTED = """
+import signal, sys, time
+from kernelwright.sandbox.isolation import Confinement, Limits, choose
+job = choose(sys.argv[1]).start(["sleep", "8484.5"], Confinement(), Limits(wall_s=600.0))
+hit = []
+signal.signal(signal.SIGINT, lambda *_: hit.append(1))
+print("started", flush=True)
+while not hit:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(job.poll() is None, job.kill().end.name)
+"""
+
+
+def test_an_interrupt_of_the_terminal_is_left_to_the_harness(jail: Jail) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, jail.name],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as harness:
+        assert harness.stdout is not None
+        assert harness.stdout.readline() == b"started\n"
+        os.killpg(harness.pid, signal.SIGINT)
+        assert harness.stdout.read() == b"True KILLED\n"
 
 
 def test_a_job_survives_the_thread_that_started_it(jail: Jail) -> None:

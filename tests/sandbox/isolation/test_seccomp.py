@@ -6,6 +6,7 @@ import errno
 import struct
 
 import pytest
+
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.isolation import build_filter
 

@@ -95,6 +95,39 @@ def test_the_operator_compiles_without_graph_breaks(modules: Modules, is_dynamic
         torch.testing.assert_close(compiled(*given), dense(*given) + torch.relu(dense(*given)))
 
 
+def test_the_operator_compiles_where_data_give_the_number_of_nonzeros(modules: Modules) -> None:
+    spmm = modules["spmm_csr"].spmm_csr
+
+    def model(weights: Tensor, B: Tensor) -> Tensor:
+        rows, columns = weights.nonzero().unbind(1)
+        counts = torch.zeros(len(weights) + 1, dtype=torch.int64)
+        indptr = counts.index_add_(0, rows + 1, torch.ones_like(rows)).cumsum(0)
+        values = weights[rows, columns].contiguous()
+        return spmm(indptr.int(), columns.int().contiguous(), values, B)
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+        for seed in (1, 2):
+            generator = torch.Generator().manual_seed(seed)
+            weights = torch.randn(6, 7, generator=generator).relu()
+            B = torch.randn(7, 5, generator=generator)
+            torch.testing.assert_close(compiled(weights, B), weights @ B)
+
+
+def test_the_operator_goes_into_an_exported_program(modules: Modules) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, indptr: Tensor, indices: Tensor, values: Tensor, B: Tensor) -> Tensor:
+            return modules["spmm_csr"].spmm_csr(indptr, indices, values, B)
+
+    given = spmm_inputs("tail")
+    nnz = torch.export.Dim("nnz", min=2)
+    program = torch.export.export(
+        Model(), tuple(given), dynamic_shapes=({}, {0: nnz}, {0: nnz}, {})
+    )
+    fewer = [given[0].clamp(max=3), given[1][:3].clone(), given[2][:3].clone(), given[3]]
+    torch.testing.assert_close(program.module()(*fewer), dense(*fewer))
+
+
 def test_meta_tensors_give_the_shape(modules: Modules) -> None:
     found = modules["spmm_csr"].spmm_csr(*(given.to("meta") for given in spmm_inputs()))
     assert found.device.type == "meta"

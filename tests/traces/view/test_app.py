@@ -240,7 +240,7 @@ def test_loopback_names_are_answered(client: TestClient, host: str) -> None:
 
 
 def test_only_reading_from_here_is_allowed(client: TestClient) -> None:
-    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD"):
         assert client.request(method, "/").status_code == 405
     assert client.get("/", headers={"origin": "https://evil.example"}).status_code == 403
     assert client.get("/", headers={"origin": "http://localhost:8765"}).status_code == 200

@@ -1,0 +1,169 @@
+"""No bundled problem's inputs let a kernel pass that computes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import NotDiscriminatingError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import (
+    Arrays,
+    Expected,
+    Family,
+    Problem,
+    Structure,
+    Tensor,
+    Workload,
+)  # fmt: skip
+from kernelwright.traces.records import Protocol
+from kernelwright.verifier import null_kernels
+from kernelwright.verifier.trials import Stage, plan
+
+
+def cases(*, tiny: bool) -> list[tuple[str, str]]:
+    return [
+        (name, workload.name)
+        for name in registry.names()
+        for workload in registry.get(name).workloads
+        if (workload.kind == "tiny") is tiny
+    ]
+
+
+def admitted(name: str, workload: str, seed: int) -> dict[str, str]:
+    problem = registry.get(name)
+    structure = problem.structure(problem.workload(workload))
+    found = null_kernels.admit(problem, structure, np.random.default_rng(seed))
+    assert all(check.passed for check in found)
+    return {check.name: check.detail for check in found}
+
+
+@pytest.mark.parametrize(("name", "workload"), cases(tiny=True))
+def test_tiny_workloads_reject_every_null_kernel(name: str, workload: str) -> None:
+    for seed in range(2):
+        found = admitted(name, workload, seed)
+        assert len(found) == len(null_kernels.nulls(registry.get(name)))
+        assert "null kernel 'fp16 downcast' rejected" in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "workload"), cases(tiny=False))
+def test_other_workloads_reject_every_null_kernel(name: str, workload: str) -> None:
+    assert admitted(name, workload, 0)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_screening_rejects_every_null_kernel(name: str) -> None:
+    problem = registry.get(name)
+    tiny = next(w for w in problem.workloads if w.kind == "tiny")
+    stage = Stage(problem, problem.structure(tiny), tiny.name, ())
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        trials = plan(stage, Protocol.SCREEN, rng)
+        scenes = [null_kernels.scene(problem, t.structure, t.family, rng) for t in trials]
+        for null, make in null_kernels.nulls(problem).items():
+            if null == null_kernels.DOWNCAST:
+                continue
+            assert any(null_kernels.rejects(scene, make) for scene in scenes), (null, seed)
+
+
+def relu(low: float, high: float, **more: object) -> Problem:
+    """y = max(x, 0) on inputs drawn from [low, high)."""
+
+    def values(structure: Structure, _family: Family, rng: np.random.Generator) -> Arrays:
+        return {"x": rng.uniform(low, high, structure.axes["N"]).astype(np.float32)}
+
+    def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        value = np.maximum(inputs["x"].astype(np.float64), 0)
+        return {"y": Expected(value, np.abs(value))}
+
+    tiny = Workload(name="tiny", kind="tiny", axes={"N": 100})
+    problem = Problem(
+        name="relu", title="", definition="", axes={"N": "elements"},
+        inputs=(Tensor(name="x", dtype="float32", shape=("N",)),),
+        outputs=(Tensor(name="y", dtype="float32", shape=("N",)),),
+        source="", workloads=(tiny,),
+        structure=lambda workload: Structure(dict(workload.axes)),
+        values=values, oracle=oracle,
+        flops=lambda axes: 1.0 * axes["N"], bytes_moved=lambda axes: 8.0 * axes["N"],
+        baselines=(), variations=lambda _structure, _rng: iter(()),
+        families=(Family.NORMAL, Family.UNIFORM),
+    )  # fmt: skip
+    return replace(problem, **more)  # type: ignore[arg-type]
+
+
+def verdict(problem: Problem) -> str:
+    structure = problem.structure(problem.workloads[0])
+    try:
+        null_kernels.admit(problem, structure, np.random.default_rng(0))
+    except NotDiscriminatingError as error:
+        return str(error)
+    return ""
+
+
+def test_signed_inputs_admit_a_relu() -> None:
+    assert verdict(relu(-1, 1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "null"), [(0, 1, "copy of x"), (-2, -1, "zeros"), (1, 1, "ones")]
+)
+def test_inputs_that_hide_the_operator_are_refused(low: float, high: float, null: str) -> None:
+    assert verdict(relu(low, high)).startswith(
+        f"relu: the null kernel '{null}' passes on the workload's inputs of family 'normal'"
+    )
+
+
+def test_a_family_that_hides_the_operator_must_not_be_the_rule() -> None:
+    one = relu(-1, 1)
+
+    def mixed(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+        drawn = one.values(structure, family, rng)["x"]
+        return {"x": np.abs(drawn) if family in weak else drawn}
+
+    families = (Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.SORTED)
+    problem = replace(one, values=mixed, families=families)
+    weak = {Family.SORTED}
+    assert verdict(problem) == ""
+    checks = null_kernels.admit(
+        problem, problem.structure(problem.workloads[0]), np.random.default_rng(0)
+    )
+    told = {check.name: check.detail for check in checks}["null kernel 'copy of x' rejected"]
+    assert told == "fails on normal, uniform, laplace; passes on sorted"
+    weak = {Family.SORTED, Family.LAPLACE}
+    assert "'copy of x' passes on most inputs" in verdict(problem)
+    weak = {Family.NORMAL}
+    assert "'copy of x' passes on the workload's inputs of family 'normal'" in verdict(problem)
+
+
+def test_an_answer_that_forgets_its_inputs_is_refused() -> None:
+    def constant(structure: Structure, _inputs: Arrays) -> dict[str, Expected]:
+        value = np.full(structure.axes["N"], 0.3)
+        return {"y": Expected(value, value)}
+
+    assert "'mean constant' passes" in verdict(relu(-1, 1, oracle=constant))
+
+
+def test_an_oracle_that_forgives_a_downcast_is_refused() -> None:
+    def lax(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        value = np.maximum(inputs["x"].astype(np.float64), 0)
+        return {"y": Expected(value, np.full(len(value), 1e4))}
+
+    assert "'fp16 downcast' passes on the workload's inputs of family 'normal'" in verdict(
+        relu(-1, 1, oracle=lax)
+    )
+
+
+@pytest.mark.parametrize("shape", [(100_000,), (5000, 33), (3, 65_537), (1, 70_000), (7, 300, 20)])
+def test_a_single_wrong_tail_is_found_behind_the_sample(shape: tuple[int, ...]) -> None:
+    problem = relu(-1, 1)
+    value = np.random.default_rng(0).normal(size=shape)
+    expected = {"y": Expected(value, np.abs(value))}
+    scene = null_kernels.Scene(problem, Structure({"N": 1}), Family.NORMAL, {}, expected, expected)
+    got = value.astype(np.float32)
+    assert not null_kernels.rejects(scene, lambda _scene, _name: got)
+    wrong = got.copy()
+    wrong.reshape(-1)[wrong.size // 2 + 3] += 1
+    assert null_kernels.rejects(scene, lambda _scene, _name: wrong)

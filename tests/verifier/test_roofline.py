@@ -1,0 +1,147 @@
+"""The floor of a machine, and the profile of a candidate."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelwright.errors import SandboxError
+from kernelwright.kernelbench.problem import Structure
+from kernelwright.sandbox.build.compiler import Compiler, find_compiler
+from kernelwright.sandbox.build.model import Built
+from kernelwright.traces.records import Level, Measurement, Timing
+from kernelwright.verifier import roofline
+from kernelwright.verifier.profile import imbalance, profile
+
+PEAKS = roofline.Peaks(
+    bandwidth_gbs=10, llc_bandwidth_gbs=50, cache_bandwidth_gbs=200, flops_gflops=100,
+    l2_bytes=1_000_000, llc_bytes=10_000_000, cpus=(0,), compiler="g++",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flops", "moved", "floor"),
+    [
+        (0, 1e6, 5.0),
+        (0, 10e6, 5.0 + 180.0),
+        (0, 110e6, 5.0 + 180.0 + 10_000.0),
+        (1e9, 1e6, 10_000.0),
+        (0, 0, 0),
+    ],
+    ids=["in L2", "in the last-level cache", "in memory", "arithmetic", "nothing"],
+)
+def test_the_floor_holds_data_against_the_cache_it_fits_in(
+    flops: float, moved: float, floor: float
+) -> None:
+    assert roofline.floor_us(flops, moved, PEAKS) == pytest.approx(floor)
+
+
+@given(st.floats(0, 1e10), st.floats(0, 1e10), st.floats(0, 1e9), st.floats(0, 1e9))
+def test_more_work_never_lowers_the_floor(
+    flops: float, moved: float, more_flops: float, more_moved: float
+) -> None:
+    floor = roofline.floor_us(flops, moved, PEAKS)
+    assert roofline.floor_us(flops + more_flops, moved + more_moved, PEAKS) >= floor
+    assert floor >= moved / PEAKS.cache_bandwidth_gbs / 1e3 * (1 - 1e-9)
+
+
+def test_a_time_below_half_of_the_floor_is_not_plausible() -> None:
+    assert roofline.plausible(51.0, 100.0).passed
+    found = roofline.plausible(49.0, 100.0)
+    assert not found.passed
+    assert (found.figure, found.limit) == (49.0, 50.0)
+    assert "faster than this machine" in found.detail
+    assert not roofline.plausible(float("nan"), 100.0).passed
+
+
+def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:
+    rows = [("0", "Data", 1, "48K"), ("1", "Instruction", 1, "32K"), ("2", "Unified", 2, "1024K"),
+            ("3", "Unified", 3, "32M")]  # fmt: skip
+    for cpu in (0, 1, 2):
+        for index, kind, level, size in rows:
+            entry = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+            entry.mkdir(parents=True)
+            (entry / "type").write_text(kind + "\n")
+            (entry / "level").write_text(f"{level}\n")
+            (entry / "size").write_text(size + "\n")
+            shared = str(cpu) if level < 3 else ("0-1" if cpu < 2 else "2")
+            (entry / "shared_cpu_list").write_text(shared + "\n")
+    assert roofline.cache_sizes((0, 1), tmp_path)[:2] == (2 << 20, 32 << 20)
+    assert roofline.cache_sizes((0, 1, 2), tmp_path)[:2] == (3 << 20, 64 << 20)
+    unknown = roofline.cache_sizes((0, 1), tmp_path / "none")
+    assert unknown[:2] == (2 * roofline.UNKNOWN_L2, roofline.UNKNOWN_LLC)
+    assert unknown.source.startswith("assumed")
+
+
+def test_the_peaks_of_this_machine_are_measured_once(tmp_path: Path) -> None:
+    cpus = tuple(sorted(os.sched_getaffinity(0)))[:1]
+    first = roofline.measured_peaks(tmp_path, cpus)
+    assert 0.5 < first.bandwidth_gbs <= first.llc_bandwidth_gbs <= first.cache_bandwidth_gbs
+    assert first.cache_bandwidth_gbs < 5_000
+    assert 1 < first.flops_gflops < 5_000
+    assert first.cpus == cpus
+    (place,) = (tmp_path / "peaks").iterdir()
+    before = place.stat()
+    assert roofline.measured_peaks(tmp_path, cpus) == first
+    assert place.stat().st_ino == before.st_ino
+
+
+def test_a_compiler_that_fails_is_the_harness_failing(tmp_path: Path) -> None:
+    broken = tmp_path / "g++"
+    broken.write_text("#!/bin/sh\necho no good >&2\nexit 1\n")
+    broken.chmod(0o755)
+    assert find_compiler().path.exists()
+    with pytest.raises(SandboxError, match="no good"):
+        roofline.measure(Compiler(broken, "broken", True), (0,))
+
+
+def measured(cpu_us: float | None) -> Measurement:
+    return Measurement(
+        workload="w", candidate=Timing(median_us=100, low_us=99, high_us=101), cpu_us=cpu_us,
+        threads=2,
+    )  # fmt: skip
+
+
+def test_a_profile_names_what_was_vectorised_and_what_was_not() -> None:
+    built = Built(
+        b"", "", 0.0,
+        remarks=(
+            "3: loop vectorized using 32 byte vectors",
+            "3: loop vectorized using 64 byte vectors",
+            "3: loop versioned for vectorization because of possible aliasing",
+            "7: loop vectorized using 16 byte vectors",
+            "9: not vectorized: control flow in loop",
+        ),
+    )  # fmt: skip
+    structure = Structure({"M": 4}, {"indptr": np.array([0, 6, 8, 9, 10], dtype=np.int32)})
+    found = profile(built, structure, measured(150.0), flops=1e6, moved=2e6)
+    assert found.get("vectorised_loops") == 2
+    assert found.get("missed_loops") == 1
+    assert found.get("vector_bytes") == 64
+    assert found.get("imbalance") == pytest.approx(8 / 5)
+    assert found.get("cpu_utilisation") == pytest.approx(0.75)
+    assert found.get("achieved_gbs") == pytest.approx(20)
+    assert found.get("achieved_gflops") == pytest.approx(10)
+    levels = {m.name: m.level for m in found.metrics}
+    assert levels["vector_bytes"] is Level.STATIC
+    assert levels["achieved_gbs"] is Level.MEASURED
+    assert found.remarks == built.remarks
+
+
+def test_a_profile_leaves_out_what_is_not_known() -> None:
+    dense = profile(Built(b"", "", 0.0), Structure({"M": 4}), measured(None), flops=1, moved=1)
+    assert dense.get("imbalance") is None
+    assert dense.get("cpu_utilisation") is None
+    assert dense.get("vectorised_loops") == 0
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 8))
+def test_imbalance_lies_between_even_and_all_in_one(lengths: list[int], threads: int) -> None:
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    if indptr[-1]:
+        assert 1 - 1e-9 <= imbalance(indptr, threads) <= threads + 1e-9
