@@ -1,8 +1,8 @@
 """A campaign from request to result: wires problem, brains, ledger, budget and workflow together.
 
-Here stands what a campaign is asked and what it answers, and the outermost loop that records how it
-ended, whatever ended it. How candidates are found stands in `agents/`, how they are proved in
-`verifier/`. The referee is opened and closed by the caller.
+Here stands the outermost loop, which records how a campaign ended, whatever ended it. What one is
+asked and answers stands in `agents/terms.py`, how candidates are found in `agents/workflows/`, how
+they are proved in `verifier/`. The referee is opened and closed by the caller.
 """
 
 from __future__ import annotations
@@ -13,76 +13,29 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
-from pydantic import Field, JsonValue, field_validator
-
 from .agents import roster
 from .agents.budget import Budget, Clock, check_limits
-from .agents.champion import CHAMPION
 from .agents.ledger import Ledger, OnEvent, Recorder
 from .agents.loop import Loop
-from .agents.machine import machine_facts, versions
 from .agents.progress import Progress
 from .agents.protocols import Coder, Judge
 from .agents.stop import Stop
+from .agents.terms import Best, CampaignRequest, CampaignResult, first_event, result_of
 from .errors import StorageError, UsageError
-from .kernelbench.problem import Problem, Tensor, Workload
+from .kernelbench.problem import Problem, Workload
 from .traces.events import CampaignFinished, CampaignResumed, CampaignStarted, Event
-from .traces.records import Record, Speedup, Tier
 from .verifier.request import Referee
 
-
-class CampaignRequest(Record):
-    """What a user asks for."""
-
-    problem: str
-    workload: str = ""
-    """A workload's name or a matrix file's path; empty: the problem's default."""
-    target: str = "cpu"
-    language: str = "cpp"
-    workflow: str = "evolve"
-    model: str = "recipe"
-    judge_model: str = "rules"
-    limits: dict[str, float] = Field(default_factory=dict)
-    """Hard caps: `evaluations`, `seconds`, `usd`; each only where set."""
-    seed: int = 0
-    accept_weak_isolation: bool = False
-    cpus: tuple[int, ...] = ()
-
-    @field_validator("limits")
-    @classmethod
-    def _are_limits(cls, limits: dict[str, float]) -> dict[str, float]:
-        return check_limits(limits)
-
-
-class Best(Record):
-    """The champion, as `run --json` tells it."""
-
-    candidate: str
-    status: str
-    latency_us: float | None
-    roofline: float | None
-    speedup: dict[str, Speedup]
-    """By baseline; the figures of the confirmation in a fresh process."""
-
-
-class CampaignResult(Record):
-    """The document of `run --json`."""
-
-    campaign: str
-    problem: str
-    target: str
-    tier: str
-    workflow: str
-    model: str
-    best: Best | None
-    evaluated: int
-    """Candidates with a verdict."""
-    by_status: dict[str, int]
-    usd: float = 0.0
-    tokens: int = 0
-    wall_s: float
-    """Seconds of work, over every process that worked on it."""
-    stopped_by: str
+__all__ = [
+    "Best",
+    "CampaignRequest",
+    "CampaignResult",
+    "CampaignStore",
+    "Players",
+    "campaign_started",
+    "resume_campaign",
+    "run_campaign",
+]
 
 
 class CampaignStore(Recorder, Interface):
@@ -135,7 +88,7 @@ def run_campaign(
     )
     workload = workload or _workload(players.problem, request.workload)
     roster.workflow(request.workflow)
-    campaign = store.create(_first_event(request, players.problem, workload, referee))
+    campaign = store.create(first_event(request, players.problem, workload, referee))
     if on_event:
         on_event(store.events(campaign)[0])
     with store.lease(campaign):
@@ -213,7 +166,7 @@ def _work_on(
     with _end_recorded(ledger):
         stopped_by = roster.workflow(started.workflow)(loop)
         ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
-    return _result(ledger, budget.spent_s, stopped_by)
+    return result_of(ledger, budget.spent_s, stopped_by)
 
 
 @contextmanager
@@ -250,81 +203,3 @@ def _workload(problem: Problem, name: str) -> Workload:
     from .kernelbench.registry import workload_for
 
     return workload_for(problem, name)
-
-
-def _first_event(
-    request: CampaignRequest, problem: Problem, workload: Workload, referee: Referee
-) -> CampaignStarted:
-    return CampaignStarted(
-        problem=problem.name,
-        problem_version=problem.version,
-        workload=workload.name,
-        workload_spec=workload.model_dump(mode="json"),
-        target=request.target,
-        language=request.language,
-        tier=Tier.NATIVE if request.language == "cpp" else Tier.DEVICE_ONLY,
-        workflow=request.workflow,
-        model=request.model,
-        judge_model=request.judge_model,
-        seed=request.seed,
-        limits=request.limits,
-        machine=machine_facts(),
-        versions=versions(),
-        config={
-            "problem": _described(problem),
-            "request": request.model_dump(mode="json"),
-            "facts": dict(referee.facts),
-            "isolation": referee.isolation.model_dump(mode="json"),
-        },
-    )
-
-
-def _described(problem: Problem) -> dict[str, JsonValue]:
-    """What the viewer and the exports need of a Problem, since they read the store only."""
-
-    def tensors(of: tuple[Tensor, ...]) -> list[JsonValue]:
-        return [
-            {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), "is_index": t.is_index}
-            for t in of
-        ]
-
-    return {
-        "title": problem.title,
-        "definition": problem.definition,
-        "axes": dict(problem.axes),
-        "inputs": tensors(problem.inputs),
-        "outputs": tensors(problem.outputs),
-        "entry": problem.name,
-    }
-
-
-def _result(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
-    progress = ledger.progress
-    started = progress.require_started()
-    return CampaignResult(
-        campaign=ledger.campaign,
-        problem=started.problem,
-        target=started.target,
-        tier=started.tier,
-        workflow=started.workflow,
-        model=started.model,
-        best=_best(progress),
-        evaluated=progress.evaluated,
-        by_status=progress.by_status,
-        wall_s=wall_s,
-        stopped_by=stopped_by,
-    )
-
-
-def _best(progress: Progress) -> Best | None:
-    verdict = progress.tracks[progress.champion].verdict if progress.champion else None
-    if verdict is None:
-        return None
-    timed = verdict.measurement
-    return Best(
-        candidate=verdict.candidate,
-        status=verdict.status,
-        latency_us=timed.candidate.median_us if timed else None,
-        roofline=timed.roofline if timed else None,
-        speedup={k: v for k, v in timed.speedup.items() if k != CHAMPION} if timed else {},
-    )

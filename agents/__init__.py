@@ -1,1 +1,1 @@
-""""""
+"""What decides: the Coder and the Judge, the archive, the budget and the workflows."""

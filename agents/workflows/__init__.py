@@ -1,1 +1,1 @@
-""""""
+"""The loops that campaigns run, one graph per file."""

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -340,6 +341,21 @@ def test_unknown_names_leave_no_campaign_behind(
     with pytest.raises(UnknownNameError, match=message):
         run_campaign(CampaignRequest(**change), store, PlayedReferee())  # type: ignore[arg-type]
     assert store.campaigns() == []
+
+
+def test_a_limit_that_cannot_limit_is_told_as_the_users_mistake() -> None:
+    with pytest.raises(UsageError, match="'seconds' must be a positive number, not 0"):
+        request(seconds=0)
+
+
+def test_a_campaign_of_another_version_of_the_problem_is_not_mixed_with_this_one(
+    store: Store,
+) -> None:
+    result = run(store, PlayedReferee(), evaluations=1)
+    newer = players()
+    newer = replace(newer, problem=replace(newer.problem, version=2))
+    with pytest.raises(UsageError, match=r"version 1 of doubling, and this is version 2"):
+        resume_campaign(result.campaign, store, PlayedReferee(), players=newer)
 
 
 def test_a_language_without_recipes_is_refused(store: Store) -> None:

@@ -1,0 +1,152 @@
+"""What a campaign is asked and what it answers: its request, its first event and its result.
+
+It only describes; how a campaign is run stands in `campaign.py`, its rounds in `workflows/`.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, JsonValue, field_validator
+
+from ..kernelbench.problem import Problem, Tensor, Workload
+from ..traces.events import CampaignStarted
+from ..traces.records import Record, Speedup, Tier
+from ..verifier.request import Referee
+from .budget import check_limits
+from .champion import CHAMPION
+from .ledger import Ledger
+from .machine import machine_facts, versions
+from .progress import Progress
+
+
+class CampaignRequest(Record):
+    """What a user asks for."""
+
+    problem: str
+    workload: str = ""
+    """A workload's name or a matrix file's path; empty: the problem's default."""
+    target: str = "cpu"
+    language: str = "cpp"
+    workflow: str = "evolve"
+    model: str = "recipe"
+    judge_model: str = "rules"
+    limits: dict[str, float] = Field(default_factory=dict)
+    """Hard caps: `evaluations`, `seconds`, `usd`; each only where set."""
+    seed: int = 0
+    accept_weak_isolation: bool = False
+    cpus: tuple[int, ...] = ()
+
+    @field_validator("limits")
+    @classmethod
+    def _are_limits(cls, limits: dict[str, float]) -> dict[str, float]:
+        return check_limits(limits)
+
+
+class Best(Record):
+    """The champion, as `run --json` tells it."""
+
+    candidate: str
+    status: str
+    latency_us: float | None
+    roofline: float | None
+    speedup: dict[str, Speedup]
+    """By baseline; the figures of the confirmation in a fresh process."""
+
+
+class CampaignResult(Record):
+    """The document of `run --json`."""
+
+    campaign: str
+    problem: str
+    target: str
+    tier: str
+    workflow: str
+    model: str
+    best: Best | None
+    evaluated: int
+    """Candidates with a verdict."""
+    by_status: dict[str, int]
+    usd: float = 0.0
+    tokens: int = 0
+    wall_s: float
+    """Seconds of work, over every process that worked on it."""
+    stopped_by: str
+
+
+def first_event(
+    request: CampaignRequest, problem: Problem, workload: Workload, referee: Referee
+) -> CampaignStarted:
+    """The resolved request, the machine and the versions: a resumption needs no more."""
+    return CampaignStarted(
+        problem=problem.name,
+        problem_version=problem.version,
+        workload=workload.name,
+        workload_spec=workload.model_dump(mode="json"),
+        target=request.target,
+        language=request.language,
+        tier=Tier.NATIVE if request.language == "cpp" else Tier.DEVICE_ONLY,
+        workflow=request.workflow,
+        model=request.model,
+        judge_model=request.judge_model,
+        seed=request.seed,
+        limits=request.limits,
+        machine=machine_facts(),
+        versions=versions(),
+        config={
+            "problem": _described(problem),
+            "request": request.model_dump(mode="json"),
+            "facts": dict(referee.facts),
+            "isolation": referee.isolation.model_dump(mode="json"),
+        },
+    )
+
+
+def _described(problem: Problem) -> dict[str, JsonValue]:
+    """What the viewer and the exports need of a Problem, since they read the store only."""
+
+    def tensors(of: tuple[Tensor, ...]) -> list[JsonValue]:
+        return [
+            {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), "is_index": t.is_index}
+            for t in of
+        ]
+
+    return {
+        "title": problem.title,
+        "definition": problem.definition,
+        "axes": dict(problem.axes),
+        "inputs": tensors(problem.inputs),
+        "outputs": tensors(problem.outputs),
+        "entry": problem.name,
+    }
+
+
+def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
+    """What a campaign answers, from its books."""
+    progress = ledger.progress
+    started = progress.require_started()
+    return CampaignResult(
+        campaign=ledger.campaign,
+        problem=started.problem,
+        target=started.target,
+        tier=started.tier,
+        workflow=started.workflow,
+        model=started.model,
+        best=_best(progress),
+        evaluated=progress.evaluated,
+        by_status=progress.by_status,
+        wall_s=wall_s,
+        stopped_by=stopped_by,
+    )
+
+
+def _best(progress: Progress) -> Best | None:
+    verdict = progress.tracks[progress.champion].verdict if progress.champion else None
+    if verdict is None:
+        return None
+    timed = verdict.measurement
+    return Best(
+        candidate=verdict.candidate,
+        status=verdict.status,
+        latency_us=timed.candidate.median_us if timed else None,
+        roofline=timed.roofline if timed else None,
+        speedup={k: v for k, v in timed.speedup.items() if k != CHAMPION} if timed else {},
+    )
