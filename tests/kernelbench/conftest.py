@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+
 from kernelwright.kernelbench.problem import (
     Arrays,
     Call,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import (
     Arrays,

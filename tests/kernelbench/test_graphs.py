@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from kernelwright.kernelbench import graphs, registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.graphs import Pattern

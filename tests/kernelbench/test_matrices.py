@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernelwright.errors import MatrixError
-from kernelwright.kernelbench.matrices import MAX_NNZ, load_pattern
 from scipy.io import mmwrite
 from scipy.sparse import csc_matrix, csr_matrix, save_npz
+
+from kernelwright.errors import MatrixError
+from kernelwright.kernelbench.matrices import MAX_NNZ, load_pattern
 
 HEAD = "%%MatrixMarket matrix coordinate real general\n"
 GOOD = HEAD + "% a comment\n\n3 4 3\n1 1 1.5\n3 4 -2\n3 1 0.25\n"

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
-from scipy.sparse import csr_matrix
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays, type], np.ndarray]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scipy.io import mmwrite
+from scipy.sparse import random as random_sparse
+
 from kernelwright.errors import MatrixError, UnknownNameError, UsageError
 from kernelwright.kernelbench import get, names, workload_for
 from kernelwright.kernelbench.problem import Workload, c_parameters
 from kernelwright.kernelbench.registry import problems
 from kernelwright.kernelbench.signature import languages, signature
-from scipy.io import mmwrite
-from scipy.sparse import random as random_sparse
 
 C_ORDER = {
     "spmv_csr": "M K nnz indptr indices values x y",
