@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..traces.records import Check, Measurement, Speedup
 from . import statistics
-from .sides import CandidateSide, Clocks, Side
+from .sides import CandidateSide, Clocks, Side, Wrong
 from .trials import Item
 
 SAMPLE_US = 400.0
@@ -34,20 +35,28 @@ LAUNCH_BOUND = 5.0
 
 @dataclass
 class Series:
-    """Samples of every side, a list per block; a block is one runner process."""
+    """Samples of every side; a block is one runner process and may leave sides out."""
 
-    blocks: dict[str, list[list[float]]] = field(default_factory=dict)
+    blocks: list[dict[str, list[float]]] = field(default_factory=list)
     clocks: list[Clocks] = field(default_factory=list)
     batch: int = 1
 
-    def of(self, name: str) -> list[np.ndarray]:
-        """The blocks of one side as arrays, microseconds per call."""
-        return [np.asarray(block) for block in self.blocks.get(name, []) if block]
+    @property
+    def names(self) -> list[str]:
+        """Every side that was timed, in the order of its first appearance."""
+        return list(dict.fromkeys(name for block in self.blocks for name in block))
+
+    def of(self, name: str, beside: str = "") -> list[np.ndarray]:
+        """The blocks of one side, microseconds per call; only those that have `beside` too."""
+        return [
+            np.asarray(block[name])
+            for block in self.blocks
+            if name in block and (not beside or beside in block)
+        ]
 
     def all_of(self, name: str) -> np.ndarray:
         """All samples of one side."""
-        blocks = self.of(name)
-        return np.concatenate(blocks) if blocks else np.empty(0)
+        return np.concatenate(self.of(name))
 
 
 @dataclass(frozen=True)
@@ -74,28 +83,50 @@ def sample_block(
     rounds: Rounds,
     rng: np.random.Generator,
 ) -> None:
-    """Adds one block of paired samples. Raises RunFault or Wrong."""
-    sides: list[Side] = [candidate, *others]
+    """Adds one block of paired samples. Raises RunFault or Wrong.
+
+    The inputs of the next round are drawn while the answers of the last one are checked; nothing
+    of the referee's runs while a side is timed.
+    """
+    sides = [candidate, *others]
     batch = series.batch
+    given = items(batch)
     for _ in range(WARM_UP_CALLS):
-        given = items(batch)
         for side in sides:
             side.take(given, 0)
+    _settle([], candidate)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
-    for number in range(rounds.count):
-        if number >= rounds.least and time.monotonic() - start > rounds.budget_s:
-            break
-        given = items(batch)
-        first = int(rng.integers(slots - batch + 1))
-        for index in rng.permutation(len(sides)):
-            samples[sides[index].name].append(sides[index].take(given, first))
-    for name, block in samples.items():
-        series.blocks.setdefault(name, []).append(block)
+    with ThreadPoolExecutor(1) as pool:
+        upcoming = pool.submit(items, batch)
+        for number in range(rounds.count):
+            given = upcoming.result()
+            first = int(rng.integers(slots - batch + 1))
+            for index in rng.permutation(len(sides)):
+                samples[sides[index].name].append(sides[index].take(given, first))
+            is_last = number + 1 == rounds.count or (
+                number + 1 >= rounds.least and time.monotonic() - start > rounds.budget_s
+            )
+            if not is_last:
+                upcoming = pool.submit(items, batch)
+            _settle([] if is_last else [upcoming], candidate)
+            if is_last:
+                break
+    series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
+
+
+def _settle(running: list[Future[list[Item]]], candidate: Side) -> None:
+    """Holds the answers against the truth and waits for what runs beside. Raises Wrong."""
+    failed = None
+    if isinstance(candidate, CandidateSide):
+        failed = next((f for a in candidate.answers() if (f := a.failure())), None)
+    wait(running)
+    if failed:
+        raise Wrong(failed)
 
 
 def clock_ratio(series: Series) -> float:
@@ -118,7 +149,8 @@ def charge(series: Series, name: str) -> float:
     claimed = float(np.median(series.all_of(name)))
     slack = 2.0 * float(np.median(pings)) / series.batch / max(claimed, 1e-3)
     if ratio > 1.0 + CLOCK_TOLERANCE + slack:
-        series.blocks[name] = [[us * ratio for us in block] for block in series.blocks[name]]
+        for block in series.blocks:
+            block[name] = [us * ratio for us in block[name]]
     return ratio
 
 
@@ -170,7 +202,8 @@ def measurement(
     if champion:
         timings[champion] = statistics.timing(series.of(champion))
     speedup: dict[str, Speedup] = {
-        name: statistics.speedup(series.of(candidate), series.of(name), rng) for name in compared
+        name: statistics.speedup(series.of(candidate, name), series.of(name), rng)
+        for name in compared
     }
     own = statistics.timing(series.of(candidate))
     pings = np.concatenate([c.ping_us for c in series.clocks])
