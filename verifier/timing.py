@@ -216,7 +216,7 @@ def measurement(
         best_baseline=best,
         missing=missing,
         pairs=int(series.all_of(candidate).size),
-        mde=statistics.mde(series.of(best), rng) if best else 0.0,
+        mde=statistics.mde(series.of(champion or best), rng) if champion or best else 0.0,
         floor_us=floor_us,
         roofline=floor_us / own.median_us if floor_us else None,
         clock_ratio=1.0 / ratio if ratio > 0 else None,
