@@ -62,11 +62,17 @@ class BaselineSide:
 class Clocks:
     """What the referee saw of the timed calls, beside the claims; microseconds."""
 
+    calls: list[int] = field(default_factory=list)
+    """Kernel calls in each sample."""
     claimed_us: list[float] = field(default_factory=list)
+    """Per kernel call."""
     wall_us: list[float] = field(default_factory=list)
+    """Per sample, the round trip included."""
     cpu_us: list[float] = field(default_factory=list)
+    """Per kernel call."""
     idle_cpu_us: list[float] = field(default_factory=list)
     ping_us: list[float] = field(default_factory=list)
+    """An empty round trip just before each sample."""
 
 
 class CandidateSide:
@@ -116,6 +122,7 @@ class CandidateSide:
                 raise Wrong(guard)
         idle = self._runner.idle_ns()
         count = len(items)
+        self.clocks.calls.append(count)
         self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
         self.clocks.wall_us.append(timed.wall_ns / 1e3)
         self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
