@@ -112,6 +112,8 @@ class CandidateSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
+        # Everything since the last answer: a thread that works on has had milliseconds to do so.
+        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
         slots = self.slots[first : first + len(items)]
         marks = self._give(items, slots)
         self.clocks.ping_us.append(self._runner.ping() / 1e3)
@@ -120,13 +122,11 @@ class CandidateSide:
             self._answers.append(self._snapshot(item, slot, marks))
             if not (guard := marks.check(slot.index)).passed:
                 raise Wrong(guard)
-        idle = self._runner.idle_ns()
         count = len(items)
         self.clocks.calls.append(count)
         self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
         self.clocks.wall_us.append(timed.wall_ns / 1e3)
         self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
-        self.clocks.idle_cpu_us.append(idle / 1e3)
         return timed.claimed_ns / 1e3 / count
 
     def answers(self) -> list[_Answer]:
