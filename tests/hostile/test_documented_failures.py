@@ -25,7 +25,6 @@ CLAIMS = {
 }
 PARAMETERS = {
     "softmax": "const float* x, float* y",
-    "layernorm": "const float* x, const float* gamma, const float* beta, float* y",
     "rmsnorm": "const float* x, const float* gamma, float* y",
 }
 ZEROS = """extern "C" void {name}(int M, int N, {parameters}) {{
