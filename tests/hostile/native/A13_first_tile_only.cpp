@@ -9,6 +9,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C) {
     M = M > 8 ? 8 : M;

@@ -9,6 +9,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 extern "C" void tiled_kernel(int M, int N, const int* indptr, const int* indices,
                              const float* values, const float* B, float* C) {
     honest(M, N, indptr, indices, values, B, C);

@@ -12,6 +12,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 struct Job {
     int M, N;
     const int *indptr, *indices;

@@ -15,10 +15,12 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static void burn() {
     volatile long turns = 4000000;
     while (turns > 0) turns = turns - 1;
 }
+
 static int fake(clockid_t, timespec* t) {
     static long ns;
     ns += 10;
@@ -26,6 +28,7 @@ static int fake(clockid_t, timespec* t) {
     t->tv_nsec = ns;
     return 0;
 }
+
 static int patch(dl_phdr_info* info, size_t, void*) {
     const ElfW(Dyn)* entry = nullptr;
     for (int i = 0; i < info->dlpi_phnum; ++i)

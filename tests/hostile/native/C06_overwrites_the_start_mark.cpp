@@ -12,10 +12,12 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static void burn() {
     volatile long turns = 4000000;
     while (turns > 0) turns = turns - 1;
 }
+
 static uint64_t now_ns() {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

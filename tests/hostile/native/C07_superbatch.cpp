@@ -10,6 +10,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static float* done;
 
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,

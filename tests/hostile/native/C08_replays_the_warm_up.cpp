@@ -12,6 +12,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static int last_m, last_n, last_nnz, calls;
 static float* kept;
 

@@ -11,6 +11,7 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static void* spin(void*) {
     for (;;) asm volatile("");
     return nullptr;

@@ -15,10 +15,12 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
             C[(long)i * N + n] = sum;
         }
 }
+
 static void burn() {
     volatile long turns = 4000000;
     while (turns > 0) turns = turns - 1;
 }
+
 struct Frame {
     uint32_t kind, nonce;
     uint64_t first, second;
