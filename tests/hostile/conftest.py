@@ -1,0 +1,8 @@
+"""Lets the tests of the hostile corpus import the reader of its tables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
