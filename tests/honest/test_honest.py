@@ -1,0 +1,66 @@
+"""Honest kernels that naive defences reject: all of them must pass ours.
+
+A referee that cannot be fooled is worth nothing if it rejects honest work. `native.toml` lists the
+kernels; each says which naive defence would reject it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.traces.records import Protocol, Status
+
+HERE = Path(__file__).parent
+KERNELS: list[dict[str, str]] = tomllib.loads((HERE / "native.toml").read_text("utf-8"))["kernel"]
+FIELDS = ("name", "file", "problem", "workload", "protocol", "why")
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(
+            kernel,
+            id=kernel["name"],
+            marks=[pytest.mark.slow] if kernel["protocol"] == Protocol.FULL else [],
+        )
+        for kernel in KERNELS
+    ]
+
+
+@pytest.mark.parametrize("kernel", cases())
+def test_an_honest_kernel_passes(court, kernel):
+    protocol = Protocol(kernel["protocol"])
+    wanted = Status.VERIFIED if protocol is Protocol.FULL else Status.SCREENED
+    verdict = court.judge(
+        (HERE / kernel["file"]).read_text("utf-8"),
+        kernel["problem"],
+        protocol,
+        workload=kernel["workload"],
+        expected=(wanted,),
+    )
+    assert verdict.status is wanted, (verdict.reasons, verdict.log)
+    assert verdict.reasons == ()
+    assert verdict.measurement is not None
+    assert all(check.passed for check in verdict.checks)
+
+
+def test_the_table_names_every_file_once_and_says_why():
+    for kernel in KERNELS:
+        assert tuple(kernel) == FIELDS
+        assert kernel["why"]
+    listed = [kernel["file"] for kernel in KERNELS]
+    assert sorted(listed) == sorted(f"native/{path.name}" for path in HERE.glob("native/*"))
+    for field in ("name", "file", "why"):
+        assert len({kernel[field] for kernel in KERNELS}) == len(KERNELS)
+
+
+def test_the_table_has_every_problem_and_enough_full_evaluations():
+    assert len(KERNELS) >= 30
+    assert {kernel["problem"] for kernel in KERNELS} == set(registry.names())
+    full = [kernel for kernel in KERNELS if kernel["protocol"] == Protocol.FULL]
+    assert 3 * len(full) >= len(KERNELS)
+    assert {kernel["protocol"] for kernel in KERNELS} == {Protocol.SCREEN, Protocol.FULL}
