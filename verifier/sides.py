@@ -107,13 +107,14 @@ class CandidateSide:
         """See Side. Raises RunFault, or Wrong for an answer that fails a gate."""
         slots = self.slots[first : first + len(items)]
         marks = self._give(items, slots)
-        self.clocks.ping_us.append(self._runner.ping() / 1e3)
+        self.clocks.ping_us.append(self._runner.ping(slots[0].index, len(slots)) / 1e3)
+        # The inputs have been there for a while: whoever began early has spent CPU time by now.
+        idle = self._runner.idle_ns()
         timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
         for item, slot in zip(items, slots, strict=True):
             failed = gates.first_failure(self._inspect(item, slot, marks))
             if failed:
                 raise Wrong(failed)
-        idle = self._runner.idle_ns()
         count = len(items)
         self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
         self.clocks.wall_us.append(timed.wall_ns / 1e3)

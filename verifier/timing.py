@@ -27,7 +27,7 @@ CLOCK_TOLERANCE = 0.05
 CLOCK_LIMIT = 1.25
 """The referee's clock over the claim: beyond it the verdict is SUSPECT."""
 IDLE_CPU_US = 60.0
-"""CPU time per answer that a runner may spend after it answered (threads falling asleep)."""
+"""CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
 LAUNCH_BOUND = 5.0
 """A sample shorter than this many round trips is marked launch-bound."""
 
@@ -107,16 +107,16 @@ def clock_ratio(series: Series) -> float:
     return float(net / max(float(np.median(claimed)), 1e-3))
 
 
-def charge(series: Series, name: str) -> float:
+def charge(series: Series, name: str, uncharged_trips: float = 2.0) -> float:
     """Scales the candidate's samples up where its claims fall short of the referee's clock.
 
-    Returns the ratio of the clocks. A surplus within the tolerance, or within two round trips, is
+    Returns the ratio of the clocks. A surplus within the tolerance, or within a few round trips, is
     the cost of waking a process and is not charged.
     """
     ratio = clock_ratio(series)
     pings = np.concatenate([c.ping_us for c in series.clocks])
     claimed = float(np.median(series.all_of(name)))
-    slack = 2.0 * float(np.median(pings)) / series.batch / max(claimed, 1e-3)
+    slack = uncharged_trips * float(np.median(pings)) / series.batch / max(claimed, 1e-3)
     if ratio > 1.0 + CLOCK_TOLERANCE + slack:
         series.blocks[name] = [[us * ratio for us in block] for block in series.blocks[name]]
     return ratio
