@@ -65,7 +65,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=(*_needed(_interpreter(), *_prefixes(), *folders), _RUNNER),
+        readable=(*_needed(_interpreter(), *_homes(), *folders), _RUNNER),
         # torch alone takes seconds to import, many on a busy machine.
         start_timeout_s=120.0,
         load_timeout_s=30.0,
@@ -83,9 +83,11 @@ def _interpreter() -> Path:
     return Path(sys.executable).resolve()
 
 
-def _prefixes() -> tuple[Path, ...]:
-    """Where the interpreter's own library lies."""
-    return tuple(dict.fromkeys((Path(sys.base_prefix), Path(sys.base_exec_prefix))))
+def _homes() -> tuple[Path, ...]:
+    """Where the interpreter's own library lies, and what tells it so where it is a copy."""
+    settings = Path(sys.prefix) / "pyvenv.cfg"
+    prefixes = (Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve())
+    return (*prefixes, settings) if settings.exists() else prefixes
 
 
 @functools.lru_cache(maxsize=1)
