@@ -83,7 +83,7 @@ def first_event(
         workload_spec=workload.model_dump(mode="json"),
         target=request.target,
         language=request.language,
-        tier=Tier.NATIVE if request.language == "cpp" else Tier.DEVICE_ONLY,
+        tier=Tier.of(request.language),
         workflow=request.workflow,
         model=request.model,
         judge_model=request.judge_model,

@@ -10,7 +10,7 @@ import typer
 from ..errors import ExitCode, UsageError
 from . import common
 
-SUFFIXES = {".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp", ".cu": "cuda", ".py": "triton"}
+SUFFIXES = {".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp", ".cu": "cuda", ".py": "python"}
 
 
 def evaluate(
@@ -30,7 +30,7 @@ def evaluate(
         str | None,
         typer.Option(
             "--language",
-            help="cpp, cuda or triton [default: by the file's ending].",
+            help="cpp, python, cuda or triton [default: by the file's ending].",
             show_default=False,
         ),
     ] = None,

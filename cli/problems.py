@@ -12,7 +12,7 @@ from . import common
 if TYPE_CHECKING:
     from ..kernelbench.problem import Problem
 
-LANGUAGES = ("cpp", "cuda", "triton")
+LANGUAGES = ("cpp", "cuda", "triton", "python")
 
 
 def problems(
@@ -22,7 +22,7 @@ def problems(
         str | None,
         typer.Option(
             "--signature",
-            help="Print a candidate's frame: cpp, cuda or triton.",
+            help="Print a candidate's frame: cpp, python, cuda or triton.",
             show_default=False,
         ),
     ] = None,

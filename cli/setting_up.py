@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LANGUAGE_OF = {"cpu": "cpp"}
 """The language that a target's kernels are written in unless told otherwise."""
+TAKEN = {"cpu": ("cpp", "python")}
+"""The languages that a target takes."""
 
 
 def choose_target(target: str, language: str = "") -> str:
@@ -29,12 +31,12 @@ def choose_target(target: str, language: str = "") -> str:
     if name not in LANGUAGE_OF:
         raise UsageError(
             f"this version cannot run kernels on '{name}'",
-            hint="--target cpu verifies and times C++ kernels on this machine",
+            hint="--target cpu verifies and times C++ and Python kernels on this machine",
         )
-    if language and language != LANGUAGE_OF[name]:
+    if language and language not in TAKEN[name]:
         raise UsageError(
             f"target {name} takes no candidates in '{language}'",
-            hint=f"language {LANGUAGE_OF[name]}",
+            hint=f"language {' or '.join(TAKEN[name])}",
         )
     return name
 

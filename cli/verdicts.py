@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..traces.records import Check, Enforcement, Measurement, Speedup, Status, Verdict
+from ..traces.records import Check, Enforcement, Measurement, Speedup, Status, Tier, Verdict
 from .common import microseconds, number
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def explain(verdict: Verdict) -> Iterator[str]:
     yield f"{verdict.status}: {MEANING[verdict.status]}"
     for reason in verdict.reasons:
         yield f"  - {reason}"
+    if verdict.tier is Tier.HOST_CODE:
+        yield "tier: host-code (a Python module; it may call any library)"
     isolation = verdict.isolation
     if isolation is not None:
         weak = [

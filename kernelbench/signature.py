@@ -39,7 +39,28 @@ def _triton(problem: Problem) -> str:
     return "@triton.jit\n" + _wrapped(f"def {problem.name}_kernel", parameters, ":")
 
 
-_LANGUAGES: dict[str, Callable[[Problem], str]] = {"cpp": _cpp, "cuda": _cuda, "triton": _triton}
+def _python(problem: Problem) -> str:
+    inputs = [tensor.name for tensor in problem.inputs]
+    outputs = [tensor.name for tensor in problem.outputs]
+    taken = _wrapped("def run", [*problem.axes, *inputs, *outputs], " -> None:")
+    forward = _wrapped("    def forward", ["self", *inputs], ":")
+    returned = ", ".join(outputs)
+    return f"""\
+# {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may
+# be written. Parameters come by name: a function leaves out those that it has no use for.
+{taken}
+    ...  # writes {returned}
+
+# Or as in KernelBench: the runner copies what is returned. `__init__` may take axes.
+class ModelNew(torch.nn.Module):
+{forward}
+        ...
+        return {returned}"""
+
+
+_LANGUAGES: dict[str, Callable[[Problem], str]] = {
+    "cpp": _cpp, "cuda": _cuda, "triton": _triton, "python": _python,
+}  # fmt: skip
 
 
 def languages() -> tuple[str, ...]:

@@ -21,14 +21,18 @@ class Kind(IntEnum):
     """What a frame says; the runner's source holds the same numbers."""
 
     READY = 1
+    """First of the runner itself, before any code of the candidate; then the answer to LOAD."""
     CALL = 2
     """first slot, count: run these slots one after the other."""
     DONE = 3
     """claimed nanoseconds in the kernel, number of calls."""
     PING = 4
+    """first slot, count: the slots that the next CALL names, or none."""
     PONG = 5
     REFUSED = 6
     """The artefact could not be loaded; the reason is on stderr."""
+    LOAD = 7
+    """Load the candidate: the answer is READY or REFUSED."""
 
 
 class Frame(NamedTuple):

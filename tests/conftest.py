@@ -46,10 +46,11 @@ class Court:
         protocol: Protocol = Protocol.SCREEN,
         *,
         expected: tuple[Status, ...] = (),
+        language: str = "cpp",
         **more: Any,
     ) -> Verdict:
         """The verdict; asked a second time where a busy machine may have spoken."""
-        order = Order(source=source, language="cpp", protocol=protocol)
+        order = Order(source=source, language=language, protocol=protocol)
         verdict = self.referee(problem, **more).evaluate(order)
         if verdict.status in RETRIED and verdict.status not in expected:
             verdict = self.referee(problem, **more).evaluate(order)

@@ -57,6 +57,11 @@ class Tier(StrEnum):
     NATIVE = "native"
     HOST_CODE = "host-code"
 
+    @classmethod
+    def of(cls, language: str) -> Tier:
+        """The tier of candidates in this language."""
+        return {"cpp": cls.NATIVE, "python": cls.HOST_CODE}.get(language, cls.DEVICE_ONLY)
+
 
 class Check(Record):
     """One thing the referee looked at, with its figure."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..kernelbench.problem import Family
-from ..sandbox.build.cpp import build, prototype
-from ..sandbox.build.model import BuildFailed, Built
+from ..sandbox.build.model import BuildFailed
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, RunFault, Runner
+from ..sandbox.run.program import Program
 from ..traces.records import (
     Check,
     Measurement,
@@ -33,6 +33,7 @@ from ..traces.records import (
 from . import profile, roofline, timing
 from .arena import Arena, footprint
 from .checking import run_trials
+from .programs import LANGUAGES, build_program
 from .request import Order
 from .session import Session
 from .sides import BaselineSide, CandidateSide, Side, Wrong
@@ -64,7 +65,7 @@ class _Draft:
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
-    built: Built | None = None
+    program: Program | None = None
     log: str = ""
 
     @contextmanager
@@ -93,7 +94,7 @@ class _Draft:
             workload=session.task.workload.name,
             language=self.order.language,
             target=session.task.target,
-            tier=Tier.NATIVE,
+            tier=Tier.of(self.order.language),
             protocol=self.order.protocol,
             status=status,
             reasons=(reason,) if reason else (),
@@ -104,12 +105,12 @@ class _Draft:
             seed=self.seed.hex(),
             seconds=self.seconds,
             versions=self._versions(),
-            artefact=self.built.sha256 if self.built else "",
+            artefact=self.program.built.sha256 if self.program else "",
             log=self.log,
         )
 
     def _versions(self) -> dict[str, str]:
-        compiler = {"compiler": self.built.compiler} if self.built else {}
+        compiler = {"compiler": self.program.built.compiler} if self.program else {}
         return {**self.session.versions(), **compiler}
 
 
@@ -117,23 +118,23 @@ def evaluate(session: Session, order: Order) -> Verdict:
     """The verdict on one order. Raises SandboxError only where the harness itself failed."""
     # Drawn now, after the source is fixed, and never sent to the candidate's process (A6).
     draft = _Draft(order, session, secrets.token_bytes(16))
-    if order.language != "cpp":
+    if order.language not in LANGUAGES:
         return draft.close(
             Status.UNSUPPORTED,
             f"language '{order.language}' does not run on target '{session.task.target}': "
-            "this release builds cpp",
+            f"this release takes {', '.join(LANGUAGES)}",
         )
     session.ensure_admitted()
     with draft.span("build"):
-        built = _build(session, order.source)
-    if isinstance(built, BuildFailed):
-        draft.log = built.log
-        status = Status.RESOURCE if built.is_resource else Status.BUILD_FAILED
-        return draft.close(status, built.reason)
-    draft.built = built
-    draft.log = built.log
+        program = build_program(session, order.source, order.language)
+    if isinstance(program, BuildFailed):
+        draft.log = program.log
+        status = Status.RESOURCE if program.is_resource else Status.BUILD_FAILED
+        return draft.close(status, program.reason)
+    draft.program = program
+    draft.log = program.built.log
     try:
-        return _judge(draft, built)
+        return _judge(draft, program)
     except RunFault as fault:
         draft.log = fault.log or draft.log
         return draft.close(fault.status, fault.reason)
@@ -143,21 +144,11 @@ def evaluate(session: Session, order: Order) -> Verdict:
         return draft.close(Status.INCORRECT, reason)
 
 
-def _build(session: Session, source: str) -> Built | BuildFailed:
-    return build(
-        source,
-        prototype(session.problem),
-        session.problem.name,
-        cache_dir=session.cache_dir,
-        jail=session.jail,
-    )
-
-
-def _judge(draft: _Draft, built: Built) -> Verdict:
+def _judge(draft: _Draft, program: Program) -> Verdict:
     session, protocol = draft.session, draft.order.protocol
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     with _arena(session) as arena:
-        with _side(draft, "candidate", built.artefact, arena, rng) as side:
+        with _side(draft, "candidate", program, arena, rng) as side:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
             failed = next((c for c in draft.checks if not c.passed), None)
@@ -169,18 +160,18 @@ def _judge(draft: _Draft, built: Built) -> Verdict:
                 _sample(draft, series, side, rng)
         for _ in range(BLOCKS[protocol] - 1):
             with (
-                _side(draft, "candidate", built.artefact, arena, rng) as side,
+                _side(draft, "candidate", program, arena, rng) as side,
                 draft.span("time"),
             ):
                 _sample(draft, series, side, rng)
-    return _conclude(draft, built, series, rng)
+    return _conclude(draft, program, series, rng)
 
 
 def _conclude(
-    draft: _Draft, built: Built, series: timing.Series, rng: np.random.Generator
+    draft: _Draft, program: Program, series: timing.Series, rng: np.random.Generator
 ) -> Verdict:
     session = draft.session
-    ratio = timing.charge(series, "candidate")
+    ratio = timing.charge(series, "candidate", program.trips_uncharged)
     draft.checks += timing.clock_checks(series, len(session.cpus))
     axes = session.stage.target.axes
     flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
@@ -198,7 +189,7 @@ def _conclude(
         rng=rng,
     )
     draft.checks.append(roofline.plausible(measured.candidate.median_us, floor))
-    known = profile.profile(built, session.stage.target, measured, flops=flops, moved=moved)
+    known = profile.profile(program.built, session.stage.target, measured, flops=flops, moved=moved)
     failed = next((c for c in draft.checks if not c.passed), None)
     if failed:
         return draft.close(Status.SUSPECT, f"{failed.name}: {failed.detail}", known=known)
@@ -225,12 +216,12 @@ def _sample(
     if not draft.order.champion:
         timing.sample_block(series, side, sides, items, session.slots, rounds, rng)
         return
-    champion = _build(session, draft.order.champion)
+    champion = build_program(session, draft.order.champion, draft.order.language)
     if isinstance(champion, BuildFailed):
         raise RuntimeError(f"the champion no longer builds: {champion.reason}")
     with (
         _arena(session) as arena,
-        _side(draft, "champion", champion.artefact, arena, rng) as rival,
+        _side(draft, "champion", champion, arena, rng) as rival,
     ):
         rival.place(target, session.slots)
         timing.sample_block(series, side, [*sides, rival], items, session.slots, rounds, rng)
@@ -261,21 +252,23 @@ def _arena(session: Session) -> Iterator[Arena]:
 
 @contextmanager
 def _side(
-    draft: _Draft, name: str, artefact: bytes, arena: Arena, rng: np.random.Generator
+    draft: _Draft, name: str, program: Program, arena: Arena, rng: np.random.Generator
 ) -> Iterator[CandidateSide]:
     session = draft.session
     data = sum(arena.sizes)
     limits = Limits(
         wall_s=EVALUATION_S[draft.order.protocol],
         cpu_s=EVALUATION_S[draft.order.protocol] * len(session.cpus),
-        memory_bytes=data + MEMORY_ROOM,
+        memory_bytes=data + MEMORY_ROOM + program.memory_bytes,
+        processes=program.processes,
+        open_files=program.open_files,
     )
     fds = arena.open_fds()
     try:
         with draft.span("start"):
             runner = Runner(
-                session.jail, artefact, Plane(*fds, *arena.sizes),
-                cpus=session.cpus, limits=limits, cache_dir=session.cache_dir,
+                session.jail, program, Plane(*fds, *arena.sizes),
+                cpus=session.cpus, limits=limits,
             )  # fmt: skip
     finally:
         for fd in fds:

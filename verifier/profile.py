@@ -28,7 +28,9 @@ def profile(
         flops: Floating-point operations of one call.
         moved: Compulsory bytes of one call; `achieved_gbs` counts no other traffic.
     """
-    metrics = [*_static(built.remarks), *_shape(structure, measured.threads)]
+    # Without a compiler nothing is known of loops, which is not the same as none.
+    static = _static(built.remarks) if built.command else []
+    metrics = [*static, *_shape(structure, measured.threads)]
     return Profile(
         metrics=(*metrics, *_measured(measured, flops, moved)), remarks=built.remarks[:REMARKS]
     )

@@ -112,11 +112,12 @@ class CandidateSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
-        # Everything since the last answer: a thread that works on has had milliseconds to do so.
-        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
         slots = self.slots[first : first + len(items)]
         marks = self._give(items, slots)
-        self.clocks.ping_us.append(self._runner.ping() / 1e3)
+        self.clocks.ping_us.append(self._runner.ping(slots[0].index, len(slots)) / 1e3)
+        # A thread that worked on has had milliseconds since the last answer, and the inputs have
+        # been there for a while: whoever began early has spent CPU time by now.
+        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
         timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
         for item, slot in zip(items, slots, strict=True):
             self._answers.append(self._snapshot(item, slot, marks))

@@ -28,7 +28,7 @@ CLOCK_TOLERANCE = 0.05
 CLOCK_LIMIT = 1.25
 """The referee's clock over the claim: beyond it the verdict is SUSPECT."""
 IDLE_CPU_US = 60.0
-"""CPU time per answer that a runner may spend after it answered (threads falling asleep)."""
+"""CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
 SLOPE_SAMPLES = 24
 """Fewer samples give no steady slope."""
 LAUNCH_BOUND = 5.0
@@ -161,14 +161,14 @@ def _all(series: Series, name: str) -> np.ndarray:
     return np.concatenate([getattr(clocks, name) for clocks in series.clocks])
 
 
-def charge(series: Series, name: str) -> float:
+def charge(series: Series, name: str, uncharged_trips: float = 2.0) -> float:
     """Scales the candidate's samples up where its claims fall short of the referee's clock.
 
-    Returns the ratio of the clocks. A surplus within the tolerance, or within two round trips, is
+    Returns the ratio of the clocks. A surplus within the tolerance, or within a few round trips, is
     the cost of waking a process and is not charged.
     """
     ratio = clock_ratio(series)
-    if ratio > 1.0 + CLOCK_TOLERANCE + 2.0 * _trip_share(series):
+    if ratio > 1.0 + CLOCK_TOLERANCE + uncharged_trips * _trip_share(series):
         for block in series.blocks:
             block[name] = [us * ratio for us in block[name]]
     return ratio

@@ -1,7 +1,10 @@
 """One runner process: started in a jail, called by frames, measured from outside.
 
 It turns whatever goes wrong inside into a RunFault with the status the candidate gets. It knows no
-problem and no expected value.
+problem, no expected value and no language: what differs between languages is in its Program.
+
+The runner says READY before any code of the candidate is in it. What fails until then is our own
+failure; what comes after, whatever it looks like, is the candidate's.
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import statistics
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,9 +25,10 @@ from ...traces.records import Status
 from ..frames import Frame, FrameError, Kind, has_more, receive, send
 from ..isolation.model import Confinement, End, Jail, Job, Limits, Outcome
 from ..isolation.seccomp import build_filter
-from .binary import runner_binary
+from .program import Descriptors, Program
 
-START_TIMEOUT_S = 10.0
+CLEAN_PINGS = 9
+"""Round trips before the candidate is loaded; their median is what one costs here."""
 _STATUS = {
     End.WALL: Status.TIMED_OUT,
     End.CPU: Status.TIMED_OUT,
@@ -32,6 +36,8 @@ _STATUS = {
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
 }
+_ANSWER = {Kind.PING: Kind.PONG, Kind.CALL: Kind.DONE, Kind.LOAD: Kind.READY}
+_REASON_CHARACTERS = 300
 
 
 class RunFault(Exception):
@@ -91,45 +97,52 @@ class Runner:
     def __init__(
         self,
         jail: Jail,
-        artefact: bytes,
+        program: Program,
         plane: Plane,
         *,
         cpus: tuple[int, ...],
         limits: Limits,
-        cache_dir: Path,
-        environment: Mapping[str, str] | None = None,
         seccomp: bool = True,
     ) -> None:
+        """Starts it and loads the candidate.
+
+        Raises:
+            RunFault: the candidate could not be loaded, or left.
+            SandboxError: the jail or our own runner failed.
+        """
         self._folder = tempfile.TemporaryDirectory(prefix="kw-run-", ignore_cleanup_errors=True)
+        self._program = program
         self._job: Job | None = None
         self._pid = 0
         self._cpu_mark = 0
-        folder = Path(self._folder.name)
-        os.chmod(folder, 0o755)
-        library = folder / "candidate.so"
-        library.write_bytes(artefact)
-        library.chmod(0o755)
+        self._clean = Timed(0, 0, 0)
+        folder = self._filled_folder()
         ours, theirs = socket.socketpair()
         self._channel = ours
         filter_fd = _filter_fd(seccomp)
-        fds = (theirs.fileno(), plane.input_fd, plane.output_fd, filter_fd)
-        program = runner_binary(cache_dir)
-        command = [
-            str(program), str(fds[0]), str(fds[1]), str(plane.input_bytes), str(fds[2]),
-            str(plane.output_bytes), str(fds[3]), str(library),
-        ]  # fmt: skip
+        given = Descriptors(
+            theirs.fileno(), plane.input_fd, plane.input_bytes,
+            plane.output_fd, plane.output_bytes, filter_fd,
+        )  # fmt: skip
         confinement = Confinement(
-            readable=(program, folder),
-            pass_fds=fds,
-            env={**thread_environment(len(cpus)), **(environment or {})},
+            readable=(*program.readable, folder),
+            pass_fds=(given.control, given.inputs, given.outputs, given.filter),
+            env={**thread_environment(len(cpus)), **program.environment},
             cpus=cpus,
         )
         try:
-            self._job = jail.start(command, confinement, limits)
+            self._job = jail.start(program.command(given, folder), confinement, limits)
         finally:
             theirs.close()
             os.close(filter_fd)
-        self._await_ready()
+        try:
+            self._await_ready()
+            self._exchange(
+                Kind.LOAD, 0, 0, program.load_timeout_s, while_doing="while it was loaded"
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -149,19 +162,40 @@ class Runner:
         self._folder.cleanup()
         return outcome
 
-    def ping(self, timeout_s: float = 5.0) -> int:
-        """Nanoseconds of an empty round trip."""
-        return self._exchange(Kind.PING, 0, 0, timeout_s).wall_ns
+    def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> int:
+        """Nanoseconds of an empty round trip; names the slots that the next call will run.
+
+        A Python runner makes their tensors then, once for each place in memory. Where the Program
+        limits pings, a slow one counts as that limit.
+        """
+        wall = self._exchange(Kind.PING, first, count, timeout_s).wall_ns
+        limit = self._program.ping_limit * self._clean.wall_ns
+        return min(wall, int(limit)) if limit else wall
 
     def call(self, first: int, count: int = 1, *, timeout_s: float) -> Timed:
         """Runs `count` placed slots from `first`. Raises RunFault."""
         return self._exchange(Kind.CALL, first, count, timeout_s)
 
     def idle_ns(self) -> int:
-        """CPU time the process spent since its last answer, when it had nothing to do."""
-        return self._cpu_now() - self._cpu_mark
+        """CPU time the process spent since its last call, when it had nothing but pings to do.
 
-    def _exchange(self, kind: Kind, first: int, count: int, timeout_s: float) -> Timed:
+        Twice what a ping took before the candidate was loaded is left out. Asked right before a
+        call it also shows work that was done ahead of it, on inputs that were already there.
+        """
+        return max(0, self._cpu_now() - self._cpu_mark - 2 * self._clean.cpu_ns)
+
+    def _filled_folder(self) -> Path:
+        folder = Path(self._folder.name)
+        folder.chmod(0o755)
+        for name, content in self._program.files.items():
+            file = folder / name
+            file.write_bytes(content)
+            file.chmod(0o755)
+        return folder
+
+    def _exchange(
+        self, kind: Kind, first: int, count: int, timeout_s: float, while_doing: str = ""
+    ) -> Timed:
         nonce = secrets.randbits(32)
         before = self._cpu_now()
         try:
@@ -170,17 +204,23 @@ class Runner:
             answer = receive(self._channel, timeout_s)
             wall = time.perf_counter_ns() - start
         except FrameError as error:
-            raise self._fault(error, timeout_s) from error
+            raise self._fault(error, timeout_s, while_doing) from error
         after = self._cpu_now()
-        self._cpu_mark = after
-        expected = Kind.PONG if kind is Kind.PING else Kind.DONE
+        if kind is not Kind.PING:
+            self._cpu_mark = after
+        if answer.kind == Kind.REFUSED and kind is Kind.LOAD:
+            raise self._end(
+                Status.BUILD_FAILED, "the built artefact cannot be loaded", tells_why=True
+            )
+        expected = _ANSWER[kind]
         if answer.kind != expected or answer.nonce != nonce or has_more(self._channel):
             raise self._end(
                 Status.PROTOCOL_ERROR,
                 f"the runner answered with frame {answer.kind} where {expected.name} was due, or "
                 "with more than one frame",
             )
-        return Timed(answer.first, wall, after - before)
+        # A claim of nothing at all would break every ratio that is made of it.
+        return Timed(max(answer.first, 1), wall, after - before)
 
     def _cpu_now(self) -> int:
         try:
@@ -189,21 +229,29 @@ class Runner:
             return self._cpu_mark
 
     def _await_ready(self) -> None:
+        """Until our own runner is up, and what a round trip to it costs. Raises SandboxError."""
         assert self._job is not None
+        timeout_s = self._program.start_timeout_s
         try:
-            answer = receive(self._channel, START_TIMEOUT_S)
-        except FrameError as error:
-            fault = self._fault(error, START_TIMEOUT_S, while_doing="while it was loaded")
-            self.close()
-            raise fault from error
-        if answer.kind == Kind.REFUSED:
-            fault = self._end(Status.BUILD_FAILED, "the built artefact cannot be loaded")
-            self.close()
-            raise fault
-        self._pid = self._job.pid
-        if self._cpu_now() == self._cpu_mark == 0:
-            raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
-        self._cpu_mark = self._cpu_now()
+            try:
+                answer = receive(self._channel, timeout_s)
+            except FrameError as error:
+                raise self._fault(error, timeout_s) from error
+            if answer.kind != Kind.READY:
+                raise SandboxError(f"the runner began with frame {answer.kind} instead of READY")
+            self._pid = self._job.pid
+            if self._cpu_now() == self._cpu_mark == 0:
+                raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
+            pings = [self._exchange(Kind.PING, 0, 0, timeout_s) for _ in range(CLEAN_PINGS)]
+        except RunFault as fault:
+            raise SandboxError(
+                f"the runner did not start: {fault.reason}: {fault.log.strip()[-400:]}"
+            ) from fault
+        self._clean = Timed(
+            0,
+            statistics.median_low(ping.wall_ns for ping in pings),
+            statistics.median_low(ping.cpu_ns for ping in pings),
+        )
 
     def _fault(self, error: FrameError, timeout_s: float, while_doing: str = "") -> RunFault:
         assert self._job is not None
@@ -219,20 +267,21 @@ class Runner:
             )
         if ended.end in _STATUS:
             return RunFault(_STATUS[ended.end], ended.detail or str(ended.end), _words(ended))
-        if ended.code in (96, 97):
-            raise SandboxError(f"the runner could not start: {_words(ended)[:400]}")
-        return RunFault(
-            Status.CRASHED,
-            f"the process left by itself with exit status {ended.code} {while_doing}".strip(),
-            _words(ended),
-        )
+        known = self._program.exits.get(ended.code)
+        if known:
+            reason = f"{known} {_last_line(ended)}"
+        else:
+            reason = f"the process left by itself with exit status {ended.code}"
+        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
 
-    def _end(self, status: Status, reason: str) -> RunFault:
+    def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""
         assert self._job is not None
         ended = self._job.kill()
         if ended.end in _STATUS and status is Status.TIMED_OUT:
             status, reason = _STATUS[ended.end], ended.detail or reason
+        if tells_why and (why := _last_line(ended)):
+            reason = f"{reason}: {why}"
         return RunFault(status, reason, _words(ended))
 
 
@@ -254,5 +303,15 @@ def _signal_name(number: int) -> str:
 
 
 def _words(outcome: Outcome) -> str:
-    text = (outcome.stderr or outcome.stdout)[:16384].decode("utf-8", "replace")
+    return _clean((outcome.stderr or outcome.stdout)[:16384])
+
+
+def _last_line(outcome: Outcome) -> str:
+    """The last line on stderr, which is the candidate's and only told."""
+    lines = _clean(outcome.stderr[-4096:]).strip().splitlines()
+    return lines[-1][:_REASON_CHARACTERS].replace("\t", " ") if lines else ""
+
+
+def _clean(said: bytes) -> str:
+    text = said.decode("utf-8", "replace")
     return "".join(c if c in "\n\t" or c.isprintable() else "?" for c in text)

@@ -5,6 +5,7 @@
 // Inputs are mapped read-only, outputs writable; the call table stands at the start of the inputs.
 // It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program (may
 // be empty) that is installed before any of the candidate's code, constructors included, can run.
+// The first READY comes before that, so that what fails until then is not the candidate's fault.
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +22,7 @@
 
 namespace {
 
-enum Kind : uint32_t { READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6 };
+enum Kind : uint32_t { READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7 };
 enum Argument : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2 };
 constexpr uint64_t MAX_ARGUMENTS = 32;  // verifier/arena.py holds the same numbers
 constexpr uint64_t MAX_SLOTS = 64;
@@ -87,21 +88,23 @@ int main(int argc, char** argv) {
     prctl(PR_SET_DUMPABLE, 0);
     install_filter(std::atoi(argv[6]));
 
-    void* library = dlopen(argv[7], RTLD_NOW | RTLD_LOCAL);
-    auto* entry = library ? reinterpret_cast<void (*)(void**)>(dlsym(library, "kw_entry")) : nullptr;
-    if (!entry) {
-        std::fprintf(stderr, "%s\n", dlerror());
-        write_frame(control, {REFUSED, 0, 0, 0});
-        return 99;
-    }
-    write_frame(control, {READY, 0, uint64_t(getpid()), 0});
+    void (*entry)(void**) = nullptr;
+    write_frame(control, {READY, 0, 0, 0});
 
     for (Frame frame; read_frame(control, frame);) {
+        if (frame.kind == LOAD && !entry) {
+            void* library = dlopen(argv[7], RTLD_NOW | RTLD_LOCAL);
+            void* found = library ? dlsym(library, "kw_entry") : nullptr;
+            entry = reinterpret_cast<void (*)(void**)>(found);
+            if (!entry) std::fprintf(stderr, "%s\n", dlerror());
+            write_frame(control, {entry ? READY : REFUSED, frame.nonce, 0, 0});
+            continue;
+        }
         if (frame.kind == PING) {
             write_frame(control, {PONG, frame.nonce, 0, 0});
             continue;
         }
-        if (frame.kind != CALL || frame.first + frame.second > MAX_SLOTS) return 95;
+        if (frame.kind != CALL || !entry || frame.first + frame.second > MAX_SLOTS) return 95;
         uint64_t spent = 0;
         for (uint64_t slot = frame.first; slot < frame.first + frame.second; ++slot) {
             const auto* called = reinterpret_cast<const Entry*>(inputs) + slot;

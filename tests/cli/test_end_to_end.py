@@ -125,6 +125,14 @@ def test_eval_tells_its_verdict_by_exit_code(
     )
 
 
+def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
+    file = Path(__file__).parents[1] / "honest" / "host" / "sparse.py"
+    done = place.kw("eval", "spmm_csr", str(file), "--workload", "tiny", "--json")
+    assert done.document["status"] == "VERIFIED", done.document["reasons"]
+    assert done.document["tier"] == "host-code"
+    assert done.code == 0
+
+
 def test_no_key_reaches_what_was_written(
     tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

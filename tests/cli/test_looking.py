@@ -29,7 +29,7 @@ def test_one_problem(kw_here: Command) -> None:
     assert f"*{document['default_workload']}" in text
 
 
-@pytest.mark.parametrize("language", ["cpp", "cuda", "triton"])
+@pytest.mark.parametrize("language", ["cpp", "cuda", "triton", "python"])
 def test_a_signature(kw_here: Command, language: str) -> None:
     text = kw_here("problems", "spmm_csr", "--signature", language).out
     assert "spmm_csr" in text
@@ -47,6 +47,7 @@ def test_a_signature(kw_here: Command, language: str) -> None:
         (["run", "spmm_csr", "--matrix", "gone.mtx"], ["gone.mtx"]),
         (["run", "spmm_csr", "--target", "sm_90"], ["sm_90", "--target cpu"]),
         (["run", "spmm_csr", "--language", "cuda"], ["cuda", "language cpp"]),
+        (["run", "spmm_csr", "--language", "python"], ["problem and language"]),
         (["run", "spmm_csr", "--model", "recipes"], ["recipes", "did you mean recipe"]),
         (["run", "spmm_csr", "--workflow", "evolved"], ["evolved", "did you mean evolve"]),
         (["run", "--resume", "20200101"], ["20200101"]),

@@ -69,6 +69,7 @@ def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
 
 def test_auto_is_the_cpu() -> None:
     assert setting_up.choose_target("auto") == setting_up.choose_target("cpu", "cpp") == "cpu"
+    assert setting_up.choose_target("auto", "python") == "cpu"
 
 
 def history(*payloads: Payload):

@@ -103,6 +103,16 @@ __attribute__((constructor)) static void early() {{ _exit(0); }}
 {COMPUTE}{SIGNATURE} {{ {CALL} }}""",
         Status.CRASHED,
     ),
+    "leaves as if our runner had failed": (
+        f"#include <unistd.h>\n{SIGNATURE} {{ _exit(97); }}",
+        Status.CRASHED,
+    ),
+    "fails as it is loaded, as if our runner had": (
+        f"""#include <unistd.h>
+__attribute__((constructor)) static void early() {{ _exit(97); }}
+{COMPUTE}{SIGNATURE} {{ {CALL} }}""",
+        Status.CRASHED,
+    ),
     "works on in a thread": (
         f"""#include <pthread.h>
 #include <unistd.h>

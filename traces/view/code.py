@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-_LEXERS = {"cpp": "cpp", "cuda": "cuda", "triton": "python"}
+_LEXERS = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
 # Highlighting and comparing are for people; beyond these sizes lines are shown plain.
 _MOST_HIGHLIGHTED = 300_000
 _MOST_COMPARED_LINES = 4000

@@ -1,0 +1,60 @@
+"""What a runner process is made of: what differs between the languages of candidates, and no more.
+
+`native` and `host_code` beside this file each make one; `process.Runner` starts it. A Program is
+data: nothing runs before a Runner is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..build.model import Built
+
+
+class Descriptors(NamedTuple):
+    """What a runner finds open, in the order of its command line."""
+
+    control: int
+    inputs: int
+    input_bytes: int
+    outputs: int
+    output_bytes: int
+    filter: int
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The six numbers as arguments."""
+        return tuple(map(str, self))
+
+
+@dataclass(frozen=True)
+class Program:
+    """One candidate, ready to be run."""
+
+    built: Built
+    files: Mapping[str, bytes]
+    """Put into a folder of the process's own, which it can read and not write."""
+    command: Callable[[Descriptors, Path], list[str]]
+    """The command line, given the descriptors and that folder."""
+    readable: tuple[Path, ...] = ()
+    """What else it may read, at the same paths."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """In addition to the threads' settings."""
+    start_timeout_s: float = 30.0
+    """Until our own runner is up; none of the candidate's code has run by then."""
+    load_timeout_s: float = 10.0
+    """What loading the candidate may take."""
+    memory_bytes: int = 0
+    """Resident memory of the runner itself, beyond what candidates get."""
+    processes: int = 64
+    open_files: int = 64
+    exits: Mapping[int, str] = field(default_factory=dict)
+    """Exit statuses that say more than their number; the last line on stderr says the rest."""
+    trips_uncharged: float = 2.0
+    """Round trips by which the referee's clock may exceed the claim before the claim is charged."""
+    ping_limit: float = 0.0
+    """A round trip counts as at most this many of those before the candidate was loaded; 0: as it
+    is. A runner in the candidate's own language could be slow on purpose where it is not timed."""

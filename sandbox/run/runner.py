@@ -1,0 +1,320 @@
+"""The Python runner: a fresh process that executes one candidate module and calls it when told to.
+
+    python -I -S -B runner.py CONTROL INPUTS INPUT_BYTES OUTPUTS OUTPUT_BYTES FILTER FOLDER
+
+It is the counterpart of `runner.cpp` and speaks the same frames. Inputs are mapped read-only,
+outputs writable; the call table stands at the start of the inputs. torch is imported and the
+system-call filter put on all threads before the candidate's code runs; then the process is the
+candidate's, and whatever it says is only a claim. It knows no expected value and no referee.
+
+It imports nothing of the package: `host_code.py` says what it is given and what the contract is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import inspect
+import json
+import linecache
+import os
+import struct
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+READY, CALL, DONE, PING, PONG, REFUSED, LOAD = 1, 2, 3, 4, 5, 6, 7
+FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
+MAX_ARGUMENTS, MAX_SLOTS = 32, 64  # verifier/arena.py
+ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
+KEPT = 256
+"""Slots whose tensors are kept; the table's place in memory changes with every trial."""
+
+USAGE, START_FAILED, RAISED, BROKEN = 96, 97, 90, 95
+
+PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
+SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
+SET_MODE_FILTER, TSYNC = 1, 1
+PROT_READ, PROT_WRITE, MAP_SHARED, MAP_POPULATE = 1, 2, 1, 0x8000
+
+NAME = "candidate.py"
+
+Tensors = dict[str, Any]
+Specification = tuple[str, str, list[str]]
+"""Name, dtype, and a term for each dimension: an axis or a sum such as `M+1`."""
+
+
+class SockFprog(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+class Prepared(NamedTuple):
+    """One slot, ready to be called."""
+
+    arguments: dict[str, Any]
+    awaited: Tensors
+    """The outputs that the call is to return."""
+    model: Any
+
+
+def system() -> Any:
+    """The C library, with the one result type that is not an int."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    return libc
+
+
+def map_memory(libc: Any, descriptor: int, size: int, protection: int) -> Any:
+    """The shared memory as bytes. mmap.mmap would keep a descriptor that can be opened anew."""
+    nothing, length = ctypes.c_void_p(None), ctypes.c_size_t(size)
+    flags = MAP_SHARED | MAP_POPULATE
+    address = libc.mmap(nothing, length, protection, flags, descriptor, ctypes.c_long(0))
+    if address is None or address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), "cannot map the data")
+    os.close(descriptor)
+    return (ctypes.c_ubyte * size).from_address(address)
+
+
+def install_filter(libc: Any, descriptor: int) -> None:
+    """Puts the filter on this thread and on those that importing torch has started."""
+    rules = b""
+    while part := os.read(descriptor, 1 << 16):
+        rules += part
+    os.close(descriptor)
+    if not rules:
+        return
+    zero = ctypes.c_ulong(0)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero) != 0:
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    number = ctypes.c_long(SYS_SECCOMP[os.uname().machine])
+    program = SockFprog(len(rules) // 8, rules)
+    flags = ctypes.c_ulong(SET_MODE_FILTER), ctypes.c_ulong(TSYNC)
+    if libc.syscall(number, *flags, ctypes.byref(program)) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def give_up(
+    error: BaseException, status: int, *, control: int = -1, frame: bytes = b""
+) -> NoReturn:
+    """Says what was raised, in one line at the end, sends the frame if there is one, and leaves."""
+    try:
+        traceback.print_exception(error, limit=-12)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        message = " ".join(str(error).split())
+        os.write(2, f"{type(error).__name__}: {message[:400]}\n".encode(errors="replace"))
+        if frame:
+            os.write(control, frame)
+    finally:
+        os._exit(status)
+
+
+class Kernel:
+    """The candidate, what it is given, and the memory."""
+
+    def __init__(self, plan: dict[str, Any], source: bytes, inputs: Any, outputs: Any) -> None:
+        import torch
+
+        self.plan = plan
+        self.source = source
+        self.tensor_type = torch.Tensor
+        self.memory = {"inputs": inputs, "outputs": outputs}
+        self.dtypes = {"float32": torch.float32, "int32": torch.int32}
+        self.empty, self.over = torch.empty, torch.frombuffer
+        self.bytes = memoryview(inputs).cast("B")
+        self.kept: dict[bytes, Prepared] = {}
+        self.models: dict[tuple[int, ...], Any] = {}
+        self.named: frozenset[str] | None = None
+        """The parameters that `run` takes; None: any."""
+        self.entry: Any = None
+
+    def load(self) -> None:
+        """Executes the module and finds its entry point."""
+        module = types.ModuleType("candidate")
+        module.__file__ = NAME
+        sys.modules["candidate"] = module
+        text = self.source.decode("utf-8-sig")
+        # So that a traceback shows the lines; there is no such file.
+        linecache.cache[NAME] = (len(text), None, text.splitlines(keepends=True), NAME)
+        exec(compile(self.source, NAME, "exec", dont_inherit=True), module.__dict__)
+        self.entry = getattr(module, self.plan["entry"])
+        self.named = parameters(self.entry)
+
+    def prepare(self, slot: int) -> Prepared:
+        """The tensors of a slot; made once for each place in memory."""
+        start = slot * ENTRY_BYTES
+        entry = bytes(self.bytes[start : start + ENTRY_BYTES])
+        if entry not in self.kept:
+            if len(self.kept) >= KEPT:
+                self.kept.clear()
+            self.kept[entry] = self._made(entry)
+        return self.kept[entry]
+
+    def _made(self, entry: bytes) -> Prepared:
+        plan = self.plan
+        count = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
+        numbers = list(struct.unpack_from(f"<{2 * count}Q", entry, 8)[1::2])
+        axes = {name: numbers.pop(0) for name in plan["axes"]}
+        tensors = {
+            role: {one[0]: self._tensor(role, one, axes, numbers.pop(0)) for one in plan[role]}
+            for role in ("inputs", "outputs")
+        }
+        if plan["entry"] == "ModelNew":
+            return Prepared(tensors["inputs"], tensors["outputs"], self._model(axes))
+        given = {**axes, **tensors["inputs"], **tensors["outputs"]}
+        named = self.named
+        arguments = {k: v for k, v in given.items() if named is None or k in named}
+        is_written = tensors["outputs"].keys() <= arguments.keys()
+        return Prepared(arguments, {} if is_written else tensors["outputs"], None)
+
+    def _tensor(self, role: str, what: Specification, axes: dict[str, int], offset: int) -> Any:
+        _, dtype, terms = what
+        shape = [extent(term, axes) for term in terms]
+        count = 1
+        for length in shape:
+            count *= length
+        kind = self.dtypes[dtype]
+        if count == 0:
+            return self.empty(shape, dtype=kind)
+        flat = self.over(self.memory[role], dtype=kind, count=count, offset=offset)
+        return flat.view(shape)
+
+    def _model(self, axes: dict[str, int]) -> Any:
+        key = tuple(axes.values())
+        if key not in self.models:
+            named = parameters(self.entry)
+            given = {k: v for k, v in axes.items() if named is not None and k in named}
+            self.models[key] = self.entry(**given)
+        return self.models[key]
+
+    def call(self, prepared: Prepared) -> None:
+        """One call, the copy of what it returns included."""
+        arguments, awaited, model = prepared
+        if model is not None:
+            self.deliver(model(*arguments.values()), awaited)
+            return
+        result = self.entry(**arguments)
+        if awaited:
+            self.deliver(result, awaited)
+
+    def deliver(self, result: Any, outputs: Tensors) -> None:
+        """Copies returned tensors; raises TypeError for anything that is not exactly right."""
+        results = result if isinstance(result, tuple | list) else (result,)
+        if len(results) != len(outputs):
+            raise TypeError(f"{len(results)} outputs were returned, not {len(outputs)}")
+        for (name, output), found in zip(outputs.items(), results, strict=True):
+            # Not isinstance: a subclass can put work off, or lie about itself (A16, C3).
+            if type(found) is not self.tensor_type:
+                raise TypeError(f"output {name} is a {type(found).__name__}, not a torch.Tensor")
+            if found.dtype != output.dtype or found.shape != output.shape:
+                raise TypeError(
+                    f"output {name} is {found.dtype} {list(found.shape)}, "
+                    f"not {output.dtype} {list(output.shape)}"
+                )
+            output.copy_(found)
+
+
+def parameters(entry: Any) -> frozenset[str] | None:
+    """The names that a function, or a class when it is made, can be given; None: any."""
+    found = inspect.signature(entry).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in found):
+        return None
+    return frozenset(one.name for one in found if one.kind is not one.VAR_POSITIONAL)
+
+
+def extent(term: str, axes: dict[str, int]) -> int:
+    """One dimension for concrete axis values."""
+    return sum(int(part) if part.isdigit() else axes[part] for part in term.split("+"))
+
+
+def read_frame(control: int) -> tuple[int, int, int, int] | None:
+    """The next frame, None where the referee is gone."""
+    held = b""
+    while len(held) < FRAME.size:
+        part = os.read(control, FRAME.size - len(held))
+        if not part:
+            return None
+        held += part
+    return FRAME.unpack(held)
+
+
+def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
+    """Answers frames until the referee is gone. `clock` was taken before the candidate ran."""
+    ready: dict[int, Prepared] = {}
+    is_loaded = False
+    while frame := read_frame(control):
+        kind, nonce, first, count = frame
+        if first + count > MAX_SLOTS or (count and not is_loaded):
+            os._exit(BROKEN)
+        slots = range(first, first + count)
+        answer, told, number = PONG, 0, 0
+        try:
+            if kind == PING:
+                ready = {slot: kernel.prepare(slot) for slot in slots}
+            elif kind == CALL:
+                answer, number = DONE, count
+                made = [ready.get(slot) or kernel.prepare(slot) for slot in slots]
+                ready = {}
+                for one in made:
+                    start = clock()
+                    kernel.call(one)
+                    told += clock() - start
+            elif kind == LOAD and not is_loaded:
+                kernel.load()
+                answer, is_loaded = READY, True
+            else:
+                os._exit(BROKEN)
+        except BaseException as error:
+            is_refusal = kind == LOAD and isinstance(error, Exception)
+            refusal = FRAME.pack(REFUSED, nonce, 0, 0) if is_refusal else b""
+            give_up(error, RAISED, control=control, frame=refusal)
+        os.write(control, FRAME.pack(answer, nonce, told, number))
+    os._exit(0)
+
+
+def start() -> tuple[int, Kernel]:
+    """Everything that comes before the candidate."""
+    control, inputs, input_bytes, outputs, output_bytes, rules = map(int, sys.argv[1:7])
+    folder = sys.argv[7]
+    with open(f"{folder}/plan.json", "rb") as file:
+        plan = json.load(file)
+    with open(f"{folder}/{NAME}", "rb") as file:
+        source = file.read()
+    sys.path += plan["packages"]
+    import torch
+
+    torch.set_grad_enabled(False)
+    libc = system()
+    kernel = Kernel(
+        plan,
+        source,
+        map_memory(libc, inputs, input_bytes, PROT_READ),
+        map_memory(libc, outputs, output_bytes, PROT_READ | PROT_WRITE),
+    )
+    libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
+    install_filter(libc, rules)
+    # What torch consists of need not be looked at by every collection within a timed call.
+    gc.collect()
+    gc.freeze()
+    return control, kernel
+
+
+def main() -> None:
+    """Starts, says so, and serves."""
+    if len(sys.argv) != 8:
+        os._exit(USAGE)
+    try:
+        control, kernel = start()
+    except BaseException as error:
+        give_up(error, START_FAILED)
+    os.write(control, FRAME.pack(READY, 0, 0, 0))
+    serve(control, kernel, time.perf_counter_ns)
+
+
+if __name__ == "__main__":
+    main()

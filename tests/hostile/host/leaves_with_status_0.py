@@ -1,0 +1,8 @@
+"""Ends the process as if all were well (E16)."""
+
+import os
+
+
+def run(y):
+    y.zero_()
+    os._exit(0)
