@@ -62,6 +62,8 @@ def explain(verdict: Verdict) -> Iterator[str]:
     yield f"{verdict.status}: {MEANING[verdict.status]}"
     for reason in verdict.reasons:
         yield f"  - {reason}"
+    for missing in verdict.unchecked:
+        yield f"not checked: {missing}"
     isolation = verdict.isolation
     if isolation is not None:
         weak = [

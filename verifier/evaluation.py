@@ -30,7 +30,7 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import profile, roofline, timing
+from . import gates, profile, roofline, sanitize, stress, timing
 from .arena import Arena, footprint
 from .checking import run_trials
 from .request import Order
@@ -38,14 +38,20 @@ from .session import Session
 from .sides import CandidateSide, Side, Wrong
 from .trials import Item, make_item
 
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 4}
+BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 4, Protocol.RECORD: 4}
 """Runner processes that are timed one after the other: the interval covers their spread."""
 ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
     Protocol.FULL: timing.Rounds(12, budget_s=12.0, least=10),
     Protocol.CONFIRM: timing.Rounds(12, budget_s=12.0, least=8),
+    Protocol.RECORD: timing.Rounds(16, budget_s=16.0, least=10),
 }
-EVALUATION_S = {Protocol.SCREEN: 120.0, Protocol.FULL: 600.0, Protocol.CONFIRM: 600.0}
+EVALUATION_S = {
+    Protocol.SCREEN: 120.0,
+    Protocol.FULL: 600.0,
+    Protocol.CONFIRM: 600.0,
+    Protocol.RECORD: 3600.0,
+}
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
 
@@ -60,6 +66,7 @@ class _Draft:
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
     built: Built | None = None
     log: str = ""
 
@@ -94,6 +101,7 @@ class _Draft:
             status=status,
             reasons=(reason,) if reason else (),
             checks=tuple(self.checks),
+            unchecked=tuple(self.unchecked),
             measurements=(measured,) if measured else (),
             profile=known,
             isolation=session.isolation,
@@ -155,6 +163,8 @@ def _judge(draft: _Draft, built: Built) -> Verdict:
         with _side(draft, "candidate", built.artefact, arena, rng) as side:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
+            if protocol is not Protocol.SCREEN:
+                _look_closer(draft, side, rng)
             failed = next((c for c in draft.checks if not c.passed), None)
             if failed:
                 return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
@@ -169,6 +179,22 @@ def _judge(draft: _Draft, built: Built) -> Verdict:
             ):
                 _sample(draft, series, side, rng)
     return _conclude(draft, built, series, rng)
+
+
+def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
+    """What only a promotion pays for: repeats under load, then a build with sanitizers."""
+    session = draft.session
+    if gates.first_failure(draft.checks):
+        return
+    with draft.span("load"):
+        draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
+    if gates.first_failure(draft.checks):
+        return
+    with draft.span("sanitize"):
+        found = sanitize.examine(session, draft.order.source, rng)
+    draft.log = found.log or draft.log
+    draft.checks += [found.check] if found.check else []
+    draft.unchecked += [found.unchecked] if found.unchecked else []
 
 
 def _conclude(

@@ -99,7 +99,9 @@ class Runner:
         cache_dir: Path,
         environment: Mapping[str, str] | None = None,
         seccomp: bool = True,
+        sanitized: bool = False,
     ) -> None:
+        """Starts it. A sanitized artefact needs the runner that is linked with the sanitizers."""
         self._folder = tempfile.TemporaryDirectory(prefix="kw-run-", ignore_cleanup_errors=True)
         self._job: Job | None = None
         self._pid = 0
@@ -113,7 +115,7 @@ class Runner:
         self._channel = ours
         filter_fd = _filter_fd(seccomp)
         fds = (theirs.fileno(), plane.input_fd, plane.output_fd, filter_fd)
-        program = runner_binary(cache_dir)
+        program = runner_binary(cache_dir, sanitized=sanitized)
         command = [
             str(program), str(fds[0]), str(fds[1]), str(plane.input_bytes), str(fds[2]),
             str(plane.output_bytes), str(fds[3]), str(library),
