@@ -31,7 +31,7 @@ def sentence(text: str, sizes: Mapping[int, str]) -> str:
 
     Args:
         text: What the process wrote to its error stream.
-        sizes: Names of tensors by their size in bytes, where a size belongs to one tensor only.
+        sizes: Names of the tensors by their size in bytes.
 
     Returns:
         The first report in the text; empty where there is none.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,8 +168,10 @@ def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
     Without a slot it ended while it was loaded.
     """
     regions = {**slot.input_regions, **slot.output_regions} if slot else {}
-    counts = Counter(region.bytes for region in regions.values())
-    sizes = {r.bytes: name for name, r in regions.items() if counts[r.bytes] == 1}
+    sizes: dict[int, str] = {}
+    for name, region in regions.items():
+        known = sizes.get(region.bytes)
+        sizes[region.bytes] = f"{known} or {name}" if known else name
     if sentence := reports.sentence(fault.log, sizes):
         return Examined(_failed(sentence, trial), log=fault.log)
     if fault.status in (Status.TIMED_OUT, Status.RESOURCE):
