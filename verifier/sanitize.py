@@ -38,6 +38,8 @@ SMALL_BYTES = 1 << 20
 TIMEOUT_S = 20.0
 MEMORY_ROOM = 2 << 30
 """Shadow memory and the quarantine of freed blocks come on top of what a candidate takes."""
+STACK = "64M"
+"""Of each OpenMP thread: sanitized frames are larger."""
 FILL_BYTE = 0xFE
 """What GCC fills local variables with; as a float32 it is -1.7e38, as an index far below zero."""
 
@@ -51,7 +53,7 @@ OPTIONS = {
     "max_malloc_fill_size": 1 << 30,
     "color": "never",
 }
-_APART = re.compile(r"no_sanitize|__SANITIZE_|_sanitizer\b|__asan_|__ubsan_|__lsan_")
+_APART = re.compile(r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__asan_|__ubsan_|__lsan_")
 """Names by which a source treats a sanitized build apart."""
 
 
@@ -143,7 +145,8 @@ def _run(
     session: Session, artefact: bytes, trials: list[Trial], rng: np.random.Generator
 ) -> Examined:
     """All trials in one process, up to the first that fails."""
-    trial, slot = trials[0], None
+    trial = trials[0]
+    slot: Slot | None = None
     try:
         with _side(session, artefact, trials, rng) as side:
             for trial in trials:
@@ -204,7 +207,9 @@ def _side(
                     wall_s=120.0, cpu_s=120.0 * len(session.cpus),
                     memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
                 ),
-                environment={"ASAN_OPTIONS": words, "UBSAN_OPTIONS": words},
+                environment={
+                    "ASAN_OPTIONS": words, "UBSAN_OPTIONS": words, "OMP_STACKSIZE": STACK,
+                },
             )  # fmt: skip
         finally:
             for fd in fds:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from ..errors import SandboxError
 from ..kernelbench.problem import Expected, Family, Problem, Structure
 from ..traces.records import Check
 from . import gates
@@ -48,14 +49,15 @@ def busy(cpus: tuple[int, ...]) -> Iterator[list[int]]:
         running = [stack.enter_context(_spinning(cpu)) for cpu in cpus]
         for process in running:
             assert process.stdout is not None
-            process.stdout.read(1)
+            if process.stdout.read(1) != b"s":
+                raise SandboxError(f"{sys.executable} cannot be started to keep a CPU busy")
         yield [process.pid for process in running]
 
 
 @contextmanager
 def _spinning(cpu: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _SPIN, str(cpu), str(LOAD_S)], env={},
+        [sys.executable, "-I", "-S", "-c", _SPIN, str(cpu), str(LOAD_S)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     with process:

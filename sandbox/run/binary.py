@@ -13,8 +13,9 @@ from ...errors import PrerequisiteError
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
 _FLAGS = ("-std=c++20", "-O2", "-rdynamic", "-ldl")
-_SANITIZED = ("-fsanitize=address,undefined",)
-"""The runner itself is linked with the sanitizers, which must be there before any candidate."""
+_SANITIZED = ("-fsanitize=address,undefined", "-no-pie")
+"""The runner itself is linked with the sanitizers, which must be there before any candidate. Where
+the kernel randomises 32 bits, a position-independent program may lie where ASan wants its heap."""
 
 
 def compiler() -> str:
