@@ -45,6 +45,7 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/help_time.py
 	$(BIN)/python benchmarks/turnaround.py
+	$(BIN)/python benchmarks/verification_cost.py
 
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)

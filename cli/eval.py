@@ -38,6 +38,10 @@ def evaluate(
     cpus: common.CpusOption = None,
     accept_weak_isolation: common.WeakOption = None,
     cache_dir: common.CacheOption = None,
+    record: Annotated[
+        bool,
+        typer.Option("--record", help="300 trials instead of 30; takes several times as long."),
+    ] = False,
     every_check: common.AllOption = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -60,7 +64,8 @@ def evaluate(
     prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
     with open_referee(task) as referee:
         setting_up.warn_of_weakness(prose, referee.isolation)
-        order = Order(source=source, language=spoken, protocol=Protocol.FULL)
+        protocol = Protocol.RECORD if record else Protocol.FULL
+        order = Order(source=source, language=spoken, protocol=protocol)
         verdict = referee.evaluate(order)
     if as_json:
         common.emit(documents.verdict_document(verdict))

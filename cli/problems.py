@@ -86,6 +86,7 @@ def describe(problem: Problem) -> dict[str, Any]:
             for language in LANGUAGES
             for recipe in recipes_for(problem.name, language)
         ],
+        "backward_of": problem.backward_of,
         "tags": list(problem.tags),
         "source": problem.source,
     }
@@ -134,6 +135,8 @@ def _show(problem: Problem) -> None:
             shape = ", ".join(tensor.shape)
             common.put(f"  {role:3} {tensor.name:10} {tensor.dtype}[{shape}]  {tensor.meaning}")
     common.put()
+    if problem.backward_of:
+        common.put(f"backward of   {problem.backward_of}")
     common.put(f"held against  {', '.join(document['baselines'])}")
     common.put(f"precision     {problem.precision.policy}")
     common.put(f"source        {problem.source}")

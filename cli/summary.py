@@ -44,6 +44,8 @@ def winner_lines(history: History) -> Iterator[str]:
     yield f"  {verdict.status}, " + (
         "confirmed in a fresh process" if confirmed else f"not confirmed ({verdict.protocol} only)"
     )
+    for missing in verdict.unchecked:
+        yield f"  not checked: {missing}"
     measurement = verdict.measurement
     if measurement is None:
         return

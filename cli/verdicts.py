@@ -64,6 +64,8 @@ def explain(verdict: Verdict) -> Iterator[str]:
         yield f"  - {reason}"
     if verdict.tier is Tier.HOST_CODE:
         yield "tier: host-code (a Python module; it may call any library)"
+    for missing in verdict.unchecked:
+        yield f"not checked: {missing}"
     isolation = verdict.isolation
     if isolation is not None:
         weak = [

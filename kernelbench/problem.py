@@ -194,6 +194,9 @@ class Problem:
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
     precision: Precision = STRICT_FP32
     version: int = 1
+    backward_of: str = ""
+    """The problem it is the derivative of. Its inputs are that problem's outputs under their names
+    and the gradients of these, `d` and the name; its outputs are the gradients of the inputs."""
     tags: tuple[str, ...] = ()
     requires: str = ""
 

@@ -17,6 +17,7 @@ _PROBLEMS = (
     "sddmm_csr",
     "edge_softmax",
     "softmax",
+    "softmax_backward",
     "layernorm",
     "rmsnorm",
     "bias_gelu",

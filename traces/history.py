@@ -26,7 +26,7 @@ from .events import (
 )
 from .records import Advice, Protocol, Status, Verdict
 
-_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2}
+_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
 
 
 class Change(NamedTuple):

@@ -48,6 +48,8 @@ class Protocol(StrEnum):
     SCREEN = "screen"
     FULL = "full"
     CONFIRM = "confirm"
+    RECORD = "record"
+    """300 trials: at 95 % certainty a trial fails less than one time in a hundred."""
 
 
 class Tier(StrEnum):
@@ -227,6 +229,8 @@ class Verdict(Record):
     reasons: tuple[str, ...] = ()
     """Why not, in sentences with figures; empty for a pass."""
     checks: tuple[Check, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    """What this protocol looks at and could not, each with the reason. Never taken for clean."""
     measurements: tuple[Measurement, ...] = ()
     profile: Profile | None = None
     isolation: Isolation | None = None

@@ -162,9 +162,9 @@ class Arena:
         }
         inputs = {t.name: regions[t.name] for t in problem.inputs}
         outputs = {t.name: regions[t.name] for t in problem.outputs}
-        arguments = [(_INTEGER, structure.axes[axis]) for axis in problem.axes]
-        arguments += [(_INPUT, region.offset) for region in inputs.values()]
-        arguments += [(_OUTPUT, region.offset) for region in outputs.values()]
+        arguments = [(_INTEGER, structure.axes[axis], 4) for axis in problem.axes]
+        arguments += [(_INPUT, region.offset, region.bytes) for region in inputs.values()]
+        arguments += [(_OUTPUT, region.offset, region.bytes) for region in outputs.values()]
         self._write_entry(arguments)
         slot = Slot(
             index=self._index,
@@ -199,10 +199,14 @@ class Arena:
         raw = memory.view[region.offset : region.offset + region.bytes]
         return raw.view(region.dtype).reshape(region.shape)
 
-    def _write_entry(self, arguments: list[tuple[int, int]]) -> None:
-        if len(arguments) > MAX_ARGUMENTS:
-            raise SandboxError(f"{len(arguments)} arguments; a call has at most {MAX_ARGUMENTS}")
-        flat = [number for pair in arguments for number in pair]
+    def _write_entry(self, arguments: list[tuple[int, int, int]]) -> None:
+        """Kind and value of each argument; behind them all, their sizes in bytes."""
+        if 2 * len(arguments) > MAX_ARGUMENTS:
+            most = MAX_ARGUMENTS // 2
+            raise SandboxError(f"{len(arguments)} arguments; a call has at most {most}")
+        pairs = [(kind, value) for kind, value, _ in arguments]
+        pairs += [(_INTEGER, size) for _, _, size in arguments]
+        flat = [number for pair in pairs for number in pair]
         packed = struct.pack(f"<{1 + len(flat)}Q", len(arguments), *flat)
         start = self._index * _ENTRY_BYTES
         self._inputs.map[start : start + len(packed)] = packed

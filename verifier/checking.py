@@ -17,7 +17,7 @@ from . import gates
 from .sides import CandidateSide
 from .trials import Item, Stage, Trial, make_item, plan
 
-_CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4}
+_CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4, Protocol.RECORD: 12}
 _ATTEMPTS = 24
 _VISIBLE = 100.0
 """A change counts once it moves an output by this many times what gate G1 forgives."""
@@ -134,9 +134,7 @@ def _changed(problem: Problem, structure: Structure, item: Item, rng: np.random.
 def _moves(problem: Problem, old: Item, new: Item) -> bool:
     for name, expected in new.expected.items():
         was = old.expected[name].value
-        allowed = 2 * problem.precision.u_acc * np.sqrt(
-            expected.terms
-        ) * expected.scale + 2 * problem.precision.u_out * np.abs(expected.value)
+        allowed = gates.allowed(expected, problem.precision)
         with np.errstate(invalid="ignore"):
             if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):
                 return True

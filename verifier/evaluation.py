@@ -30,7 +30,7 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import profile, roofline, timing
+from . import gates, profile, roofline, sanitize, stress, timing
 from .arena import Arena, footprint
 from .checking import run_trials
 from .programs import LANGUAGES, build_program
@@ -39,18 +39,24 @@ from .session import Session
 from .sides import BaselineSide, CandidateSide, Side, Wrong
 from .trials import Item, make_item
 
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3}
+BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 4}
 """Runner processes that are timed one after the other: the interval covers their spread."""
 ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
     Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
     Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=8),
+    Protocol.RECORD: timing.Rounds(16, budget_s=16.0, least=10),
 }
 FULL_BLOCKS = 2
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR = 2.0
 """Baselines within this factor of the fastest are timed in every block."""
-EVALUATION_S = {Protocol.SCREEN: 120.0, Protocol.FULL: 600.0, Protocol.CONFIRM: 600.0}
+EVALUATION_S = {
+    Protocol.SCREEN: 120.0,
+    Protocol.FULL: 600.0,
+    Protocol.CONFIRM: 600.0,
+    Protocol.RECORD: 3600.0,
+}
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
 
@@ -65,6 +71,7 @@ class _Draft:
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
     program: Program | None = None
     log: str = ""
 
@@ -99,6 +106,7 @@ class _Draft:
             status=status,
             reasons=(reason,) if reason else (),
             checks=tuple(self.checks),
+            unchecked=tuple(self.unchecked),
             measurements=(measured,) if measured else (),
             profile=known,
             isolation=session.isolation,
@@ -151,6 +159,8 @@ def _judge(draft: _Draft, program: Program) -> Verdict:
         with _side(draft, "candidate", program, arena, rng) as side:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
+            if protocol is not Protocol.SCREEN:
+                _look_closer(draft, side, rng)
             failed = next((c for c in draft.checks if not c.passed), None)
             if failed:
                 return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
@@ -165,6 +175,25 @@ def _judge(draft: _Draft, program: Program) -> Verdict:
             ):
                 _sample(draft, series, side, rng)
     return _conclude(draft, program, series, rng)
+
+
+def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
+    """What only a promotion pays for: repeats under load, then a build with sanitizers."""
+    session = draft.session
+    if gates.first_failure(draft.checks):
+        return
+    with draft.span("load"):
+        draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
+    if gates.first_failure(draft.checks):
+        return
+    if draft.order.language != "cpp":
+        draft.unchecked.append(f"sanitizers: not run, there are none for {draft.order.language}")
+        return
+    with draft.span("sanitize"):
+        found = sanitize.examine(session, draft.order.source, rng)
+    draft.log = found.log or draft.log
+    draft.checks += [found.check] if found.check else []
+    draft.unchecked += [found.unchecked] if found.unchecked else []
 
 
 def _conclude(

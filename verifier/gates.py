@@ -149,6 +149,14 @@ def check_output(
     return checks
 
 
+def allowed(expected: Expected, precision: Precision) -> np.ndarray:
+    """The error that gate G1 allows each element, without the share of its row's RMS."""
+    terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
+    with np.errstate(all="ignore"):
+        bound = 2 * precision.u_acc * np.sqrt(terms) * expected.scale
+        return np.asarray(bound + 2 * precision.u_out * np.abs(expected.value))
+
+
 def first_failure(checks: Iterable[Check]) -> Check | None:
     """The first check that did not pass, or None."""
     return next((check for check in checks if not check.passed), None)

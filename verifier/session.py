@@ -72,6 +72,8 @@ class Session:
     peaks: Peaks
     cpus: tuple[int, ...]
     cache_dir: Path
+    sanitizers: str | None = None
+    """Why the sanitizers cannot be used here, empty where they can; None until it was tried."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     _reference: Future[Reference] | None = None
     _admission: Future[list[Check]] | None = None

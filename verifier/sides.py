@@ -104,10 +104,13 @@ class CandidateSide:
         self.slots = [self._arena.place(self._problem, structure) for _ in range(count)]
         return self.slots
 
-    def answer(self, item: Item, slot: Slot) -> list[Check]:
-        """One checked call. Raises RunFault; wrong answers are failed checks."""
+    def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
+        """One checked call. Raises RunFault; wrong answers are failed checks.
+
+        `patience` stretches the deadline, for a machine that is known to be busy.
+        """
         marks = self._give([item], [slot])
-        self._runner.call(slot.index, timeout_s=self._timeout_s)
+        self._runner.call(slot.index, timeout_s=self._timeout_s * patience)
         return [marks.check(slot.index), *self._snapshot(item, slot, marks).checks()]
 
     def take(self, items: list[Item], first: int) -> float:

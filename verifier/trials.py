@@ -2,7 +2,7 @@
 
 A plan mixes the workload itself, the problem's other workloads, hidden shapes that exist nowhere
 but here, and every input family the problem declares (verification.md §3.2–3.6). The counts per
-protocol are those of §3.5: 5 for a screening, 30 and more for a VERIFIED verdict.
+protocol are those of §3.5: 5 for a screening, 30 and more for a VERIFIED verdict, 300 for a record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 from ..kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ..traces.records import Protocol
 
-TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30}
+TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30, Protocol.RECORD: 300}
+ON_TARGET = 12
+"""One trial in this many, and at least five, is on the workload itself: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
 SMALL_BYTES = 4 << 20
@@ -63,13 +65,14 @@ def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Tri
     """The trials of one evaluation, in the order they are run: small and sharp ones first."""
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
-    hidden = _hidden(stage, rng)
+    drawn = hidden(stage, rng)
     if protocol is Protocol.SCREEN:
-        return _screening(stage, sharp, families, hidden, rng)
+        return _screening(stage, sharp, families, drawn, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
-    while len(trials) < TRIALS[protocol] - 5:
-        name, structure = next(hidden)
+    last = max(5, TRIALS[protocol] // ON_TARGET)
+    while len(trials) < TRIALS[protocol] - last:
+        name, structure = next(drawn)
         trials.append(Trial(name, structure, families[len(trials) % len(families)]))
     trials += [Trial(stage.target_name, stage.target, f) for f in sharp]
     while len(trials) < TRIALS[protocol]:
@@ -81,20 +84,21 @@ def _screening(
     stage: Stage,
     sharp: list[Family],
     families: list[Family],
-    hidden: Iterator[tuple[str, Structure]],
+    drawn: Iterator[tuple[str, Structure]],
     rng: np.random.Generator,
 ) -> list[Trial]:
     small = [o for o in stage.others if _bytes(stage.problem, o[1]) <= SMALL_BYTES]
-    trials = [Trial(*next(hidden), _any(sharp or families, rng)) for _ in range(2)]
+    trials = [Trial(*next(drawn), _any(sharp or families, rng)) for _ in range(2)]
     for name, structure in small:
         trials.append(Trial(name, structure, _any(families, rng)))
     trials += [Trial(stage.target_name, stage.target, _any(sharp or families, rng))]
     while len(trials) < TRIALS[Protocol.SCREEN]:
-        trials.append(Trial(*next(hidden), _any(families, rng)))
+        trials.append(Trial(*next(drawn), _any(families, rng)))
     return trials
 
 
-def _hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
+def hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
+    """Endless shapes that exist nowhere but here, each with a name for people."""
     for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
         axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
         yield f"hidden shape {number} ({axes})", structure

@@ -60,6 +60,10 @@ SOFTMAX = (
     ),
 )
 
+SOFTMAX_BACKWARD = (
+    _recipe("softmax_backward", "two-pass", "A row's sum of y dy; then its gradient.", stream=1),
+)
+
 LAYERNORM = (
     _recipe(
         "layernorm", "two-pass", "Mean; distances from it; the scaled output.", unroll=8, stream=1
@@ -97,4 +101,4 @@ BIAS_GELU = (
     ),
 )
 
-RECIPES = (*SOFTMAX, *LAYERNORM, *RMSNORM, *BIAS_GELU)
+RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ VARIANT_FLAGS = {
     ),
 }  # fmt: skip
 LINK_FLAGS = ("-shared", "-Wl,-z,defs")
+FILL_FLAG = "-ftrivial-auto-var-init=pattern"
+"""Local variables that were never set hold a pattern instead of what happened to be there."""
+_FILLS_SINCE = {True: 12, False: 8}
+"""The first release of GCC (True) and of Clang that knows FILL_FLAG."""
 
 TOOLCHAIN = (
     "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/bin",
@@ -56,6 +61,12 @@ class Compiler:
         return tuple(folder for folder in folders if folder.exists())
 
     @property
+    def fills_variables(self) -> bool:
+        """Whether it can fill local variables that were never set."""
+        found = re.search(r"(\d+)\.\d+\.\d+", self.version)
+        return found is not None and int(found[1]) >= _FILLS_SINCE[self.is_gcc]
+
+    @property
     def environment(self) -> dict[str, str]:
         """The whole environment of a build but for TMPDIR."""
         return {
@@ -66,9 +77,10 @@ class Compiler:
         }
 
 
-def flags(variant: Variant) -> tuple[str, ...]:
+def flags(variant: Variant, compiler: Compiler) -> tuple[str, ...]:
     """The flags that every source of this variant is compiled with."""
-    return BASE_FLAGS + VARIANT_FLAGS[variant]
+    more = (FILL_FLAG,) if variant is Variant.SANITIZED and compiler.fills_variables else ()
+    return BASE_FLAGS + VARIANT_FLAGS[variant] + more
 
 
 @functools.lru_cache(maxsize=1)

@@ -92,7 +92,7 @@ def build(
     compiler = find_compiler()
     asked: dict[str, object] = {
         "format": FORMAT, "source": source, "prototype": problem_prototype, "entry": entry,
-        "variant": variant.value, "flags": flags(variant) + LINK_FLAGS,
+        "variant": variant.value, "flags": flags(variant, compiler) + LINK_FLAGS,
         "compiler": compiler.version, "cpu": cpu_signature(),
     }  # fmt: skip
     key = cache.key_of(asked)
@@ -169,7 +169,12 @@ def _compile(
 
 
 def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[str]:
-    words = [str(compiler.path), *flags(variant), "-fdiagnostics-color=never", "-ferror-limit=5"]
+    words = [
+        str(compiler.path),
+        *flags(variant, compiler),
+        "-fdiagnostics-color=never",
+        "-ferror-limit=5",
+    ]
     if compiler.is_gcc:
         words[-1] = "-fmax-errors=5"
         # A file, not stderr, which `#pragma message` writes to.
@@ -249,14 +254,15 @@ def _trampoline(
     text = _TRAMPOLINE.format(name=ENTRY, entry=entry)
     key = cache.key_of({
         "format": FORMAT, "trampoline": text, "prototype": declaration,
-        "flags": flags(Variant.RELEASE), "compiler": compiler.version, "cpu": cpu_signature(),
+        "flags": flags(Variant.RELEASE, compiler), "compiler": compiler.version,
+        "cpu": cpu_signature(),
     })  # fmt: skip
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
     with _workplace() as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
-        command = [str(compiler.path), *flags(Variant.RELEASE), "-c", "trampoline.cpp",
+        command = [str(compiler.path), *flags(Variant.RELEASE, compiler), "-c", "trampoline.cpp",
                    "-o", "trampoline.o"]  # fmt: skip
         outcome = _run(command, compiler, place, jail)
         code = _read_output(place.folder / "trampoline.o", LIMITS.file_bytes)

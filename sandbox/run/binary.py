@@ -13,6 +13,9 @@ from ...errors import PrerequisiteError
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
 _FLAGS = ("-std=c++20", "-O2", "-rdynamic", "-ldl")
+_SANITIZED = ("-fsanitize=address,undefined", "-no-pie")
+"""The runner itself is linked with the sanitizers, which must be there before any candidate. Where
+the kernel randomises 32 bits, a position-independent program may lie where ASan wants its heap."""
 
 
 def compiler() -> str:
@@ -25,17 +28,22 @@ def compiler() -> str:
     return found
 
 
-def runner_binary(cache_dir: Path) -> Path:
-    """The compiled runner; built on first use, replaced atomically."""
+def runner_binary(cache_dir: Path, *, sanitized: bool = False) -> Path:
+    """The compiled runner; built on first use, replaced atomically.
+
+    Raises:
+        PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
+    """
     source = _SOURCE.read_bytes()
-    key = hashlib.sha256(source + " ".join(_FLAGS).encode()).hexdigest()[:16]
+    flags = (*_FLAGS, *(_SANITIZED if sanitized else ()))
+    key = hashlib.sha256(source + " ".join(flags).encode()).hexdigest()[:16]
     program = cache_dir / "runner" / f"runner-{key}"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             built = Path(folder) / "runner"
             done = subprocess.run(
-                [compiler(), str(_SOURCE), "-o", str(built), *_FLAGS],
+                [compiler(), str(_SOURCE), "-o", str(built), *flags],
                 capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
             if done.returncode != 0:

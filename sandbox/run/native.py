@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..build.model import Built
@@ -11,11 +12,24 @@ from .program import Descriptors, Program
 _ARTEFACT = "candidate.so"
 
 
-def native_program(built: Built, cache_dir: Path) -> Program:
-    """The program of a built shared object. Raises PrerequisiteError if there is no compiler."""
-    runner = runner_binary(cache_dir)
+def native_program(
+    built: Built,
+    cache_dir: Path,
+    *,
+    sanitized: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Program:
+    """The program of a built shared object; a sanitized one needs the sanitized runner.
+
+    Raises:
+        PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
+    """
+    runner = runner_binary(cache_dir, sanitized=sanitized)
 
     def command(given: Descriptors, folder: Path) -> list[str]:
         return [str(runner), *given.words, str(folder / _ARTEFACT)]
 
-    return Program(built, {_ARTEFACT: built.artefact}, command, readable=(runner,))
+    return Program(
+        built, {_ARTEFACT: built.artefact}, command, readable=(runner,),
+        environment=environment or {},
+    )  # fmt: skip

@@ -133,6 +133,18 @@ def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
     assert done.code == 0
 
 
+def test_eval_for_the_record_makes_three_hundred_trials(place: Place) -> None:
+    file = str(SEVEN / "honest.cpp")
+    done = place.kw("eval", "spmm_csr", file, "--workload", "tiny", "--record", "--json")
+    verdict = done.document
+    assert verdict["protocol"] == "record"
+    trials = [c for c in verdict["checks"] if c["name"].startswith("correct on")]
+    assert len(trials) >= 300
+    assert all(c["passed"] for c in trials)
+    assert sum(c["name"] == "correct on tiny" for c in trials) >= 25
+    assert "sanitizers" in {c["name"] for c in verdict["checks"]}, verdict["unchecked"]
+
+
 def test_no_key_reaches_what_was_written(
     tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,14 @@ def test_progress_on_a_terminal_shows_the_budget() -> None:
     assert "1 of 4 evaluated" in stream.getvalue()
 
 
+def test_what_was_not_checked_is_told() -> None:
+    verdict = stored.verdict(2, Status.VERIFIED, Protocol.FULL)
+    missing = "sanitizers: not run, libasan is not installed"
+    lines = list(verdicts.explain(verdict.model_copy(update={"unchecked": (missing,)})))
+    assert lines[1] == f"not checked: {missing}"
+    assert not any("not checked" in line for line in verdicts.explain(verdict))
+
+
 def test_limits_are_those_that_were_asked_for() -> None:
     from kernelwright.config import resolve
 

@@ -65,6 +65,11 @@ def _softmax_rows(x: np.ndarray) -> np.ndarray:
     return risen / _sum(risen)
 
 
+def _softmax_backward(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    y, dy = i["y"].astype(t), i["dy"].astype(t)
+    return y * (dy - _sum(y * dy))
+
+
 def _layernorm(_: Structure, i: Arrays, t: type) -> np.ndarray:
     x, n = i["x"].astype(t), t(i["x"].shape[1])
     centred = x - _sum(x) / n
@@ -97,6 +102,7 @@ PLAIN: dict[str, Implementation] = {
     "sddmm_csr": _sddmm,
     "edge_softmax": _edge_softmax,
     "softmax": lambda _, i, t: _softmax_rows(i["x"].astype(t)),
+    "softmax_backward": _softmax_backward,
     "layernorm": _layernorm,
     "rmsnorm": _rmsnorm,
     "bias_gelu": _bias_gelu,
@@ -226,6 +232,38 @@ def test_constant_answers_are_rejected_by_every_family(name: str, gates: Gates) 
         for answer in (0.0, 1.0, float(value.mean())):
             y = np.full(value.shape, answer, np.float32)
             assert gates(problem, {output: y}, truth, family), (family, answer)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if registry.get(n).backward_of])
+def test_a_backward_is_the_derivative_of_its_forward(name: str) -> None:
+    """Against central differences of the forward's float64 oracle, along random directions."""
+    backward = registry.get(name)
+    forward = registry.get(backward.backward_of)
+    rng = np.random.default_rng(12)
+    structure = forward.structure(forward.workload("tiny"))
+    for _ in range(4):
+        inputs = forward.values(structure, Family.UNIFORM, rng)
+        answers = {key: found.value for key, found in forward.oracle(structure, inputs).items()}
+        given = {key: value.astype(np.float32) for key, value in answers.items()}
+        gradients = {f"d{key}": rng.standard_normal(v.shape) for key, v in answers.items()}
+        given |= {key: value.astype(np.float32) for key, value in gradients.items()}
+        assert list(given) == [tensor.name for tensor in backward.inputs]
+        found = backward.oracle(structure, given)
+
+        def loss(at: Arrays, given: Arrays = given) -> float:
+            answer = forward.oracle(structure, at)
+            return sum(float((given[f"d{k}"] * e.value).sum()) for k, e in answer.items())
+
+        for key, array in inputs.items():
+            x = array.astype(np.float64)
+            way = rng.standard_normal(x.shape)
+            step = 1e-6
+            above, below = {**inputs, key: x + step * way}, {**inputs, key: x - step * way}
+            slope = (loss(above) - loss(below)) / (2 * step)
+            gradient = found[f"d{key}"].value
+            assert abs(slope - float((gradient * way).sum())) <= (
+                1e-5 * np.abs(gradient).sum() + 1e-7
+            )
 
 
 def test_a_cancelling_variance_is_rejected(gates: Gates) -> None:

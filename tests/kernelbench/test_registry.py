@@ -21,6 +21,7 @@ C_ORDER = {
     "sddmm_csr": "M K D nnz indptr indices U V E",
     "edge_softmax": "M H nnz indptr e alpha",
     "softmax": "M N x y",
+    "softmax_backward": "M N y dy dx",
     "layernorm": "M N x gamma beta y",
     "rmsnorm": "M N x gamma y",
     "bias_gelu": "M N x bias y",

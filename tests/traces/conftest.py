@@ -153,6 +153,7 @@ def verdict_of(
         status=status,
         reasons=(REASONS[status],) if failed else (),
         checks=tuple(checks) if status is not Status.BUILD_FAILED else (),
+        unchecked=("sanitizers: not run, libasan is not installed",) if measured else (),
         measurements=tuple(measurement(speedup, w, rng) for w in ("powerlaw-4k", "banded-8k"))
         if measured
         else (),

@@ -55,6 +55,7 @@ class Facts:
     reasons: tuple[str, ...]
     rows: tuple[SpeedupRow, ...]
     checks: tuple[CheckRow, ...]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def speedup_lines(self) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def facts_of(bundle: Bundle) -> Facts:
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
+        unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
     )
 
 

@@ -58,6 +58,9 @@ GROUP = {
 }
 """Five colours are as many as can be told apart."""
 
+_HOW = {Protocol.CONFIRM: "in a fresh process", Protocol.RECORD: "in 300 trials"}
+"""What a thorough protocol adds; the others verify once."""
+
 NOTHING = "–"
 
 
@@ -137,7 +140,7 @@ def sentence(entry: Entry) -> str:
         return f"It passed the quick checks and carries no speed-up{why}."
     where = f"on {measurement.workload}"
     headline = measurement.headline
-    how = "in a fresh process" if verdict.protocol is Protocol.CONFIRM else "once"
+    how = _HOW.get(verdict.protocol, "once")
     if headline is None:
         return f"Verified {how} {where}, with no baseline to hold it against."
     return (

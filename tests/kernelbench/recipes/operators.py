@@ -1,4 +1,4 @@
-"""The ten operators in float64, with small awkward inputs and a ctypes call for each."""
+"""The operators in float64, with small awkward inputs and a ctypes call for each."""
 
 from __future__ import annotations
 
@@ -157,6 +157,18 @@ def softmax(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(label, x.shape, (x,), truth, limit)
 
 
+def softmax_backward(rng: np.random.Generator) -> Iterator[Case]:
+    for label, x in matrices(rng):
+        e = np.exp(normal(rng, *x.shape).astype(float))
+        y = (e / e.sum(axis=1, keepdims=True)).astype(np.float32)
+        weight, gradient = y.astype(float), x.astype(float)
+        total = (weight * gradient).sum(axis=1, keepdims=True)
+        truth = weight * (gradient - total)
+        size = (weight * np.abs(gradient)).sum(axis=1, keepdims=True)
+        limit = bound(truth, weight * (np.abs(gradient) + size), max(4, x.shape[1]))
+        yield Case(label, x.shape, (y, x), truth, limit)
+
+
 def with_special(rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     yield from matrices(rng)
     special = normal(rng, 4, 37)
@@ -227,6 +239,7 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
     "sddmm_csr": sddmm_csr,
     "edge_softmax": edge_softmax,
     "softmax": softmax,
+    "softmax_backward": softmax_backward,
     "layernorm": layernorm,
     "rmsnorm": rmsnorm,
     "bias_gelu": bias_gelu,

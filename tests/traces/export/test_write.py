@@ -139,6 +139,17 @@ def test_checks_that_differ_in_the_workload_share_a_row(tmp_path: Path) -> None:
     assert len(record["checks"]) == 4
 
 
+def test_what_was_not_checked_is_told(tmp_path: Path) -> None:
+    bundle = kernels.spmm()
+    missing = "sanitizers: not run, /home/ada/lib/libasan.so is missing"
+    verdict = bundle.verdict.model_copy(update={"unchecked": (missing,)})
+    export(dataclasses.replace(bundle, verdict=verdict), "source", tmp_path / "out")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "Not checked:\n\n- sanitizers: not run, &lt;path> is missing" in readme
+    export(bundle, "source", tmp_path / "clean")
+    assert "Not checked" not in (tmp_path / "clean" / "README.md").read_text()
+
+
 def failed(status: Status, protocol: Protocol = Protocol.FULL) -> Bundle:
     bundle = kernels.spmm()
     verdict = kernels.verdict(bundle.source, "spmm_csr", status, protocol=protocol, checks=())
