@@ -230,6 +230,7 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     from rich import box
     from rich.table import Table
 
+    from ..traces.audits import audit_sentence
     from .summary import winner_lines
     from .verdicts import brief, style_of
 
@@ -238,6 +239,9 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
     for line in winner_lines(history):
         common.put(line)
+    for at, audit in history.audits[-1:]:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+        common.put(f"audited {when}: {audit_sentence(history, audit)}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("#", "candidate", "status", "family", "how", "result"):
         table.add_column(heading, no_wrap=heading != "result")
