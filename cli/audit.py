@@ -1,4 +1,4 @@
-"""`audit`: verify stored champions again. It opens store and referee, prints, and decides nothing."""
+"""`audit`: verify stored champions again. Opens store and referee, prints, decides nothing."""
 
 from __future__ import annotations
 
