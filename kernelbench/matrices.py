@@ -97,7 +97,7 @@ def _load_market(file: Path) -> Pattern:
     _check_size(file, header.rows, header.cols, header.entries * (2 if header.is_mirrored else 1))
     if header.entries > len(text) // _ENTRY_BYTES:
         raise MatrixError(
-            f"{file}: ends before line {header.entries:,}: its header promises so many entries",
+            f"{file}: is too short for the {header.entries:,} entries that its header promises",
             hint="the file is cut off; get it again",
         )
     from scipy.io import mmread
