@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 from kernelwright.errors import MatrixError
 from kernelwright.kernelbench.matrices import load_pattern
-from kernelwright.tests.fuzz.target import Target, edited, edits
+from kernelwright.tests.fuzz.target import Target, attempt, edited, edits
 
 HEAD = b"%%MatrixMarket matrix coordinate "
 TEXTS = (
@@ -35,12 +35,11 @@ def check(name: str, content: bytes) -> None:
         warnings.simplefilter("ignore")
         path = Path(folder) / name
         path.write_bytes(content)
-        try:
-            pattern = load_pattern(path)
-        except MatrixError as error:
-            assert str(path) in str(error)
-            assert error.hint
-            return
+        pattern = attempt(lambda: load_pattern(path), MatrixError)
+    if isinstance(pattern, MatrixError):
+        assert str(path) in str(pattern)
+        assert pattern.hint
+        return
     assert pattern.indptr.dtype == pattern.indices.dtype == np.int32
     assert len(pattern.indptr) == pattern.rows + 1
     assert pattern.indptr[0] == 0

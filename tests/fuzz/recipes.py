@@ -14,7 +14,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.kernelbench.recipes.catalogue import RECIPES, recipes_for
 from kernelwright.tests.cli import stored
-from kernelwright.tests.fuzz.target import JSON, Target
+from kernelwright.tests.fuzz.target import JSON, Target, attempt
 from kernelwright.traces.records import Advice, Protocol, Status, candidate_id
 
 FACTS = ("M", "N", "K", "nnz", "avg_row", "max_row", "cv_row", "cpus", "vector_bytes")
@@ -33,10 +33,9 @@ def _knobs(draw: st.DrawFn) -> tuple[Recipe, dict[str, Any]]:
 def check_knobs(drawn: tuple[Recipe, dict[str, Any]]) -> None:
     """What is rendered says in its front matter which recipe and which knobs it came from."""
     recipe, knobs = drawn
-    try:
-        source = recipe.render(knobs)
-    except UsageError as error:
-        assert error.hint
+    source = attempt(lambda: recipe.render(knobs), UsageError)
+    if isinstance(source, UsageError):
+        assert source.hint
         return
     head, _, rest = source.removeprefix("/*---\n").partition("---*/")
     matter = tomllib.loads(head)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+Value = TypeVar("Value")
+Refusal = TypeVar("Refusal", bound=Exception)
+
+
+def attempt(call: Callable[[], Value], refusal: type[Refusal]) -> Value | Refusal:
+    """What the call gives, or the error of the one kind that it may end in."""
+    try:
+        return call()
+    except refusal as error:
+        return error
 
 
 @dataclass(frozen=True)
