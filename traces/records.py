@@ -115,7 +115,8 @@ class Measurement(Record):
     pairs: int = 0
     """How many pairs the intervals rest on."""
     mde: float = 0.0
-    """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run."""
+    """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run, of the
+    champion's samples where one is timed beside, else of the best baseline's."""
     floor_us: float = 0.0
     """Roofline floor max(bytes/bandwidth, flops/peak) from the measured peaks of this machine."""
     roofline: float | None = None
