@@ -36,12 +36,13 @@ from .traces.records import (
     Status,
     Verdict,
 )
+from .verifier.evaluation import BLOCKS, ROUNDS
 from .verifier.request import Order, Referee
 from .verifier.trials import TRIALS
 
 LEAST_TRIALS = TRIALS[Protocol.FULL]
-LEAST_PAIRS = 30
-"""Pairs that the interval of a VERIFIED verdict rests on at least (verification.md §4)."""
+LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least
+"""Pairs that the interval of a confirmation rests on at least, however slow the kernel is."""
 
 VERSIONS = (
     "kernelwright", "python", "kernel", "cpu", "compiler", "torch", "numpy", "scipy",
@@ -222,7 +223,7 @@ def lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
     if then is None:
         yield "there is no verdict on it"
         return
-    if then.status is not Status.VERIFIED or then.protocol is not Protocol.CONFIRM:
+    if then.status is not Status.VERIFIED or then.protocol in (Protocol.SCREEN, Protocol.FULL):
         yield f"it was not confirmed in a fresh process: {then.status} by '{then.protocol}'"
     current = Verdict.model_fields["schema_version"].default
     if then.schema_version != current:
@@ -276,7 +277,7 @@ def _lacks_of_timing(measurement: Measurement | None) -> Iterator[str]:
     if measurement is None:
         return
     if measurement.pairs < LEAST_PAIRS:
-        yield f"{measurement.pairs} timed pairs, and its interval should rest on {LEAST_PAIRS}"
+        yield f"{measurement.pairs} timed pairs, and its interval should rest on at least {LEAST_PAIRS}"
     for name, reason in measurement.missing.items():
         yield f"not held against {name}, which did not run: {reason}"
 
