@@ -277,7 +277,7 @@ def _lacks_of_timing(measurement: Measurement | None) -> Iterator[str]:
     if measurement is None:
         return
     if measurement.pairs < LEAST_PAIRS:
-        yield f"{measurement.pairs} timed pairs, and its interval should rest on at least {LEAST_PAIRS}"
+        yield f"{measurement.pairs} timed pairs; an interval rests on at least {LEAST_PAIRS}"
     for name, reason in measurement.missing.items():
         yield f"not held against {name}, which did not run: {reason}"
 
