@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelwright.tests.fuzz import (
     channels,
+    claims,
     matrix_files,
     recipes,
     records,
@@ -14,6 +15,7 @@ from kernelwright.tests.fuzz.target import Target
 
 TARGETS: tuple[Target, ...] = (
     *channels.TARGETS,
+    *claims.TARGETS,
     *matrix_files.TARGETS,
     *settings_files.TARGETS,
     *records.TARGETS,
