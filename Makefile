@@ -5,12 +5,13 @@ PYTHON ?= python3
 PIP_FLAGS ?=
 DEMO_TIME ?= 90s
 RESULTS_SECONDS ?= 45
+FUZZ_SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast lint format bench results hostile clean
+.PHONY: demo test test-fast fuzz lint format bench results hostile clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,6 +33,10 @@ test: $(STAMP)
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal
+
+# The fuzz targets of the test suite for longer, with new inputs; stops at the first that fails.
+fuzz: $(STAMP)
+	$(BIN)/python -m kernelwright.tests.fuzz.run --seconds $(FUZZ_SECONDS)
 
 lint: $(STAMP) $(LINT)/kernelwright
 	$(BIN)/ruff check .

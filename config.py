@@ -9,6 +9,7 @@ resolved Config. It knows no command line and no store.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import tomllib
@@ -25,6 +26,9 @@ from .errors import ConfigError
 PREFIX = "KERNELWRIGHT_"
 DEFAULT_MAX_TIME_S = 60.0
 """The wall time of a campaign that was given no limit: long enough for a first answer."""
+
+MOST_CPUS = 1 << 16
+"""More than any machine has; a longer range is a slip, and would fill the memory."""
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -60,7 +64,7 @@ def parse_duration(value: object) -> float:
     elif text and (match := _DURATION.fullmatch(text)):
         hours, minutes, rest = (float(part or 0) for part in match.groups())
         seconds = hours * 3600 + minutes * 60 + rest
-    if seconds is None or seconds <= 0:
+    if seconds is None or not 0 < seconds < math.inf:
         raise ValueError("is not a duration such as 90s, 2m or 1h30m")
     return seconds
 
@@ -78,7 +82,12 @@ def format_duration(seconds: float) -> str:
 def _as_path(value: object, base: Path) -> Path:
     if not isinstance(value, str | Path) or not str(value):
         raise ValueError("is not a path")
-    return (base / Path(value).expanduser()).absolute()
+    if "\0" in str(value):
+        raise ValueError("holds a zero byte, as no path does")
+    try:
+        return (base / Path(value).expanduser()).absolute()
+    except RuntimeError as error:
+        raise ValueError("names the home folder of a user who is not known") from error
 
 
 def _as_text(value: object, _: Path) -> str:
@@ -97,9 +106,10 @@ def _as_bool(value: object, _: Path) -> bool:
 
 
 def _as_count(value: object, _: Path) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)) or int(str(value)) < 1:
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,18}", text) or int(text) < 1:
         raise ValueError("is not a whole number of at least 1")
-    return int(str(value))
+    return int(text)
 
 
 def _as_duration(value: object, _: Path) -> float:
@@ -113,7 +123,11 @@ def _as_cpus(value: object, _: Path) -> tuple[int, ...]:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(part).strip())
         if not match or isinstance(part, bool):
             raise ValueError("is not a list of CPUs such as 0,2-3")
+        if max(len(match[1]), len(match[2] or "")) > 9:
+            raise ValueError(f"holds {str(part)[:40]}, and no CPU has such a number")
         first, last = int(match[1]), int(match[2] or match[1])
+        if last >= MOST_CPUS:
+            raise ValueError(f"holds CPU {last}; numbers go up to {MOST_CPUS - 1}")
         if last < first:
             raise ValueError(f"holds the range {part}, which runs backwards")
         cpus.update(range(first, last + 1))
@@ -267,7 +281,8 @@ def _file_entries(path: Path, source: Source, table: tuple[str, ...] = ()) -> It
         content: object = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # A ValueError, too, is what the parser raises for a number of thousands of digits.
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"cannot read the configuration file {path}: {error}",
             hint="correct the file, or move it away to go on with the other settings",

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..errors import StorageError
 from ..traces.events import (
     AdviceGiven,
+    CampaignAudited,
     CampaignFinished,
     CampaignResumed,
     CampaignStarted,
@@ -83,6 +84,9 @@ class Progress:
     def apply(self, event: Event) -> None:
         """Takes in one event."""
         payload = event.payload
+        if isinstance(payload, CampaignAudited):
+            # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
+            return
         pause = isinstance(payload, CampaignStarted | CampaignResumed)
         took_s = 0.0 if pause else max(0.0, event.at - self._last_at)
         self.spent_s += took_s

@@ -5,7 +5,7 @@ It only describes; how a campaign is run stands in `campaign.py`, its rounds in 
 
 from __future__ import annotations
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from ..kernelbench.problem import Problem, Tensor, Workload
 from ..traces.events import CampaignStarted
@@ -20,6 +20,9 @@ from .progress import Progress
 
 class CampaignRequest(Record):
     """What a user asks for."""
+
+    # An infinite limit is refused by check_limits, in words for people.
+    model_config = ConfigDict(allow_inf_nan=True)
 
     problem: str
     workload: str = ""

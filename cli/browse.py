@@ -212,9 +212,16 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["state"],
             str(row["evaluated"]),
             _headline(row["best"]),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(row["started_at"])),
+            _moment(row["started_at"]),
         )
     common.console(config, is_stderr=False).print(table)
+
+
+def _moment(at: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (ValueError, OverflowError, OSError):
+        return "-"
 
 
 def _headline(best: dict[str, Any] | None) -> str:
@@ -230,6 +237,7 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     from rich import box
     from rich.table import Table
 
+    from ..traces.audits import audit_sentence
     from .summary import winner_lines
     from .verdicts import brief, style_of
 
@@ -238,6 +246,8 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
     for line in winner_lines(history):
         common.put(line)
+    for at, audit in history.audits[-1:]:
+        common.put(f"audited {_moment(at)}: {audit_sentence(history, audit)}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("#", "candidate", "status", "family", "how", "result"):
         table.add_column(heading, no_wrap=heading != "result")

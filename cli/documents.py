@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..traces.audits import last_audit_sentence
 from ..traces.history import Entry, History
 from ..traces.records import Verdict
 
@@ -40,6 +41,7 @@ def campaign_document(history: History, *, result: CampaignResult | None = None)
         "tokens": result.tokens if result else 0,
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
+        "audit": last_audit_sentence(history) or None,
     }
 
 

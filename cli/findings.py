@@ -49,18 +49,6 @@ NEEDED = ("numpy", "scipy", "pydantic", "torch", "langgraph")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CPU_FLAGS = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
-_DENIES = {
-    "fs_read": "read your files",
-    "fs_write": "write outside its own folder",
-    "net": "use the network",
-    "ptrace": "look into or change other processes",
-    "kill_tree": "outlive its deadline, even as a daemon",
-    "pids": "start processes without end",
-    "mem": "take all memory",
-    "env": "see your environment variables",
-    "uid": "act as your user",
-}
-
 
 def examine(config: Config, required: list[str]) -> Iterator[Finding]:
     """Every finding in order; one that is required and only warns becomes a failure."""
@@ -138,33 +126,17 @@ def _first_line(command: list[str]) -> str:
 def _sandbox(config: Config) -> Iterator[Finding]:
     from ..sandbox.isolation import choose
     from ..sandbox.isolation.canary import probe
-    from ..traces.records import CAPABILITIES, UNATTENDED_MINIMUM, Enforcement
+    from .isolation import Grade, Machine, lines
 
     try:
         isolation = probe(choose(config.jail), config.cache_dir)
     except KernelwrightError as error:
         yield Finding("sandbox", Level.FAIL, str(error), error.hint)
         return
-    level = Level.FAIL if isolation.lacking else Level.PASS
-    yield Finding(
-        "sandbox", level, f"{isolation.mechanism}, tried with a hostile program",
-        "" if level is Level.PASS else "apt-get install bubblewrap, or Linux 5.13 for Landlock",
-    )  # fmt: skip
-    for name in CAPABILITIES:
-        capability = isolation.capabilities.get(name)
-        if capability is None:
-            continue
-        does = _DENIES.get(name, name)
-        how = f" ({capability.how})" if capability.how else ""
-        if capability.state is Enforcement.ENFORCED:
-            yield Finding("sandbox", Level.PASS, f"a kernel cannot {does}{how}")
-            continue
-        verb = "can partly" if capability.state is Enforcement.PARTIAL else "can"
-        bad = Level.FAIL if name in UNATTENDED_MINIMUM else Level.WARN
-        fix = "install bubblewrap" if isolation.mechanism != "bubblewrap" else ""
-        if name == "uid" and os.geteuid() == 0:
-            fix = "run as an ordinary user instead of root"
-        yield Finding("sandbox", bad, f"a kernel {verb} {does}{how}", fix)
+    level = {Grade.FINE: Level.PASS, Grade.WEAK: Level.WARN, Grade.MISSING: Level.FAIL}
+    machine = Machine(os.geteuid() == 0, shutil.which("bwrap") is not None)
+    for line in lines(isolation, machine):
+        yield Finding("sandbox", level[line.grade], line.text, line.fix)
 
 
 def _cpu(_config: Config) -> Iterator[Finding]:

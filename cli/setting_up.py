@@ -1,4 +1,4 @@
-"""From settings to what the referee is started with. Shared by `run`, `eval` and nothing else."""
+"""From settings to what the referee is started with. Shared by `run`, `eval` and `audit`."""
 
 from __future__ import annotations
 

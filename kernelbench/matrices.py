@@ -10,6 +10,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -27,9 +30,19 @@ MAX_SIDE = 2**31 - 2
 """Rows and columns are int32 in the kernels, and indptr has one more element than rows."""
 MAX_ROWS = 1 << 28
 """Row pointers of a GiB; an honest matrix has about as many entries as rows."""
+MAX_EMPTY_ROWS = 1 << 24
+"""Rows beyond 64 for each entry: a damaged header asks for more, an honest matrix does not."""
 MAX_FILE_BYTES = 8 << 30
 """What is read into memory at most, after decompression."""
+_ENTRY_BYTES = 4
+"""An entry's line at its shortest: `1 1` and a line's end."""
 NPZ_ARRAYS = ("indptr", "indices", "data", "shape", "format")
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.error, tokenize.TokenError,
+    ValueError, TypeError, LookupError, SyntaxError, ArithmeticError, RuntimeError,
+)  # fmt: skip
+"""What zipfile and numpy raise on damaged archives: encryption, unknown compressions, headers of
+arrays that do not parse or ask for impossible shapes."""
 _CONVERT = "convert it, e.g. scipy.io.mmwrite('out.mtx', scipy.sparse.coo_matrix(matrix))"
 
 
@@ -82,6 +95,11 @@ def _load_market(file: Path) -> Pattern:
     text = _read_text(file)
     header = check_text(text, str(file))
     _check_size(file, header.rows, header.cols, header.entries * (2 if header.is_mirrored else 1))
+    if header.entries > len(text) // _ENTRY_BYTES:
+        raise MatrixError(
+            f"{file}: is too short for the {header.entries:,} entries that its header promises",
+            hint="the file is cut off; get it again",
+        )
     from scipy.io import mmread
 
     try:
@@ -133,6 +151,11 @@ def _check_size(file: Path, rows: int, cols: int, entries: int) -> None:
         raise _too_large(file, f"{cols:,} columns")
     if entries > MAX_NNZ:
         raise _too_large(file, f"{entries:,} entries")
+    if rows > MAX_EMPTY_ROWS + 64 * entries:
+        raise MatrixError(
+            f"{file}: {rows:,} rows for {entries:,} entries: nearly all of them would be empty",
+            hint="check the header's sizes; leave empty rows out, or take a part",
+        )
 
 
 def _load_npz(file: Path) -> Pattern:
@@ -148,9 +171,10 @@ def _load_npz(file: Path) -> Pattern:
         raise MatrixError(f"{file}: 'shape' is not two integers", hint=_CONVERT)
     rows, cols = int(shape[0]), int(shape[1])
     indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
-    _check_size(file, rows, cols, len(indices))
+    _check_size(file, rows, cols, indices.size)
     _check_compressed(file, rows if kind == "csr" else cols, indptr, indices, data)
-    outer = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    lengths = np.diff(indptr.astype(np.int64))
+    outer = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     row, column = (outer, indices) if kind == "csr" else (indices, outer)
     return _to_pattern(file, (rows, cols), row, column, data, "entry (row, column), from 0,", 0)
 
@@ -169,7 +193,7 @@ def _npz_arrays(file: Path) -> dict[str, np.ndarray]:
                     hint="write it with scipy.sparse.save_npz(path, matrix.tocsr())",
                 )
             arrays = {name: archive_arrays[name] for name in NPZ_ARRAYS}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+    except _DAMAGE as error:
         what = "holds Python objects" if "pickle" in str(error).lower() else "not a whole .npz file"
         raise MatrixError(
             f"{file}: {what}: {error}",
@@ -235,7 +259,9 @@ def _to_pattern(
                 f"is outside of {rows} x {cols}",
                 hint="the file is damaged, or its header names the wrong size",
             )
-    keys = row.astype(np.int64) * cols + column
+    # Unsigned indices and a signed product would meet in float64, and lose digits there.
+    row, column = row.astype(np.int64), column.astype(np.int64)
+    keys = row * cols + column
     keys.sort()
     repeated = np.flatnonzero(keys[1:] == keys[:-1])
     if len(repeated):

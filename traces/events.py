@@ -6,11 +6,12 @@ are named by their SHA-256. Nothing here knows how events are stored.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
-from .records import Advice, Record, Verdict
+from .records import Advice, Record, Speedup, Status, Verdict
 
 
 class CampaignStarted(Record):
@@ -103,6 +104,59 @@ class CampaignFinished(Record):
     best: str | None = None
 
 
+class AuditOutcome(StrEnum):
+    """What an audit found of a champion."""
+
+    HOLDS = "holds"
+    SLOWER = "is slower"
+    """Right, and its interval lies wholly below the recorded one."""
+    FAILED = "no longer holds"
+    UNREPEATABLE = "cannot be repeated"
+    """Nothing was shown either way; the reason says why."""
+
+
+class Difference(Record):
+    """Something of the machine that is not as it was."""
+
+    name: str
+    then: str
+    now: str
+
+
+class CampaignAudited(Record):
+    """The champion was verified anew, with new seeds, by somebody who looks from outside."""
+
+    kind: Literal["campaign.audited"] = "campaign.audited"
+    candidate: str
+    outcome: AuditOutcome
+    reason: str = ""
+    """Why, unless it holds."""
+    verdicts: tuple[Verdict, ...] = ()
+    """Every look that was taken; the last one is the one that counts."""
+    recorded: Speedup | None = None
+    """What the record had claimed, against the best baseline of then."""
+    recorded_against: str = ""
+    lacking: tuple[str, ...] = ()
+    """What the record does not say although it should, a sentence each."""
+    differences: tuple[Difference, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        right = self.verdict is not None and self.verdict.status is Status.VERIFIED
+        if self.outcome in (AuditOutcome.HOLDS, AuditOutcome.SLOWER) and not right:
+            raise ValueError(f"an audit cannot say '{self.outcome}' without a VERIFIED verdict")
+        if self.outcome is not AuditOutcome.HOLDS and not self.reason:
+            raise ValueError(f"an audit that says '{self.outcome}' needs a reason")
+        if any(verdict.candidate != self.candidate for verdict in self.verdicts):
+            raise ValueError("an audit holds a verdict on another candidate")
+        return self
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that counts."""
+        return self.verdicts[-1] if self.verdicts else None
+
+
 Payload = Annotated[
     CampaignStarted
     | CampaignResumed
@@ -111,7 +165,8 @@ Payload = Annotated[
     | EvaluationFinished
     | AdviceGiven
     | ChampionChanged
-    | CampaignFinished,
+    | CampaignFinished
+    | CampaignAudited,
     Field(discriminator="kind"),
 ]
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ..errors import StorageError, UnknownNameError, UsageError
 from .events import (
     AdviceGiven,
+    CampaignAudited,
     CampaignFinished,
     CampaignResumed,
     CampaignStarted,
@@ -34,6 +35,13 @@ class Change(NamedTuple):
 
     at: float
     event: ChampionChanged
+
+
+class Audited(NamedTuple):
+    """An audit and when it was."""
+
+    at: float
+    event: CampaignAudited
 
 
 class Best(NamedTuple):
@@ -89,6 +97,8 @@ class History:
     resumes: int = 0
     limits: dict[str, float] = field(default_factory=dict)
     """The budget that now holds."""
+    audits: tuple[Audited, ...] = ()
+    """What was found by those who verified a champion again; it changes nothing else."""
 
     @property
     def evaluated(self) -> int:
@@ -132,7 +142,10 @@ def derive(events: Iterable[Event]) -> History:
     )
     entries: dict[str, Entry] = {}
     for event in sequence:
-        history = replace(history, last_at=event.at, last_seq=event.seq)
+        # An audit looks from outside: the campaign did not go on by it.
+        is_audit = isinstance(event.payload, CampaignAudited)
+        last_at = history.last_at if is_audit else event.at
+        history = replace(history, last_at=last_at, last_seq=event.seq)
         history = _take(history, entries, event)
     return replace(history, entries=entries)
 
@@ -159,6 +172,9 @@ def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
             return replace(history, champion=candidate, changes=changes)
         case CampaignFinished():
             return replace(history, finished=payload)
+        case CampaignAudited(candidate=candidate):
+            _known(entries, candidate, event)
+            return replace(history, audits=(*history.audits, Audited(event.at, payload)))
         case CampaignResumed(limits=limits):
             return replace(
                 history,

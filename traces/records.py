@@ -15,9 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 
 class Record(BaseModel):
-    """Base of everything stored: frozen, and unknown fields are errors."""
+    """Base of everything stored: frozen; unknown fields are errors, as are NaN and infinity.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    JSON knows neither: they would be written as null, and the whole record could not be read again.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class Status(StrEnum):

@@ -7,6 +7,7 @@ derived in `history.py`.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -26,6 +27,9 @@ from .database import FILE_NAME, connect_reader, connect_writer
 from .events import CampaignStarted, Event, Payload, payload_adapter
 from .faults import storage_faults
 from .history import derive, find_candidate, the_only
+
+_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
+"""What an id may look like where it becomes the name of a file."""
 
 
 class Store:
@@ -195,6 +199,11 @@ class Store:
             return lease.is_held(path)
 
     def _lease_path(self, campaign: str) -> Path:
+        if not _ID.fullmatch(campaign):
+            raise StorageError(
+                f"'{campaign[:80]}' in {self.path} is not the id of a campaign",
+                hint="the store was changed by something else than kernelwright",
+            )
         return self.home / "leases" / f"{campaign}.lock"
 
     def _insert(
@@ -214,13 +223,13 @@ class Store:
     def _event(self, campaign: str, seq: int, at: float, text: str) -> Event:
         try:
             payload = payload_adapter.validate_json(text)
+            return Event(seq=seq, campaign=campaign, at=at, payload=payload)
         except ValidationError as error:
             raise StorageError(
                 f"event {seq} of campaign {campaign} in {self.path} cannot be understood: "
                 f"{error.errors()[0]['msg']}",
                 hint="it was written by another version of kernelwright; read it with that one",
             ) from error
-        return Event(seq=seq, campaign=campaign, at=at, payload=payload)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

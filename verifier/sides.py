@@ -127,11 +127,13 @@ class CandidateSide:
             if not (guard := marks.check(slot.index)).passed:
                 raise Wrong(guard)
         count = len(items)
+        # A claim of nothing is a lie for the clocks to answer, and no time to make statistics of.
+        claimed_us = max(timed.claimed_ns, 1) / 1e3 / count
         self.clocks.calls.append(count)
-        self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
+        self.clocks.claimed_us.append(claimed_us)
         self.clocks.wall_us.append(timed.wall_ns / 1e3)
         self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
-        return timed.claimed_ns / 1e3 / count
+        return claimed_us
 
     def answers(self) -> list[_Answer]:
         """What the timed calls answered since the last time this was asked."""

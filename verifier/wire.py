@@ -25,11 +25,17 @@ def send(channel: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive(channel: socket.socket) -> dict[str, Any]:
-    """Waits for one message. Raises Closed."""
+    """Waits for one message. Raises Closed, also for what is no message: nothing can follow it."""
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
     if length > _MOST:
         raise Closed(f"a message of {length} bytes")
-    return json.loads(_exactly(channel, length))  # type: ignore[no-any-return]
+    try:
+        message = json.loads(_exactly(channel, length))
+    except (ValueError, RecursionError) as error:
+        raise Closed(f"{length} bytes that are no message: {error}") from error
+    if not isinstance(message, dict):
+        raise Closed(f"a message that is a {type(message).__name__}")
+    return message
 
 
 def _exactly(channel: socket.socket, count: int) -> bytes:

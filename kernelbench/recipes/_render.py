@@ -58,7 +58,9 @@ def _check(family: str, knobs: Knobs, declared: tuple[Knob, ...]) -> None:
             hint=f"its knobs are: {', '.join(sorted(names))}",
         )
     for knob in declared:
-        if knobs[knob.name] not in knob.values:
+        value = knobs[knob.name]
+        # True equals 1 and would be rendered as `True`.
+        if not any(value == known and type(value) is type(known) for known in knob.values):
             raise UsageError(
                 f"recipe '{family}' cannot take {knob.name} = {knobs[knob.name]!r}",
                 hint=f"one of: {', '.join(map(str, knob.values))}",

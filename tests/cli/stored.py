@@ -91,12 +91,12 @@ def started() -> CampaignStarted:
     )  # fmt: skip
 
 
-def fill(home: Path, *, has_winner: bool = True) -> str:
+def fill(home: Path, *, has_winner: bool = True, begun: CampaignStarted | None = None) -> str:
     """Writes the campaign and gives its id."""
     with Store.open(home) as store:
         for source in SOURCES:
             store.put_blob(source)
-        campaign = store.create(started())
+        campaign = store.create(begun or started())
         events: list[Payload] = [
             proposed(1, "row-balanced"),
             *judged(1, Status.INCORRECT, Protocol.SCREEN),

@@ -22,6 +22,7 @@ FLOORS = {
     "verifier": 7,
     "agents": 8,
     "campaign": 9,
+    "audit": 9,
     "cli": 10,
     "__main__": 11,
 }

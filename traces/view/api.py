@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
+from ..audits import last_audit_sentence
 from ..events import Event
 from ..history import Entry, History, find_candidate
 from . import pages
@@ -104,6 +105,7 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "speedup": row.speedup.model_dump() if row.speedup else None,
         "against": row.against or None,
         "stopped_by": history.finished.stopped_by if history.finished else None,
+        "audit": last_audit_sentence(history) or None,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ..audits import last_audit_sentence
 from . import words
 
 HERE = Path(__file__).parent
@@ -30,6 +31,7 @@ def environment() -> Environment:
         "short", "sentence",
     ):  # fmt: skip
         env.filters[name] = getattr(words, name)
+    env.filters["audit_sentence"] = last_audit_sentence
     env.filters["durations"] = lambda seconds: [(k, words.duration(v)) for k, v in seconds.items()]
     env.globals.update(meaning=words.MEANING, sign=words.SIGN, group=words.GROUP)
     return env

@@ -111,13 +111,19 @@ def duration(seconds: float) -> str:
 
 
 def local_time(at: float) -> str:
-    """A moment in this machine's time zone."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    """A moment in this machine's time zone; a dash for what no calendar holds."""
+    try:
+        return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return NOTHING
 
 
 def utc_time(at: float) -> str:
-    """A moment in UTC, as HTML's <time> wants it."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A moment in UTC, as HTML's <time> wants it; empty for what no calendar holds."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def short(identity: str | None) -> str:

@@ -1,0 +1,160 @@
+"""`audit`: verify stored champions again. Opens store and referee, prints, decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..config import Config
+from ..errors import ExitCode, UsageError
+from . import common, names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..audit import Bench
+    from ..traces.events import CampaignAudited
+    from ..traces.history import History
+    from ..traces.store import Store
+
+EVERY = "all"
+"""In place of a campaign: every one that has a champion."""
+
+
+@dataclass
+class _Rows:
+    """What was found, and what was not looked at."""
+
+    audited: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+
+
+def audit(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="CAMPAIGN|all", help="A campaign, @last, or all of them.")
+    ],
+    jail: common.JailOption = None,
+    cpus: common.CpusOption = None,
+    accept_weak_isolation: common.WeakOption = None,
+    home: common.HomeOption = None,
+    cache_dir: common.CacheOption = None,
+    as_json: common.JsonOption = False,
+) -> None:
+    """Verify stored champions again: on this machine, with new seeds, in fresh processes.
+
+    Says for each whether it holds, is slower or no longer holds, what its record lacks, and what
+    is other than it was; the campaign keeps what was found. Exit status 0 if all hold, else 1.
+    """
+    config = common.load(
+        ctx, jail=jail, cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home,
+        cache_dir=cache_dir,
+    ).config  # fmt: skip
+    from ..traces.events import AuditOutcome
+    from ..traces.store import Store
+
+    # Opening for writing would make a store where there is none.
+    Store.open(config.home, read_only=True).close()
+    prose = common.console(config)
+    rows = _Rows()
+    holds = True
+    with Store.open(config.home) as store:
+        for campaign in _chosen(store, name, rows, prose):
+            found, history = _carry_out(campaign, store, config, prose)
+            holds = holds and found.outcome is AuditOutcome.HOLDS
+            rows.audited.append(_document(history, found))
+            if not as_json:
+                _print(history, found)
+    if as_json:
+        common.emit({"ok": holds, "audits": rows.audited, "skipped": rows.skipped})
+    if not holds:
+        raise typer.Exit(int(ExitCode.NOT_MET))
+
+
+def _chosen(store: Store, name: str, rows: _Rows, prose: Console) -> Iterator[str]:
+    """The campaigns to look at. One that is named must be fit for it; of all, the fit ones."""
+    from ..traces.history import derive
+
+    if name != EVERY:
+        found = names.find(store, name)
+        champion = derive(store.events(found.campaign)).champion
+        if found.candidate is not None and found.candidate != champion:
+            raise UsageError(
+                f"'{name}' is not the champion of its campaign",
+                hint=f"kernelwright audit {found.campaign} looks at the champion",
+            )
+        yield found.campaign
+        return
+    fit = 0
+    for campaign in store.campaigns():
+        why = ""
+        if derive(store.events(campaign)).champion is None:
+            why = "it has no verified winner"
+        elif store.is_running(campaign):
+            why = "another process works on it"
+        if why:
+            rows.skipped.append({"campaign": campaign, "why": why})
+            prose.print(f"{campaign} is left out: {why}", markup=False, soft_wrap=True)
+            continue
+        fit += 1
+        yield campaign
+    if not fit:
+        raise UsageError(
+            f"no campaign in {store.home} has a champion to look at again",
+            hint="`kernelwright list` shows what there is",
+        )
+
+
+def _carry_out(
+    campaign: str, store: Store, config: Config, prose: Console
+) -> tuple[CampaignAudited, History]:
+    from ..audit import audit_campaign
+    from ..traces.history import derive
+
+    prose.print(f"verifying the champion of {campaign} again …", markup=False)
+    found = audit_campaign(campaign, store, _bench(config, prose))
+    return found, derive(store.events(campaign))
+
+
+def _bench(config: Config, prose: Console) -> Bench:
+    from contextlib import contextmanager
+
+    from ..kernelbench.problem import Workload
+    from ..verifier.client import open_referee
+    from ..verifier.request import Referee
+    from . import setting_up
+
+    @contextmanager
+    def opened(problem: str, workload: Workload, target: str) -> Iterator[Referee]:
+        with open_referee(setting_up.task_for(config, problem, workload, target)) as referee:
+            setting_up.warn_of_weakness(prose, referee.isolation)
+            yield referee
+
+    return opened
+
+
+def _print(history: History, found: CampaignAudited) -> None:
+    from ..traces.audits import audit_sentence
+
+    started = history.started
+    common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
+    common.put(f"  {audit_sentence(history, found)}")
+    for lack in found.lacking:
+        common.put(f"  its record lacks: {lack}")
+    for each in found.differences:
+        common.put(f"  {each.name}: {each.then} then, {each.now} now")
+
+
+def _document(history: History, found: CampaignAudited) -> dict[str, Any]:
+    started = history.started
+    return {
+        "campaign": history.campaign,
+        "problem": started.problem,
+        "workload": started.workload,
+        "target": started.target,
+        "number": history.entries[found.candidate].number,
+        **found.model_dump(mode="json", exclude={"kind"}),
+    }

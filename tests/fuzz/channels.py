@@ -1,0 +1,122 @@
+"""Frames of a runner and messages of the referee, over real sockets, from peers that misbehave."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kernelwright.sandbox import frames
+from kernelwright.tests.fuzz.target import JSON, Target, attempt
+from kernelwright.verifier import wire
+
+_FRAME = struct.Struct("<IIQQ")
+_PATIENCE_S = 20.0
+_SHORT_S = 0.03
+
+
+def check_frames(drawn: tuple[list[bytes], bool]) -> None:
+    """A whole frame is read as it is, in whatever pieces it comes; less is a FrameError."""
+    pieces, closes = drawn
+    sent = b"".join(pieces)
+    is_whole = len(sent) >= frames.FRAME_BYTES
+    ours, theirs = socket.socketpair()
+    writer = threading.Thread(target=_write, args=(theirs, pieces, closes))
+    with ours, theirs:
+        writer.start()
+        patience_s = _PATIENCE_S if is_whole or closes else _SHORT_S
+        try:
+            found = attempt(lambda: frames.receive(ours, patience_s), frames.FrameError)
+        finally:
+            writer.join()
+        if isinstance(found, frames.FrameError):
+            assert not is_whole
+            assert (found.is_closed, found.is_late) == (closes, not closes)
+            return
+        assert tuple(found) == _FRAME.unpack(sent[: frames.FRAME_BYTES])
+        assert frames.has_more(ours) is (len(sent) > frames.FRAME_BYTES)
+
+
+def _write(channel: socket.socket, pieces: list[bytes], closes: bool) -> None:
+    # A reader that has what it wants may be gone.
+    with suppress(OSError):
+        for piece in pieces:
+            channel.sendall(piece)
+        if closes:
+            channel.shutdown(socket.SHUT_WR)
+
+
+def check_frame_there_and_back(drawn: tuple[int, int, int, int]) -> None:
+    """What is sent is what is received."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        frames.send(theirs, frames.Frame(*drawn))
+        assert tuple(frames.receive(ours, _PATIENCE_S)) == drawn
+
+
+def check_message(sent: bytes) -> None:
+    """Any bytes are a message or the end of the conversation."""
+    ours, theirs = socket.socketpair()
+    writer = threading.Thread(target=_write, args=(theirs, [sent], True))
+    with ours, theirs:
+        writer.start()
+        try:
+            assert isinstance(wire.receive(ours), dict)
+        except wire.Closed:
+            pass
+        finally:
+            ours.close()
+            writer.join()
+
+
+def check_message_there_and_back(message: dict[str, Any]) -> None:
+    """What is sent is what is received."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        wire.send(theirs, message)
+        assert wire.receive(ours) == message
+
+
+def _with_length(body: bytes) -> bytes:
+    return struct.pack("<Q", len(body)) + body
+
+
+_BODIES = st.one_of(
+    st.binary(max_size=40),
+    JSON.map(lambda value: json.dumps(value).encode()),
+    st.sampled_from((b"[" * 200_000, b'{"a":' * 100_000, b"1" * 5000, b'"\\ud800"', b"NaN", b"")),
+)
+
+TARGETS = (
+    Target(
+        "frames in pieces",
+        st.tuples(
+            st.lists(st.binary(min_size=1, max_size=30), max_size=5), st.booleans()
+        ),
+        check_frames,
+        60,
+    ),
+    Target(
+        "frames there and back",
+        st.tuples(
+            st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1),
+            st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1),
+        ),
+        check_frame_there_and_back,
+        40,
+    ),
+    Target(
+        "messages", st.one_of(st.binary(max_size=30), _BODIES.map(_with_length)), check_message
+    ),
+    Target(
+        "messages there and back",
+        st.dictionaries(st.text(max_size=6), JSON, max_size=4),
+        check_message_there_and_back,
+        60,
+    ),
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""Times that a runner claims: any number at all, beside what the referee's own clock saw."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family, Problem, Structure
+from kernelwright.sandbox.run.process import Timed
+from kernelwright.tests.fuzz.target import Target
+from kernelwright.verifier import timing
+from kernelwright.verifier.arena import Arena, footprint
+from kernelwright.verifier.sides import CandidateSide
+from kernelwright.verifier.trials import make_item
+
+SLOTS = 3
+CALL_NS, TRIP_NS = 100_000, 10_000
+"""What a call and an empty round trip really take."""
+
+
+class Liar:
+    """A runner's end as the referee sees it: true times from outside, and claims."""
+
+    def __init__(self, claims: list[int]) -> None:
+        self._claims = claims
+        self._made = 0
+
+    def ping(self) -> int:
+        return TRIP_NS
+
+    def idle_ns(self) -> int:
+        return 0
+
+    def call(self, first: int, count: int, *, timeout_s: float) -> Timed:
+        assert first + count <= SLOTS
+        assert timeout_s > 0
+        self._made += 1
+        claimed = self._claims[self._made % len(self._claims)]
+        return Timed(claimed, TRIP_NS + count * CALL_NS, count * CALL_NS)
+
+
+@cache
+def _target() -> tuple[Problem, Structure]:
+    problem = registry.get("spmm_csr")
+    return problem, problem.structure(problem.workload("tiny"))
+
+
+def check(drawn: tuple[list[int], list[int]]) -> None:
+    """Every claim ends in figures, and one far below the truth in a check that fails."""
+    claims, counts = drawn
+    problem, structure = _target()
+    rng = np.random.default_rng(1)
+    sizes = [SLOTS * size + 8192 for size in footprint(problem, structure.axes)]
+    with Arena(*sizes) as arena:
+        side = CandidateSide("candidate", Liar(claims), arena, problem, rng, timeout_s=1.0)  # type: ignore[arg-type]
+        side.place(structure, SLOTS)
+        items = [make_item(problem, structure, Family.NORMAL, rng) for _ in range(SLOTS)]
+        samples = [side.take(items[:count], 0) for count in counts]
+        side.answers().clear()
+        side.slots.clear()
+    beside = [float(CALL_NS) / 1e3] * len(samples)
+    series = timing.Series(
+        blocks=[{"candidate": samples, "base": beside}], clocks=[side.clocks], batch=SLOTS
+    )
+    ratio = timing.charge(series, "candidate")
+    checks = {found.name: found for found in timing.clock_checks(series, 2)}
+    measured = timing.measurement(
+        series, "candidate", ["base"], None, missing={}, workload="w", floor_us=1.0, threads=2,
+        ratio=ratio, rng=rng,
+    )  # fmt: skip
+    assert measured.candidate.median_us > 0
+    if max(claims) < 0.4 * CALL_NS:
+        assert not checks["two clocks"].passed
+
+
+_CLAIMS = st.one_of(
+    st.integers(0, 2**64 - 1), st.integers(0, CALL_NS // 3), st.sampled_from((0, 1, 2**64 - 1))
+)
+
+TARGETS = (
+    Target(
+        "claims",
+        st.tuples(
+            st.lists(_CLAIMS, min_size=1, max_size=8),
+            st.lists(st.integers(1, SLOTS), min_size=8, max_size=16),
+        ),
+        check,
+        30,
+    ),
+)

@@ -1,0 +1,45 @@
+"""Puts an audit into one sentence: what was found, against what had been recorded.
+
+Pure. Knows neither how an audit is made nor where the sentence is shown.
+"""
+
+from __future__ import annotations
+
+from .events import AuditOutcome, CampaignAudited
+from .history import History
+from .records import Speedup
+
+
+def audit_sentence(history: History, audit: CampaignAudited) -> str:
+    """`#3 holds: 1.84× (95 % 1.80–1.88) against torch eager; recorded 1.86× …`."""
+    entry = history.entries.get(audit.candidate)
+    who = f"#{entry.number}" if entry else audit.candidate[:10]
+    text = f"{who} {audit.outcome}: {'; '.join(_findings(audit))}"
+    if audit.lacking:
+        count = len(audit.lacking)
+        text += f"; its record lacks {count} {'thing' if count == 1 else 'things'}"
+    if audit.differences:
+        text += f"; other than then: {', '.join(each.name for each in audit.differences)}"
+    return text
+
+
+def last_audit_sentence(history: History) -> str:
+    """The sentence on the newest audit; empty where there was none."""
+    return audit_sentence(history, history.audits[-1].event) if history.audits else ""
+
+
+def _findings(audit: CampaignAudited) -> list[str]:
+    if audit.outcome in (AuditOutcome.FAILED, AuditOutcome.UNREPEATABLE):
+        return [audit.reason]
+    measurement = audit.verdict.measurement if audit.verdict else None
+    found = []
+    if measurement and measurement.headline:
+        found.append(f"{_ratio(measurement.headline)} against {measurement.best_baseline}")
+    if audit.recorded:
+        against = f" against {audit.recorded_against}" if audit.recorded_against else ""
+        found.append(f"recorded {_ratio(audit.recorded)}{against}")
+    return found or ["verified, with no baseline to hold it against"]
+
+
+def _ratio(speedup: Speedup) -> str:
+    return f"{speedup.median:.2f}× (95 % {speedup.low:.2f}–{speedup.high:.2f})"
