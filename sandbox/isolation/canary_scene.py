@@ -32,6 +32,8 @@ class Seen:
     was_written: bool
     was_overwritten: bool
     was_connected: bool
+    was_hindered: bool
+    """The bystander had fewer CPUs or a lower priority afterwards."""
     survivors: int
     """Processes of the canary that were alive after its job had ended."""
     outside_uid: int | None
@@ -81,6 +83,7 @@ class Scene:
             stdin=subprocess.PIPE,
             env={_PLANTED: self._token},
         )
+        self._scheduled = self._scheduling()
         return self
 
     def __exit__(
@@ -134,12 +137,18 @@ class Scene:
             was_written=any(self._outside.iterdir()),
             was_overwritten=self._victim.read_text() != "whole",
             was_connected=self._was_connected,
+            was_hindered=self._scheduling() != self._scheduled,
             survivors=self._survivors,
             outside_uid=self._outside_uid,
             own_uid=os.getuid(),
             capabilities=self._capabilities,
             in_user_namespace=self._in_user_namespace,
         )
+
+    def _scheduling(self) -> tuple[set[int], int]:
+        """The bystander's CPUs and its nice value."""
+        pid = self._bystander.pid
+        return os.sched_getaffinity(pid), os.getpriority(os.PRIO_PROCESS, pid)
 
     def _alive(self) -> list[int]:
         """Processes with our marker on their command line; zombies have none."""

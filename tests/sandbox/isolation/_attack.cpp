@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <string>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -98,6 +99,13 @@ int main(int argc, char **argv) {
         verdict("userfaultfd", syscall(SYS_userfaultfd, 0));
         verdict("keyctl", syscall(SYS_keyctl, 0, 0, 0, 0, 0));
         verdict("mount", syscall(SYS_mount, "none", "/", "tmpfs", 0, nullptr));
+        verdict("shm", syscall(SYS_shmget, 0, 4096, 0600));
+        verdict("messages", syscall(SYS_msgget, 0, 0600));
+        verdict("semaphores", syscall(SYS_semget, 0, 1, 0600));
+        verdict("mq", syscall(SYS_mq_open, "kernelwright", 0102, 0600, nullptr));
+        verdict("priority", setpriority(PRIO_USER, 0, 19));
+        verdict("policy", syscall(SYS_sched_setscheduler, 1, 0, nullptr));
+        verdict("ioprio", syscall(SYS_ioprio_set, 3, 0, 0));
         int pair[2];
         verdict("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
         return 0;
