@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast lint format bench results clean
+.PHONY: demo test test-fast lint format bench results isolation clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ bench: $(STAMP)
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
 	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
+
+# What the sandbox enforces in six environments; writes docs/results/isolation.md. Best as root.
+isolation: $(STAMP)
+	$(BIN)/python benchmarks/isolation_table.py
 
 clean:
 	rm -rf $(VENV) .demo report.html build *.egg-info .pytest_cache .mypy_cache \

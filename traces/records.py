@@ -197,7 +197,6 @@ class Isolation(Record):
         """The rows of UNATTENDED_MINIMUM that are not enforced."""
         return tuple(name for name in self.not_enforced if name in UNATTENDED_MINIMUM)
 
-
     @property
     def not_enforced(self) -> tuple[str, ...]:
         """Every row that is not enforced, needed for unattended work or not."""

@@ -59,7 +59,7 @@ def _mounts(confinement: Confinement) -> list[str]:
             arguments += ["--ro-bind", folder, folder]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     if os.geteuid() == 0:
-        # Outside the job's uid is 0 then, and its settings are root's to write without a capability.
+        # Outside, the job is uid 0 then, which may write these settings without a capability.
         arguments += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for folder in ("/dev/shm", "/tmp"):
         arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
