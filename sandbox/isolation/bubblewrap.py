@@ -196,7 +196,10 @@ def _launch(
     block_r, block_w = os.pipe()
     rules = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     try:
-        os.write(rules, build_filter(may_fork=confinement.may_fork, may_exec=True))
+        allowed = build_filter(
+            may_fork=confinement.may_fork, may_exec=True, may_mark=confinement.may_mark
+        )
+        os.write(rules, allowed)
         os.lseek(rules, 0, os.SEEK_SET)
         process = subprocess.Popen(
             [program, *_arguments(command, confinement, info_w, block_r, rules)],

@@ -15,9 +15,12 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <signal.h>
 
@@ -53,6 +56,10 @@ static void try_write(const std::string &folder, const std::string &token) {
 }
 
 static void try_overwrite(const std::string &path) {
+    // Whether these changed anything is seen from outside.
+    int refusals = chmod(path.c_str(), 0640) + utimes(path.c_str(), nullptr);
+    refusals += truncate(path.c_str(), 0) + setxattr(path.c_str(), "user.kw", "1", 1, 0);
+    say("marks", refusals == -4 ? refused() : "done");
     int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     if (fd < 0) return say("overwrite", refused());
     close(fd);

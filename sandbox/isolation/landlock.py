@@ -124,7 +124,10 @@ class LandlockJail:
             writable=(*_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
             # A user's own processes, the baselines among them, would let themselves be pinned.
             seccomp=build_filter(
-                may_fork=confinement.may_fork, may_exec=True, may_pin=uid >= _FIRST_UID
+                may_fork=confinement.may_fork,
+                may_exec=True,
+                may_mark=confinement.may_mark,
+                may_pin=uid >= _FIRST_UID,
             ),
         )
         return WatchedJob(partial(launch, order), limits, group)

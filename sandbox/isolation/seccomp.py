@@ -48,6 +48,8 @@ class _Machine(NamedTuple):
     """sched_setparam, sched_setscheduler, sched_setattr: 0 in the first argument is the caller."""
     forks: tuple[int, ...]
     execs: tuple[int, ...]
+    marks: tuple[int, ...]
+    """Modes, owners, times and attributes of files by path or descriptor, and truncate."""
 
 
 _SHARED_NEW = {
@@ -56,6 +58,9 @@ _SHARED_NEW = {
     "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
 }  # fmt: skip
 """Calls that have one number on every machine."""
+
+_SHARED_MARKS = (452, 463, 466, 469)
+"""fchmodat2, setxattrat, removexattrat, file_setattr."""
 
 _X86_64 = _Machine(
     audit_arch=0xC000003E,
@@ -78,6 +83,10 @@ _X86_64 = _Machine(
     },
     clone=56, clone3=435, ioctl=16, socketpair=53, prlimit64=302, setpriority=141, ioprio_set=251,
     sched_setaffinity=203, of_one_task=(142, 144, 314), forks=(57, 58), execs=(59, 322),
+    marks=(
+        76, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280,
+        *_SHARED_MARKS,
+    ),
 )  # fmt: skip
 
 _AARCH64 = _Machine(
@@ -99,6 +108,7 @@ _AARCH64 = _Machine(
     },
     clone=220, clone3=435, ioctl=29, socketpair=199, prlimit64=261, setpriority=140, ioprio_set=30,
     sched_setaffinity=122, of_one_task=(118, 119, 274), forks=(), execs=(221, 281),
+    marks=(5, 6, 7, 14, 15, 16, 45, 52, 53, 54, 55, 88, *_SHARED_MARKS),
 )  # fmt: skip
 
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
@@ -147,7 +157,12 @@ def _argument_rules(calls: _Machine) -> bytes:
 
 
 def build_filter(
-    *, may_fork: bool, may_exec: bool, may_pin: bool = True, machine: str = ""
+    *,
+    may_fork: bool,
+    may_exec: bool,
+    may_mark: bool = True,
+    may_pin: bool = True,
+    machine: str = "",
 ) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each).
 
@@ -155,6 +170,8 @@ def build_filter(
         may_fork: False also denies new processes; threads stay allowed.
         may_exec: False also denies execve and execveat, so it can only be installed by the program
             itself, after it was started.
+        may_mark: False denies changing modes, owners, times and attributes of files, which Landlock
+            does not see; linkers need it.
         may_pin: False makes sched_setaffinity do nothing and say that it did. Thread libraries pin
             their threads by number, and a filter cannot tell these from other processes.
         machine: as `platform.machine()` says it; empty: this one.
@@ -176,6 +193,8 @@ def build_filter(
     rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls)
     if not may_pin:
         rules += _on_call(calls.sched_setaffinity, _refuse(0))
-    denied = [*calls.denied.values(), *(() if may_exec else calls.execs)]
+    denied = [*calls.denied.values()]
+    denied += () if may_exec else calls.execs
+    denied += () if may_mark else calls.marks
     rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
     return rules + _op(_RET, _ALLOW)

@@ -123,6 +123,7 @@ class Runner:
             pass_fds=fds,
             env={**thread_environment(len(cpus)), **(environment or {})},
             cpus=cpus,
+            may_mark=False,
         )
         try:
             self._job = jail.start(command, confinement, limits)

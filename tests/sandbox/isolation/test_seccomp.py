@@ -83,6 +83,14 @@ def test_the_filter_decides_as_told(machine: str, may_fork: bool, may_exec: bool
 
 
 @pytest.mark.parametrize("machine", sorted(ARCH))
+@pytest.mark.parametrize("may_mark", [True, False])
+def test_files_may_be_left_unmarked(machine: str, may_mark: bool) -> None:
+    rules = build_filter(may_fork=True, may_exec=True, may_mark=may_mark, machine=machine)
+    for nr in {"x86_64": (76, 90, 188, 268, 280, 452), "aarch64": (45, 53, 5, 88, 452)}[machine]:
+        assert decide(rules, ARCH[machine], nr) == (ALLOW if may_mark else REFUSED)
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
 def test_pinning_may_be_made_to_do_nothing(machine: str) -> None:
     rules = build_filter(may_fork=False, may_exec=True, may_pin=False, machine=machine)
     nothing_and_success = 0x00050000
