@@ -30,25 +30,25 @@ def test_the_users_files_are_out_of_sight(confining: Jail, shell: Shell) -> None
     assert outcome.stdout == b""
 
 
+def facts(file: Path) -> tuple[int, int, int]:
+    found = file.stat()
+    return found.st_mode, found.st_size, found.st_ctime_ns
+
+
 def test_the_users_files_keep_their_modes_and_times(
     confining: Jail, attack: Path, place: Path
 ) -> None:
     victim = place / "victim"
     victim.write_text("whole")
     victim.chmod(0o666)
-    was = victim.stat()
+    was = facts(victim)
     confinement = Confinement(readable=(attack, victim), may_mark=False)
     command = [str(attack), "mark", str(victim)]
     outcome = confining.start(command, confinement, Limits(wall_s=60.0)).wait()
     said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
     assert len(said) == 5
     assert set(said.values()) == {"Operation not permitted"}
-    now = victim.stat()
-    assert (now.st_mode, now.st_size, now.st_ctime_ns) == (
-        was.st_mode,
-        was.st_size,
-        was.st_ctime_ns,
-    )
+    assert facts(victim) == was
 
 
 def test_only_writable_folders_can_be_written(confining: Jail, shell: Shell, place: Path) -> None:
