@@ -21,7 +21,13 @@ from pathlib import Path
 
 from kernelwright.sandbox.isolation import landlock
 from kernelwright.sandbox.isolation.canary import build_canary
-from kernelwright.tests.poorer_machine import NOBODY, CannotBeMade, command, interpreter
+from kernelwright.tests.poorer_machine import (
+    NOBODY,
+    CannotBeMade,
+    command,
+    interpreter,
+    python_path,
+)
 from kernelwright.traces.records import CAPABILITIES, UNATTENDED_MINIMUM, Isolation
 
 ENVIRONMENTS = {
@@ -59,7 +65,7 @@ def probe(without: tuple[str, ...], canary: Path) -> Isolation:
                 os.chown(path, NOBODY, NOBODY)
         done = subprocess.run(
             command(without, [python, "-c", PROBE, str(cache)]),
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": python_path()},
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip
     if done.returncode != 0:

@@ -7,13 +7,17 @@ where this machine does not let itself be made poorer. It needs the standard lib
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 NOBODY = 65534
@@ -76,6 +80,16 @@ def command(without: Iterable[str], arguments: Iterable[str]) -> list[str]:
 
 
 @lru_cache
+def python_path() -> str:
+    """A PYTHONPATH by which every interpreter finds this package, whatever its folder's name."""
+    folder = Path(tempfile.mkdtemp(prefix="kernelwright-path-"))
+    folder.chmod(0o755)
+    (folder / "kernelwright").symlink_to(Path(__file__).resolve().parent.parent)
+    atexit.register(shutil.rmtree, folder)
+    return os.pathsep.join([str(folder), *filter(None, sys.path)])
+
+
+@lru_cache
 def interpreter(*, is_root: bool, imports: str) -> str:
     """A Python that may import `imports`, as nobody where this process is root and it is not to be.
 
@@ -86,7 +100,7 @@ def interpreter(*, is_root: bool, imports: str) -> str:
     for program in (sys.executable, "/usr/bin/python3"):
         done = subprocess.run(
             command(without, [program, "-c", f"import {imports}"]),
-            env={"PYTHONPATH": os.pathsep.join(sys.path)},
+            env={"PYTHONPATH": python_path()},
             capture_output=True, check=False, cwd="/",
         )  # fmt: skip
         if done.returncode == 0:

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +19,14 @@ import pytest
 from kernelwright.sandbox.isolation import landlock
 from kernelwright.sandbox.isolation.canary import build_canary
 from kernelwright.sandbox.run.binary import runner_binary
-from kernelwright.tests.poorer_machine import CANNOT, NOBODY, CannotBeMade, command, interpreter
+from kernelwright.tests.poorer_machine import (
+    CANNOT,
+    NOBODY,
+    CannotBeMade,
+    command,
+    interpreter,
+    python_path,
+)
 from kernelwright.verifier.roofline import measured_peaks
 
 pytestmark = pytest.mark.slow
@@ -166,7 +172,7 @@ def judged(environment: Environment, home: Path, sources: dict[str, list[str]]) 
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONPATH": python_path(),
         },
         capture_output=True, text=True, check=False, cwd="/", timeout=240,
     )  # fmt: skip
