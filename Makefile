@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast fuzz lint format bench results hostile clean
+.PHONY: demo test test-fast fuzz lint format bench results hostile isolation clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -59,6 +59,10 @@ results: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# What the sandbox enforces in six environments; writes docs/results/isolation.md. Best as root.
+isolation: $(STAMP)
+	$(BIN)/python benchmarks/isolation_table.py
 
 clean:
 	rm -rf $(VENV) .demo report.html build *.egg-info .pytest_cache .mypy_cache \

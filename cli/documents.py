@@ -36,6 +36,8 @@ def campaign_document(history: History, *, result: CampaignResult | None = None)
         "best": best_document(history),
         "evaluated": history.evaluated,
         "by_status": {str(status): n for status, n in history.by_status.items()},
+        "isolation": history.isolation.model_dump(mode="json") if history.isolation else None,
+        "not_enforced": list(history.not_enforced),
         # Every brain of this version works without a paid model.
         "usd": result.usd if result else 0.0,
         "tokens": result.tokens if result else 0,
@@ -69,7 +71,9 @@ def best_document(history: History) -> dict[str, Any] | None:
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of `eval --json`."""
-    return verdict.model_dump(mode="json", exclude={"schema_version"})
+    open_rows = verdict.isolation.not_enforced if verdict.isolation else ()
+    stored = verdict.model_dump(mode="json", exclude={"schema_version"})
+    return {**stored, "not_enforced": list(open_rows)}
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:

@@ -31,7 +31,13 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
 
 
 def winner_lines(history: History) -> Iterator[str]:
-    """The champion against every baseline, or why there is none."""
+    """The champion against every baseline, or why there is none, and how weak the sandbox was."""
+    yield from _winner(history)
+    if history.is_weakly_isolated:
+        yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
+
+
+def _winner(history: History) -> Iterator[str]:
     entry = history.best
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None:

@@ -25,7 +25,7 @@ from .events import (
     EvaluationStarted,
     Event,
 )
-from .records import Advice, Protocol, Status, Verdict
+from .records import CAPABILITIES, Advice, Isolation, Protocol, Status, Verdict
 
 _WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
 
@@ -115,6 +115,26 @@ class History:
     def best(self) -> Entry | None:
         """The champion."""
         return self.entries[self.champion] if self.champion else None
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """The isolation matrix that the newest verdict carries."""
+        return next(reversed(self._isolations()), None)
+
+    @property
+    def not_enforced(self) -> tuple[str, ...]:
+        """What was open to a kernel in any of the evaluations: rows of the matrix."""
+        open_rows = {row for isolation in self._isolations() for row in isolation.not_enforced}
+        return tuple(row for row in CAPABILITIES if row in open_rows)
+
+    @property
+    def is_weakly_isolated(self) -> bool:
+        """Whether any evaluation went without what unattended work needs."""
+        return any(isolation.lacking for isolation in self._isolations())
+
+    def _isolations(self) -> list[Isolation]:
+        verdicts = [v for entry in self.entries.values() for v in entry.verdicts]
+        return [verdict.isolation for verdict in verdicts if verdict.isolation]
 
     def best_so_far(self) -> list[Best]:
         """One step per change of champion: from which candidate on, when, and its credit."""

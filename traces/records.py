@@ -208,9 +208,14 @@ class Isolation(Record):
     @property
     def lacking(self) -> tuple[str, ...]:
         """The rows of UNATTENDED_MINIMUM that are not enforced."""
+        return tuple(name for name in self.not_enforced if name in UNATTENDED_MINIMUM)
+
+    @property
+    def not_enforced(self) -> tuple[str, ...]:
+        """Every row that is not enforced, needed for unattended work or not."""
         return tuple(
             name
-            for name in UNATTENDED_MINIMUM
+            for name in CAPABILITIES
             if name not in self.capabilities
             or self.capabilities[name].state is not Enforcement.ENFORCED
         )

@@ -87,12 +87,7 @@ class Session:
         jail = choose(task.jail)
         isolation = probe(jail, cache_dir)
         if isolation.lacking and not task.accept_weak_isolation:
-            raise PrerequisiteError(
-                f"the sandbox '{isolation.mechanism}' does not enforce "
-                f"{', '.join(isolation.lacking)} on this machine",
-                hint="install bubblewrap (apt-get install bubblewrap), see `kernelwright doctor`, "
-                "or accept it with --accept-weak-isolation",
-            )
+            raise _too_weak(isolation, task.jail)
         stage = _stage(problem, task)
         session = cls(
             task, problem, stage, jail, isolation, measured_peaks(cache_dir, cpus), cpus, cache_dir
@@ -173,6 +168,19 @@ class Session:
         item = make_item(self.problem, self.stage.target, Family.NORMAL, rng)
         side.take([item], 0)
         return stats.median(side.take([item], 0) for _ in range(_CALIBRATION_CALLS))
+
+
+def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
+    better = (
+        "install bubblewrap (apt-get install bubblewrap), see `kernelwright doctor`"
+        if asked == "auto"
+        else f"leave out --jail {asked}, so that the best sandbox of this machine is used"
+    )
+    return PrerequisiteError(
+        f"the sandbox '{isolation.mechanism}' does not enforce "
+        f"{', '.join(isolation.lacking)} on this machine",
+        hint=f"{better}, or accept it with --accept-weak-isolation",
+    )
 
 
 def _stage(problem: Problem, task: Task) -> Stage:

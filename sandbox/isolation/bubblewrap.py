@@ -58,6 +58,9 @@ def _mounts(confinement: Confinement) -> list[str]:
         elif os.path.isdir(folder):
             arguments += ["--ro-bind", folder, folder]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
+    if os.geteuid() == 0:
+        # Outside, the job is uid 0 then, which may write these settings without a capability.
+        arguments += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for folder in ("/dev/shm", "/tmp"):
         arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
     for file in _SYSTEM_FILES:
@@ -193,7 +196,10 @@ def _launch(
     block_r, block_w = os.pipe()
     rules = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     try:
-        os.write(rules, build_filter(may_fork=confinement.may_fork, may_exec=True))
+        allowed = build_filter(
+            may_fork=confinement.may_fork, may_exec=True, may_mark=confinement.may_mark
+        )
+        os.write(rules, allowed)
         os.lseek(rules, 0, os.SEEK_SET)
         process = subprocess.Popen(
             [program, *_arguments(command, confinement, info_w, block_r, rules)],

@@ -9,13 +9,18 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <signal.h>
 
@@ -51,6 +56,10 @@ static void try_write(const std::string &folder, const std::string &token) {
 }
 
 static void try_overwrite(const std::string &path) {
+    // Whether these changed anything is seen from outside.
+    int refusals = chmod(path.c_str(), 0640) + utimes(path.c_str(), nullptr);
+    refusals += truncate(path.c_str(), 0) + setxattr(path.c_str(), "user.kw", "1", 1, 0);
+    say("marks", refusals == -4 ? refused() : "done");
     int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     if (fd < 0) return say("overwrite", refused());
     close(fd);
@@ -86,6 +95,17 @@ static void try_abstract(const std::string &name) {
     close(fd);
 }
 
+// Whether it is slower afterwards is seen from outside; a filter may only say that it was done.
+static void try_to_hinder(int pid) {
+    say("priority", setpriority(PRIO_PROCESS, static_cast<id_t>(pid), 5) == 0 ? "done" : refused());
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+        if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+    sched_setaffinity(pid, sizeof one, &one);
+}
+
 static void try_process(int pid) {
     long traced = ptrace(PTRACE_SEIZE, pid, 0, 0);
     say("ptrace", traced == 0 ? "done" : refused());
@@ -95,6 +115,7 @@ static void try_process(int pid) {
     bool copied = process_vm_readv(pid, &here, 1, &there, 1, 0) == 1;
     say("vm_read", copied ? "done" : refused());
     say("signal", kill(pid, 0) == 0 ? "done" : refused());
+    try_to_hinder(pid);
 }
 
 // Double fork and setsid; the daemon keeps this program's command line, by which it is found.

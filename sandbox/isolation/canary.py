@@ -130,12 +130,14 @@ def measure(jail: Jail, canary: Path) -> Isolation:
 
 
 def _run(jail: Jail, canary: Path, arguments: list[str]) -> Outcome:
-    confinement = Confinement(readable=(canary,), env=Scene.ENV)
+    confinement = Confinement(readable=(canary,), env=Scene.ENV, may_mark=False)
     return jail.start([str(canary), *arguments], confinement, PROBE_LIMITS).wait()
 
 
 def _look(jail: Jail, canary: Path, scene: Scene) -> Outcome:
-    confinement = Confinement(readable=(canary,), env=Scene.ENV, pass_fds=(scene.theirs.fileno(),))
+    confinement = Confinement(
+        readable=(canary,), env=Scene.ENV, pass_fds=(scene.theirs.fileno(),), may_mark=False
+    )
     job = jail.start([str(canary), "look", *scene.arguments()], confinement, PROBE_LIMITS)
     try:
         _look_from_outside(job, scene)

@@ -80,9 +80,11 @@ def _net(e: Evidence) -> Row:
 
 
 def _ptrace(e: Evidence) -> Row:
-    names = ("ptrace", "environ", "vm_read")
+    names = ("ptrace", "environ", "vm_read", "priority")
     if e.scene.token in e.claim("environ"):
         return ABSENT, "it read the environment of another process"
+    if e.scene.was_hindered:
+        return ABSENT, "it took CPUs or priority from another process"
     done = [name for name in names if e.claim(name) == "done"]
     if done:
         return ABSENT, f"it reached into another process: {', '.join(done)}"

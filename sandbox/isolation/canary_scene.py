@@ -31,7 +31,10 @@ class Seen:
     """The secret; whoever tells it has read it."""
     was_written: bool
     was_overwritten: bool
+    """The file that was no job's to write has other contents, or other attributes."""
     was_connected: bool
+    was_hindered: bool
+    """The bystander had fewer CPUs or a lower priority afterwards."""
     survivors: int
     """Processes of the canary that were alive after its job had ended."""
     outside_uid: int | None
@@ -70,6 +73,7 @@ class Scene:
         self._victim = self._folder / "victim"
         self._victim.write_text("whole")
         self._victim.chmod(0o666)
+        self._victim_was = self._victim.stat()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._abstract = socket.socket(socket.AF_UNIX)
         self._abstract.bind("\0" + self._marker)
@@ -81,6 +85,7 @@ class Scene:
             stdin=subprocess.PIPE,
             env={_PLANTED: self._token},
         )
+        self._scheduled = self._scheduling()
         return self
 
     def __exit__(
@@ -132,14 +137,27 @@ class Scene:
         return Seen(
             token=self._token,
             was_written=any(self._outside.iterdir()),
-            was_overwritten=self._victim.read_text() != "whole",
+            was_overwritten=self._victim.read_text() != "whole" or self._is_marked(),
             was_connected=self._was_connected,
+            was_hindered=self._scheduling() != self._scheduled,
             survivors=self._survivors,
             outside_uid=self._outside_uid,
             own_uid=os.getuid(),
             capabilities=self._capabilities,
             in_user_namespace=self._in_user_namespace,
         )
+
+    def _is_marked(self) -> bool:
+        """Whether somebody changed the victim's mode, owner, times or attributes."""
+        was, now = self._victim_was, self._victim.stat()
+        # Reading it changes the time of access and nothing else.
+        marked = [(s.st_mode, s.st_uid, s.st_mtime_ns, s.st_ctime_ns) for s in (was, now)]
+        return marked[0] != marked[1]
+
+    def _scheduling(self) -> tuple[set[int], int]:
+        """The bystander's CPUs and its nice value."""
+        pid = self._bystander.pid
+        return os.sched_getaffinity(pid), os.getpriority(os.PRIO_PROCESS, pid)
 
     def _alive(self) -> list[int]:
         """Processes with our marker on their command line; zombies have none."""

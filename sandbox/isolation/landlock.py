@@ -122,7 +122,13 @@ class LandlockJail:
             landlock=abi(),
             readable=(*_existing(SYSTEM_READABLE), *map(str, confinement.readable)),
             writable=(*_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
-            seccomp=build_filter(may_fork=confinement.may_fork, may_exec=True),
+            # A user's own processes, the baselines among them, would let themselves be pinned.
+            seccomp=build_filter(
+                may_fork=confinement.may_fork,
+                may_exec=True,
+                may_mark=confinement.may_mark,
+                may_pin=uid >= _FIRST_UID,
+            ),
         )
         return WatchedJob(partial(launch, order), limits, group)
 

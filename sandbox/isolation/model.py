@@ -40,6 +40,9 @@ class Confinement:
     """CPUs to pin to; empty: all of the parent's."""
     may_fork: bool = True
     """False: seccomp denies new processes (threads stay allowed)."""
+    may_mark: bool = True
+    """False: seccomp denies changing modes, owners, times and attributes of any file; for what is
+    no compiler. In the jail `landlock` nothing else keeps a job from those of its user's files."""
     cwd: Path = Path("/")
 
 

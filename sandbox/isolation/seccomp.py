@@ -5,7 +5,8 @@ does not install it. bubblewrap takes the bytes from a descriptor, the superviso
 pass them to prctl(PR_SET_SECCOMP).
 
 Everything not listed is allowed: the filter narrows what a mount namespace or Landlock cannot see
-(sockets, tracing, namespaces, the wide parts of the kernel); it is not an allow-list.
+(sockets, tracing, namespaces, System V IPC, the scheduling of other processes, the wide parts of
+the kernel); it is not an allow-list.
 """
 
 from __future__ import annotations
@@ -40,8 +41,15 @@ class _Machine(NamedTuple):
     ioctl: int
     socketpair: int
     prlimit64: int
+    setpriority: int
+    ioprio_set: int
+    sched_setaffinity: int
+    of_one_task: tuple[int, ...]
+    """sched_setparam, sched_setscheduler, sched_setattr: 0 in the first argument is the caller."""
     forks: tuple[int, ...]
     execs: tuple[int, ...]
+    marks: tuple[int, ...]
+    """Modes, owners, times and attributes of files by path or descriptor, and truncate."""
 
 
 _SHARED_NEW = {
@@ -50,6 +58,9 @@ _SHARED_NEW = {
     "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
 }  # fmt: skip
 """Calls that have one number on every machine."""
+
+_SHARED_MARKS = (452, 463, 466, 469)
+"""fchmodat2, setxattrat, removexattrat, file_setattr."""
 
 _X86_64 = _Machine(
     audit_arch=0xC000003E,
@@ -65,8 +76,17 @@ _X86_64 = _Machine(
         "open_by_handle_at": 304, "process_vm_readv": 310, "process_vm_writev": 311,
         "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
         "userfaultfd": 323,
+        # Outlive their maker and belong to all of the user's processes; kernels need none of them.
+        "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
+        "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
+        "mq_open": 240, "mq_unlink": 241,
     },
-    clone=56, clone3=435, ioctl=16, socketpair=53, prlimit64=302, forks=(57, 58), execs=(59, 322),
+    clone=56, clone3=435, ioctl=16, socketpair=53, prlimit64=302, setpriority=141, ioprio_set=251,
+    sched_setaffinity=203, of_one_task=(142, 144, 314), forks=(57, 58), execs=(59, 322),
+    marks=(
+        76, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280,
+        *_SHARED_MARKS,
+    ),
 )  # fmt: skip
 
 _AARCH64 = _Machine(
@@ -82,8 +102,13 @@ _AARCH64 = _Machine(
         "fanotify_init": 262, "name_to_handle_at": 264, "open_by_handle_at": 265,
         "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
         "kexec_file_load": 294, "bpf": 280, "userfaultfd": 282,
+        "shmget": 194, "shmat": 196, "shmctl": 195, "semget": 190, "semop": 193, "semctl": 191,
+        "semtimedop": 192, "msgget": 186, "msgsnd": 189, "msgrcv": 188, "msgctl": 187,
+        "mq_open": 180, "mq_unlink": 181,
     },
-    clone=220, clone3=435, ioctl=29, socketpair=199, prlimit64=261, forks=(), execs=(221, 281),
+    clone=220, clone3=435, ioctl=29, socketpair=199, prlimit64=261, setpriority=140, ioprio_set=30,
+    sched_setaffinity=122, of_one_task=(118, 119, 274), forks=(), execs=(221, 281),
+    marks=(5, 6, 7, 14, 15, 16, 45, 52, 53, 54, 55, 88, *_SHARED_MARKS),
 )  # fmt: skip
 
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
@@ -119,21 +144,36 @@ def _argument_rules(calls: _Machine) -> bytes:
     """Calls that are allowed with some arguments only."""
     local_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, _AF_UNIX, 1, 0) + _refuse() + _op(_RET, _ALLOW)
     rules = _on_call(calls.socketpair, local_only)
-    # Without a uid of its own a job could have its supervisor ended by a limit on CPU time.
+    # Without a uid of its own a job could have its supervisor ended by a limit on CPU time, and
+    # could slow down the baselines that it is timed against.
     own_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, 0, 1, 0) + _refuse() + _op(_RET, _ALLOW)
-    rules += _on_call(calls.prlimit64, own_only)
+    rules += b"".join(_on_call(nr, own_only) for nr in (calls.prlimit64, *calls.of_one_task))
+    nobody_else = _op(_LD_ABS, _ARG1) + _op(_JEQ, 0, 1, 0) + _refuse() + own_only
+    rules += _on_call(calls.setpriority, nobody_else)
+    rules += _on_call(calls.ioprio_set, _refuse())
     typing = _op(_LD_ABS, _ARG1)
     typing += b"".join(_op(_JEQ, request, 0, 1) + _refuse() for request in _TERMINAL_INJECTION)
     return rules + _on_call(calls.ioctl, typing + _op(_RET, _ALLOW))
 
 
-def build_filter(*, may_fork: bool, may_exec: bool, machine: str = "") -> bytes:
+def build_filter(
+    *,
+    may_fork: bool,
+    may_exec: bool,
+    may_mark: bool = True,
+    may_pin: bool = True,
+    machine: str = "",
+) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each).
 
     Args:
         may_fork: False also denies new processes; threads stay allowed.
         may_exec: False also denies execve and execveat, so it can only be installed by the program
             itself, after it was started.
+        may_mark: False denies changing modes, owners, times and attributes of files, which Landlock
+            does not see; linkers need it.
+        may_pin: False makes sched_setaffinity do nothing and say that it did. Thread libraries pin
+            their threads by number, and a filter cannot tell these from other processes.
         machine: as `platform.machine()` says it; empty: this one.
 
     Raises:
@@ -151,6 +191,10 @@ def build_filter(*, may_fork: bool, may_exec: bool, machine: str = "") -> bytes:
     if calls.has_x32:
         rules += _op(_JGE, _X32_BIT, 0, 1) + _refuse(errno.ENOSYS)
     rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls)
-    denied = [*calls.denied.values(), *(() if may_exec else calls.execs)]
+    if not may_pin:
+        rules += _on_call(calls.sched_setaffinity, _refuse(0))
+    denied = [*calls.denied.values()]
+    denied += () if may_exec else calls.execs
+    denied += () if may_mark else calls.marks
     rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
     return rules + _op(_RET, _ALLOW)

@@ -129,6 +129,7 @@ class Runner:
             pass_fds=(given.control, given.inputs, given.outputs, given.filter),
             env={**thread_environment(len(cpus)), **program.environment},
             cpus=cpus,
+            may_mark=False,
         )
         try:
             self._job = jail.start(program.command(given, folder), confinement, limits)

@@ -7,15 +7,22 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import common, names, run, setting_up, summary, verdicts
+from kernelwright.cli import common, documents, names, run, setting_up, summary, verdicts
 from kernelwright.cli.cases import recorded_cases
 from kernelwright.cli.progress import Progress
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli import stored
-from kernelwright.traces.events import Event, Payload
+from kernelwright.traces.events import EvaluationFinished, Event, Payload
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import (
+    CAPABILITIES,
+    Capability,
+    Enforcement,
+    Isolation,
+    Protocol,
+    Status,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,36 @@ def test_resuming_is_offered_with_more_than_was_allowed() -> None:
     steps = list(summary.next_steps(history(), "--home x"))
     assert steps[0] == "resume   kernelwright run --resume c --max-evals 6 --max-time 2m --home x"
     assert not any("export" in step for step in steps)
+
+
+def matrix(mechanism: str, *absent: str) -> Isolation:
+    states = {name: "absent" if name in absent else "enforced" for name in CAPABILITIES}
+    return Isolation(
+        mechanism=mechanism,
+        capabilities={name: Capability(state=Enforcement(s)) for name, s in states.items()},
+    )
+
+
+def test_what_was_open_in_any_evaluation_is_told_at_the_end() -> None:
+    first, second = (
+        EvaluationFinished(
+            verdict=stored.verdict(n, Status.INCORRECT, Protocol.SCREEN).model_copy(
+                update={"isolation": isolation}
+            )
+        )
+        for n, isolation in ((1, matrix("bare", "uid", "net")), (2, matrix("bubblewrap", "uid")))
+    )
+    strong = history(stored.proposed(2, "a"), second)
+    assert documents.campaign_document(strong)["not_enforced"] == ["uid"]
+    assert not any("sandbox" in line for line in summary.winner_lines(strong))
+    mixed = history(stored.proposed(1, "a"), first, stored.proposed(2, "a"), second)
+    document = documents.campaign_document(mixed)
+    assert document["isolation"]["mechanism"] == "bubblewrap"
+    assert document["not_enforced"] == ["net", "uid"]
+    last = list(summary.winner_lines(mixed))[-1]
+    assert last == "  in a sandbox that does not enforce net, uid"
+    assert documents.verdict_document(first.verdict)["not_enforced"] == ["net", "uid"]
+    assert documents.campaign_document(history())["isolation"] is None
 
 
 def test_progress_without_a_terminal_is_one_line_a_verdict() -> None:

@@ -128,11 +128,7 @@ def funnel(history: History) -> list[Step]:
 
 def isolation_of(history: History) -> Isolation | None:
     """The isolation matrix that the newest verdict carries."""
-    for entry in reversed(history.entries.values()):
-        for verdict in reversed(entry.verdicts):
-            if verdict.isolation:
-                return verdict.isolation
-    return None
+    return history.isolation
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def test_with_neither_nothing_is_chosen_and_the_remedy_is_told(elsewhere: Elsewh
 def _evidence(said: str, **seen: Any) -> Evidence:
     facts: dict[str, Any] = {
         "token": "feed", "was_written": False, "was_overwritten": False, "was_connected": False,
-        "survivors": 0, "outside_uid": 7, "own_uid": 1000, "capabilities": 0,
+        "was_hindered": False, "survivors": 0, "outside_uid": 7, "own_uid": 1000, "capabilities": 0,
         "in_user_namespace": False,
     }  # fmt: skip
     ended = Outcome(End.EXITED)
@@ -185,6 +185,8 @@ def test_a_silent_canary_proves_nothing(row: str) -> None:
         ("kill_tree", "daemon=done", {"survivors": 1}),
         ("fs_read", "secret=read:feed", {}),
         ("ptrace", "ptrace=refused:no\nenviron=read:X=feed\nvm_read=refused:no", {}),
+        ("ptrace", "ptrace=refused:no\nenviron=refused:no\nvm_read=refused:no\npriority=refused:no",
+         {"was_hindered": True}),
         ("env", "env=CANARY_ALLOWED=yes\nenv=HOME=/root", {}),
         ("uid", "uid=65534", {"outside_uid": 1000}),
         ("uid", "uid=65534", {"outside_uid": 0, "own_uid": 0, "in_user_namespace": True,

@@ -30,6 +30,27 @@ def test_the_users_files_are_out_of_sight(confining: Jail, shell: Shell) -> None
     assert outcome.stdout == b""
 
 
+def facts(file: Path) -> tuple[int, int, int]:
+    found = file.stat()
+    return found.st_mode, found.st_size, found.st_ctime_ns
+
+
+def test_the_users_files_keep_their_modes_and_times(
+    confining: Jail, attack: Path, place: Path
+) -> None:
+    victim = place / "victim"
+    victim.write_text("whole")
+    victim.chmod(0o666)
+    was = facts(victim)
+    confinement = Confinement(readable=(attack, victim), may_mark=False)
+    command = [str(attack), "mark", str(victim)]
+    outcome = confining.start(command, confinement, Limits(wall_s=60.0)).wait()
+    said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
+    assert len(said) == 5
+    assert set(said.values()) == {"Operation not permitted"}
+    assert facts(victim) == was
+
+
 def test_only_writable_folders_can_be_written(confining: Jail, shell: Shell, place: Path) -> None:
     work, other = place / "work", place / "other"
     for folder in (work, other):
@@ -76,6 +97,13 @@ def test_a_writable_folder_inside_a_readable_one(
     assert not (tree / "theirs").exists()
 
 
+def test_the_settings_of_the_machine_cannot_be_written(confining: Jail, shell: Shell) -> None:
+    files = ("kernel/core_pattern", "kernel/modprobe", "kernel/hostname", "vm/drop_caches")
+    # Opened for writing and closed again, which changes nothing.
+    script = "".join(f"( : >> /proc/sys/{file} ) && echo {file}\n" for file in files)
+    assert shell(confining, script + "( : >> /proc/sysrq-trigger ) && echo sysrq").stdout == b""
+
+
 def test_the_network_is_closed(confining: Jail, shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -94,7 +122,7 @@ def test_wide_system_calls_are_refused(confining: Jail, attack: Path) -> None:
     outcome = confining.start([str(attack), "calls"], confinement, Limits(wall_s=60.0)).wait()
     said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
     assert said.pop("socketpair") == "done"
-    assert len(said) == 12
+    assert len(said) == 19
     assert set(said.values()) == {"Operation not permitted"}
 
 

@@ -18,10 +18,14 @@ CALLS = {
     "x86_64": {
         "read": 0, "socket": 41, "socketpair": 53, "clone": 56, "fork": 57, "execve": 59,
         "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272, "prlimit64": 302,
+        "shmget": 29, "msgget": 68, "mq_open": 240, "setpriority": 141, "sched_setscheduler": 144,
+        "sched_setaffinity": 203,
     },
     "aarch64": {
         "read": 63, "socket": 198, "socketpair": 199, "clone": 220, "execve": 221,
         "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97, "prlimit64": 261,
+        "shmget": 194, "msgget": 186, "mq_open": 180, "setpriority": 140, "sched_setscheduler": 119,
+        "sched_setaffinity": 122,
     },
 }  # fmt: skip
 
@@ -62,6 +66,11 @@ def test_the_filter_decides_as_told(machine: str, may_fork: bool, may_exec: bool
     assert (says("socketpair", 1), says("socketpair", 2)) == (ALLOW, REFUSED)
     assert (says("ioctl", 0, 0x5401), says("ioctl", 0, 0x5412)) == (ALLOW, REFUSED)
     assert (says("prlimit64", 0), says("prlimit64", 4711)) == (ALLOW, REFUSED)
+    assert {says(name) for name in ("shmget", "msgget", "mq_open")} == {REFUSED}
+    assert (says("setpriority", 0, 0), says("setpriority", 0, 4711)) == (ALLOW, REFUSED)
+    assert says("setpriority", 2, 0) == REFUSED  # all processes of the user
+    assert says("sched_setscheduler") == says("sched_setaffinity", 4711) == ALLOW
+    assert says("sched_setscheduler", 4711) == REFUSED
     assert says("clone", 0x003D0F00) == ALLOW
     assert says("clone", 17) == (ALLOW if may_fork else REFUSED)
     assert says("clone", 0x10000000 | 0x00010000) == REFUSED
@@ -71,6 +80,22 @@ def test_the_filter_decides_as_told(machine: str, may_fork: bool, may_exec: bool
     if machine == "x86_64":
         assert says("fork") == (ALLOW if may_fork else REFUSED)
         assert decide(rules, ARCH[machine], 0x40000000) == ABSENT
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
+@pytest.mark.parametrize("may_mark", [True, False])
+def test_files_may_be_left_unmarked(machine: str, may_mark: bool) -> None:
+    rules = build_filter(may_fork=True, may_exec=True, may_mark=may_mark, machine=machine)
+    for nr in {"x86_64": (76, 90, 188, 268, 280, 452), "aarch64": (45, 53, 5, 88, 452)}[machine]:
+        assert decide(rules, ARCH[machine], nr) == (ALLOW if may_mark else REFUSED)
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
+def test_pinning_may_be_made_to_do_nothing(machine: str) -> None:
+    rules = build_filter(may_fork=False, may_exec=True, may_pin=False, machine=machine)
+    nothing_and_success = 0x00050000
+    call = CALLS[machine]["sched_setaffinity"]
+    assert decide(rules, ARCH[machine], call, 4711) == nothing_and_success
 
 
 def test_a_machine_without_a_table_is_a_prerequisite_error() -> None:
