@@ -125,7 +125,6 @@ def test_eval_tells_its_verdict_by_exit_code(
     )
 
 
-<<<<<<< HEAD
 def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
     file = Path(__file__).parents[1] / "honest" / "host" / "sparse.py"
     done = place.kw("eval", "spmm_csr", str(file), "--workload", "tiny", "--json")
@@ -146,13 +145,7 @@ def test_eval_for_the_record_makes_three_hundred_trials(place: Place) -> None:
     assert "sanitizers" in {c["name"] for c in verdict["checks"]}, verdict["unchecked"]
 
 
-def test_no_key_reaches_what_was_written(
-    tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
-=======
 def test_no_key_reaches_what_was_written(tmp_path: Path, shared_cache: Path) -> None:
->>>>>>> environs
     spot = Place(tmp_path, shared_cache)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"):
         spot.env[name] = "sk-planted-0123456789"
