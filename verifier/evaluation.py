@@ -21,6 +21,7 @@ from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import (
+    CHAMPION,
     Check,
     Measurement,
     Profile,
@@ -208,8 +209,8 @@ def _conclude(
     measured = timing.measurement(
         series,
         "candidate",
-        [name for name in series.names if name not in ("candidate", "champion")],
-        "champion" if "champion" in series.names else None,
+        [name for name in series.names if name not in ("candidate", CHAMPION)],
+        CHAMPION if CHAMPION in series.names else None,
         missing=session.reference.missing,
         workload=session.task.workload.name,
         floor_us=floor,
@@ -250,7 +251,7 @@ def _sample(
         raise RuntimeError(f"the champion no longer builds: {champion.reason}")
     with (
         _arena(session) as arena,
-        _side(draft, "champion", champion, arena, rng) as rival,
+        _side(draft, CHAMPION, champion, arena, rng) as rival,
     ):
         rival.place(target, session.slots)
         timing.sample_block(series, side, [*sides, rival], items, session.slots, rounds, rng)
