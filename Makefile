@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast fuzz lint format bench results hostile isolation clean
+.PHONY: demo test test-fast fuzz lint format bench results fairness hostile isolation clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,6 +55,10 @@ bench: $(STAMP)
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
 	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
+
+# 60 pairings of a kernel with its copy, 20 with a slower one; writes docs/results/fairness.md.
+fairness: $(STAMP)
+	$(BIN)/python benchmarks/fairness.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)

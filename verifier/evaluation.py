@@ -6,19 +6,17 @@ Every way in which a candidate can fail ends here as a status with its reason.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..kernelbench.problem import Family
+from ..errors import SandboxError
 from ..sandbox.build.model import BuildFailed
-from ..sandbox.isolation.model import Limits
-from ..sandbox.run.process import Plane, RunFault, Runner
+from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import (
     CHAMPION,
@@ -31,35 +29,13 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import gates, profile, roofline, sanitize, stress, timing
-from .arena import Arena, footprint
+from . import gates, profile, roofline, sampling, sanitize, stress, timing
+from .arena import Arena
 from .checking import run_trials
 from .programs import LANGUAGES, build_program
 from .request import Order
 from .session import Session
-from .sides import BaselineSide, CandidateSide, Side, Wrong
-from .trials import Item, make_item
-
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 4}
-"""Runner processes that are timed one after the other: the interval covers their spread."""
-ROUNDS = {
-    Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
-    Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
-    Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=8),
-    Protocol.RECORD: timing.Rounds(16, budget_s=16.0, least=10),
-}
-FULL_BLOCKS = 2
-"""Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
-NEAR = 2.0
-"""Baselines within this factor of the fastest are timed in every block."""
-EVALUATION_S = {
-    Protocol.SCREEN: 120.0,
-    Protocol.FULL: 600.0,
-    Protocol.CONFIRM: 600.0,
-    Protocol.RECORD: 3600.0,
-}
-MEMORY_ROOM = 1 << 30
-"""Resident memory a candidate may take beyond the shared data."""
+from .sides import CandidateSide, Wrong
 
 
 @dataclass
@@ -156,8 +132,9 @@ def evaluate(session: Session, order: Order) -> Verdict:
 def _judge(draft: _Draft, program: Program) -> Verdict:
     session, protocol = draft.session, draft.order.protocol
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
-    with _arena(session) as arena:
-        with _side(draft, "candidate", program, arena, rng) as side:
+    champion = _champion(session, draft.order)
+    with sampling.arena_for(session) as arena:
+        with _side(draft, program, arena, rng) as side:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
             if protocol is not Protocol.SCREEN:
@@ -166,16 +143,38 @@ def _judge(draft: _Draft, program: Program) -> Verdict:
             if failed:
                 return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
             with draft.span("wait for baselines"):
-                series = _series(session)
+                series = sampling.new_series(session)
             with draft.span("time"):
-                _sample(draft, series, side, rng)
-        for _ in range(BLOCKS[protocol] - 1):
+                sampling.add_block(session, protocol, series, side, champion, rng)
+        for _ in range(sampling.BLOCKS[protocol] - 1):
             with (
-                _side(draft, "candidate", program, arena, rng) as side,
+                _side(draft, program, arena, rng) as side,
                 draft.span("time"),
             ):
-                _sample(draft, series, side, rng)
+                sampling.add_block(session, protocol, series, side, champion, rng)
     return _conclude(draft, program, series, rng)
+
+
+@contextmanager
+def _side(
+    draft: _Draft, program: Program, arena: Arena, rng: np.random.Generator
+) -> Iterator[CandidateSide]:
+    with ExitStack() as stack:
+        with draft.span("start"):
+            started = sampling.started(
+                draft.session, draft.order.protocol, "candidate", program, arena, rng
+            )
+            side = stack.enter_context(started)
+        yield side
+
+
+def _champion(session: Session, order: Order) -> Program | None:
+    if not order.champion:
+        return None
+    champion = build_program(session, order.champion, order.language)
+    if isinstance(champion, BuildFailed):
+        raise SandboxError(f"the champion no longer builds: {champion.reason}")
+    return champion
 
 
 def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
@@ -225,85 +224,3 @@ def _conclude(
         return draft.close(Status.SUSPECT, f"{failed.name}: {failed.detail}", known=known)
     screened = draft.order.protocol is Protocol.SCREEN
     return draft.close(Status.SCREENED if screened else Status.VERIFIED, "", measured, known)
-
-
-def _series(session: Session) -> timing.Series:
-    return timing.Series(batch=timing.batch_for(session.reference.fastest_us, session.slots))
-
-
-def _sample(
-    draft: _Draft, series: timing.Series, side: CandidateSide, rng: np.random.Generator
-) -> None:
-    session, protocol = draft.session, draft.order.protocol
-    problem, target = session.problem, session.stage.target
-
-    def items(count: int) -> list[Item]:
-        return [make_item(problem, target, Family.NORMAL, rng) for _ in range(count)]
-
-    side.place(target, session.slots)
-    sides: list[Side] = list(_rivals(session, protocol, len(series.blocks)))
-    rounds = ROUNDS[protocol]
-    if not draft.order.champion:
-        timing.sample_block(series, side, sides, items, session.slots, rounds, rng)
-        return
-    champion = build_program(session, draft.order.champion, draft.order.language)
-    if isinstance(champion, BuildFailed):
-        raise RuntimeError(f"the champion no longer builds: {champion.reason}")
-    with (
-        _arena(session) as arena,
-        _side(draft, CHAMPION, champion, arena, rng) as rival,
-    ):
-        rival.place(target, session.slots)
-        timing.sample_block(series, side, [*sides, rival], items, session.slots, rounds, rng)
-
-
-def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSide]:
-    """The fastest baseline always; all in the first blocks; near ones in every block."""
-    reference = session.reference
-    if protocol is Protocol.SCREEN:
-        return reference.sides(within=1.0)
-    return reference.sides() if block < FULL_BLOCKS else reference.sides(within=NEAR)
-
-
-@contextmanager
-def _arena(session: Session) -> Iterator[Arena]:
-    problem, stage = session.problem, session.stage
-    inputs, outputs = footprint(problem, stage.target.axes)
-    sizes = [(session.slots * inputs, session.slots * outputs), (2 * inputs, 2 * outputs)]
-    for _, structure in stage.others:
-        inputs, outputs = footprint(problem, structure.axes)
-        sizes.append((2 * inputs, 2 * outputs))
-    floor = 1 << 20  # hidden shapes are small; this holds two of any of them
-    with Arena(
-        max(floor, *(s[0] for s in sizes)) + 8192, max(floor, *(s[1] for s in sizes)) + 8192
-    ) as arena:
-        yield arena
-
-
-@contextmanager
-def _side(
-    draft: _Draft, name: str, program: Program, arena: Arena, rng: np.random.Generator
-) -> Iterator[CandidateSide]:
-    session = draft.session
-    data = sum(arena.sizes)
-    limits = Limits(
-        wall_s=EVALUATION_S[draft.order.protocol],
-        cpu_s=EVALUATION_S[draft.order.protocol] * len(session.cpus),
-        memory_bytes=data + MEMORY_ROOM + program.memory_bytes,
-        processes=program.processes,
-        open_files=program.open_files,
-    )
-    fds = arena.open_fds()
-    try:
-        with draft.span("start"):
-            runner = Runner(
-                session.jail, program, Plane(*fds, *arena.sizes),
-                cpus=session.cpus, limits=limits,
-            )  # fmt: skip
-    finally:
-        for fd in fds:
-            os.close(fd)
-    with runner:
-        yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s()
-        )

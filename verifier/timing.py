@@ -27,7 +27,7 @@ CLOCK_TOLERANCE = 0.05
 """The two clocks of an honest runner agree within this much."""
 CLOCK_LIMIT = 1.25
 """The referee's clock over the claim: beyond it the verdict is SUSPECT."""
-IDLE_CPU_US = 60.0
+IDLE_CPU_US = 100.0
 """CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
 SLOPE_SAMPLES = 24
 """Fewer samples give no steady slope."""
