@@ -1,4 +1,4 @@
-"""What the timing credits where nothing was gained, and where 5 % was; writes docs/results/fairness.md.
+"""What the timing credits where nothing was gained, and where 5 % was.
 
     python benchmarks/fairness.py [--equal 60] [--faster 20] [--out docs/results/fairness.md]
 
@@ -113,8 +113,8 @@ def main() -> None:
         "",
         f"Made by `make fairness` on {datetime.date.today().isoformat()}: {PROBLEM} on "
         f"{workload.name} with N = {WIDTH}, {len(os.sched_getaffinity(0))} CPUs, Linux "
-        f"{platform.release()}. A gain is credited where the lower end of its 95 % interval exceeds "
-        "1 + max(2 %, the noise of that run).",
+        f"{platform.release()}. A gain is credited where the lower end of its 95 % interval "
+        "exceeds 1 + max(2 %, the noise of that run).",
         "",
         "| series | runs | credited | share | largest lower end | median ratio | range | "
         "median noise | s per run |",
