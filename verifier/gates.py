@@ -23,6 +23,11 @@ SMALLEST = 2.0**-149
 """The smallest float32 denormal. A product that underflows is wrong by up to half of it whatever
 its size, so each term of a reduction gets this much; it is nothing beside a normal number."""
 
+UNDERFLOW = 4 * 2.0**-126
+"""RMS error that gate G3 never looks at. Where all answers of a block are near the end of the
+normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
+that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
+
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 WRITTEN, POSITIONS, SHAPE = "every element written", "G4 NaN and Inf positions", "shape and dtype"
@@ -73,7 +78,7 @@ class _Sums:
         The second keeps the gate fair where terms cancel: there the answer itself is noise.
         """
         count = max(self.count, 1)
-        rms_error = math.sqrt(self.error / count) - SMALLEST * self.terms
+        rms_error = math.sqrt(self.error / count) - UNDERFLOW - SMALLEST * self.terms
         rms_size = math.sqrt(max(self.reference, self.walk) / count)
         if rms_error <= 0.0:
             return 0.0

@@ -147,3 +147,28 @@ def test_the_orders_that_were_tried_do_differ() -> None:
     structure, inputs, _ = drawn("layernorm", Family.NORMAL, 4)
     answers = [_layernorm(structure, inputs, np.random.default_rng(seed)) for seed in range(8)]
     assert len({answer.tobytes() for answer in answers}) > 4
+
+
+def test_answers_at_the_end_of_the_normal_range_may_be_clamped_or_flushed() -> None:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("3x16381"))
+    x = np.full((3, 16381), -200, np.float32)  # half of each row is a block without its maximum
+    x[:, :8000] = -30
+    x[:, 5] = 0
+    truth = problem.oracle(structure, {"x": x})["y"]
+    for lowest in (-87.0, -np.inf):
+        risen = np.exp(np.maximum(x, np.float32(lowest)))
+        got = risen / risen.sum(1, keepdims=True)
+        found = judged(got, truth, problem.precision, Family.NORMAL)
+        assert gates.first_failure(found) is None
+
+
+def test_small_answers_above_that_range_are_held_to_their_relative_error() -> None:
+    value = np.random.default_rng(1).normal(size=(2, 8192))
+    value[1] *= 1e-30
+    got = value.astype(np.float32)
+    got[1] *= np.float32(1.001)
+    lax = Expected(value, np.abs(value) * 10, 1e6)
+    failed = gates.first_failure(judged(got, lax, Precision(), Family.NORMAL))
+    assert failed is not None
+    assert failed.name == gates.NRMSE
