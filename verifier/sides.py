@@ -102,6 +102,8 @@ class CandidateSide:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
         self._arena.reset(int(self._rng.integers(0, 4096)))
         self.slots = [self._arena.place(self._problem, structure) for _ in range(count)]
+        # A Python runner makes its tensors now, and not between two timed calls.
+        self._runner.ping(0, count)
         return self.slots
 
     def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:

@@ -57,7 +57,7 @@ def check(source: str, problem: Problem) -> Module | BuildFailed:
         entry = _entry(tree, facts, problem)
     except _Refused as error:
         reason = diagnostics.clean(str(error))
-        return BuildFailed(reason, reason, seconds=time.monotonic() - started)
+        return BuildFailed(reason, seconds=time.monotonic() - started)
     built = Built(
         artefact=raw,
         sha256=hashlib.sha256(raw).hexdigest(),

@@ -180,10 +180,12 @@ class Runner:
     def idle_ns(self) -> int:
         """CPU time the process spent since its last call, when it had nothing but pings to do.
 
-        Twice what a ping took before the candidate was loaded is left out. Asked right before a
-        call it also shows work that was done ahead of it, on inputs that were already there.
+        What waking up takes, and twice what a ping took before the candidate was loaded, is left
+        out. Asked right before a call it also shows work that was done ahead of it, on inputs that
+        were already there.
         """
-        return max(0, self._cpu_now() - self._cpu_mark - 2 * self._clean.cpu_ns)
+        allowed = 2 * self._clean.cpu_ns + int(self._program.idle_cpu_us * 1e3)
+        return max(0, self._cpu_now() - self._cpu_mark - allowed)
 
     def _filled_folder(self) -> Path:
         folder = Path(self._folder.name)

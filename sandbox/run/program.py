@@ -53,6 +53,8 @@ class Program:
     open_files: int = 64
     exits: Mapping[int, str] = field(default_factory=dict)
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
+    idle_cpu_us: float = 0.0
+    """CPU time beyond a native runner's that this one needs to wake up and answer a ping."""
     trips_uncharged: float = 2.0
     """Round trips by which the referee's clock may exceed the claim before the claim is charged."""
     ping_limit: float = 0.0

@@ -12,7 +12,7 @@ import sys
 import torch
 
 folders = [each for each in sys.path if os.path.isdir(each)]
-folders += [os.path.dirname(torch.__file__), os.path.dirname(sys.argv[0]), sys.argv[-1]]
+folders += [os.path.dirname(torch.__file__), sys.argv[-1]]
 folders += ["/usr/local", "/usr/local/lib", "/usr/bin"]
 for pattern in ("/root/.cache", "/home/*/.cache", "/root", "/home/*"):
     # The folders above a shown one are there too, but empty and its own.

@@ -1,0 +1,64 @@
+"""Who is to blame for a runner that does not come up: until it is ready, we are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError, SandboxError
+from kernelwright.sandbox.build.model import Built
+from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.run.process import Plane, Runner
+from kernelwright.sandbox.run.program import Program
+
+
+@pytest.fixture
+def jail() -> Jail:
+    try:
+        return choose("auto")
+    except PrerequisiteError as error:
+        pytest.skip(f"no jail works here: {error}")
+
+
+@pytest.fixture
+def plane() -> Iterator[Plane]:
+    fds = [os.memfd_create(name) for name in ("inputs", "outputs")]
+    for fd in fds:
+        os.ftruncate(fd, 4096)
+    yield Plane(*fds, 4096, 4096)
+    for fd in fds:
+        os.close(fd)
+
+
+def program(script: str, **more: float) -> Program:
+    return Program(
+        Built(b"", "", 0.0),
+        {"note": b"what a process finds in its folder"},
+        lambda _, folder: ["/bin/sh", "-c", script, "sh", str(folder)],
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo no interpreter >&2; exit 97", "exit status 97: no interpreter"),
+        ("kill -9 $$", "SIGKILL"),
+        ("exit 0", "exit status 0"),
+        ("cat $1/note >&2; exit 1", "what a process finds in its folder"),
+    ],
+)
+def test_a_runner_that_does_not_start_is_our_failure(
+    jail: Jail, plane: Plane, script: str, words: str
+) -> None:
+    with pytest.raises(SandboxError, match=words):
+        Runner(jail, program(script), plane, cpus=(), limits=Limits())
+
+
+def test_so_is_one_that_says_nothing(jail: Jail, plane: Plane) -> None:
+    silent = program("sleep 60", start_timeout_s=0.5)
+    with pytest.raises(SandboxError, match=r"no answer within 0\.5 s"):
+        Runner(jail, silent, plane, cpus=(), limits=Limits())
