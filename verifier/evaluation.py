@@ -188,12 +188,8 @@ def _judge(draft: _Draft, built: Built) -> Verdict:
 
 
 def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
-    """What only a promotion pays for: repeats under load, then a build with sanitizers."""
+    """What only a promotion pays for: a build with sanitizers, then repeats under load."""
     session = draft.session
-    if gates.first_failure(draft.checks):
-        return
-    with draft.span("load"):
-        draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
     if gates.first_failure(draft.checks):
         return
     with draft.span("sanitize"):
@@ -201,6 +197,13 @@ def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -
     draft.log = found.log or draft.log
     draft.checks += [found.check] if found.check else []
     draft.unchecked += [found.unchecked] if found.unchecked else []
+    if gates.first_failure(draft.checks):
+        return
+    # Baselines that still start are measured, and must not be measured under this load.
+    with draft.span("wait for baselines"):
+        session.await_reference()
+    with draft.span("load"):
+        draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
 
 
 def _conclude(
