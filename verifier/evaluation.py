@@ -178,22 +178,25 @@ def _champion(session: Session, order: Order) -> Program | None:
 
 
 def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
-    """What only a promotion pays for: repeats under load, then a build with sanitizers."""
-    session = draft.session
+    """What only a promotion pays for: a build with sanitizers, then repeats under load."""
+    session, language = draft.session, draft.order.language
     if gates.first_failure(draft.checks):
         return
+    if language == "cpp":
+        with draft.span("sanitize"):
+            found = sanitize.examine(session, draft.order.source, rng)
+        draft.log = found.log or draft.log
+        draft.checks += [found.check] if found.check else []
+        draft.unchecked += [found.unchecked] if found.unchecked else []
+    else:
+        draft.unchecked.append(f"sanitizers: not run, there are none for {language}")
+    if gates.first_failure(draft.checks):
+        return
+    # Baselines that still start are measured, and must not be measured under this load.
+    with draft.span("wait for baselines"):
+        session.await_reference()
     with draft.span("load"):
         draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
-    if gates.first_failure(draft.checks):
-        return
-    if draft.order.language != "cpp":
-        draft.unchecked.append(f"sanitizers: not run, there are none for {draft.order.language}")
-        return
-    with draft.span("sanitize"):
-        found = sanitize.examine(session, draft.order.source, rng)
-    draft.log = found.log or draft.log
-    draft.checks += [found.check] if found.check else []
-    draft.unchecked += [found.unchecked] if found.unchecked else []
 
 
 def _conclude(

@@ -28,7 +28,7 @@ ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
     Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
     Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=8),
-    Protocol.RECORD: timing.Rounds(16, budget_s=16.0, least=10),
+    Protocol.RECORD: timing.Rounds(16, budget_s=8.0, least=10),
 }
 FULL_BLOCKS = 2
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""

@@ -115,6 +115,11 @@ class Session:
         assert self._reference is not None
         return self._reference.result()
 
+    def await_reference(self) -> None:
+        """Waits until nothing more is measured in the background."""
+        if self._reference is not None:
+            self._reference.result()
+
     @property
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
