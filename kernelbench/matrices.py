@@ -100,6 +100,9 @@ def _load_market(file: Path) -> Pattern:
             f"{file}: is too short for the {header.entries:,} entries that its header promises",
             hint="the file is cut off; get it again",
         )
+    if not text.endswith(b"\n"):
+        # scipy's parser reads past the end of a last line that ends in a space.
+        text += b"\n"
     from scipy.io import mmread
 
     try:
@@ -173,7 +176,7 @@ def _load_npz(file: Path) -> Pattern:
     indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
     _check_size(file, rows, cols, indices.size)
     _check_compressed(file, rows if kind == "csr" else cols, indptr, indices, data)
-    lengths = np.diff(indptr.astype(np.int64))
+    lengths: np.ndarray = np.diff(indptr.astype(np.int64))
     outer = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     row, column = (outer, indices) if kind == "csr" else (indices, outer)
     return _to_pattern(file, (rows, cols), row, column, data, "entry (row, column), from 0,", 0)
