@@ -27,12 +27,12 @@ def test_a_check_that_fails_is_seen() -> None:
         run(Target("broken", frames.strategy, refuse), 50)
 
 
-@pytest.mark.parametrize(("name", "code"), [("settings", 0), ("no such target", 2)])
-def test_the_long_run_ends_in_time(name: str, code: int) -> None:
+def test_the_long_run_ends_in_time() -> None:
+    command = [sys.executable, "-m", "kernelwright.tests.fuzz.run"]
     done = subprocess.run(
-        [sys.executable, "-m", "kernelwright.tests.fuzz.run", "--seconds", "0.5", "--only", name],
+        [*command, "--seconds", "0.5", "--only", "settings"],
         capture_output=True, text=True, timeout=120, check=False,
         env={"PYTHONPATH": str(Path(kernelwright.__file__).parent.parent), "PATH": "/usr/bin"},
     )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert ("settings: " in done.stdout) is (code == 0)
+    assert done.returncode == 0, done.stderr
+    assert "settings: " in done.stdout
