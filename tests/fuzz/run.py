@@ -46,7 +46,7 @@ def fuzz_guided(targets: list[Target], seconds: float) -> int:
         command = [sys.executable, "-m", "kernelwright.tests.fuzz.guided", target.name]
         # libFuzzer would leave the failing input in the working folder.
         with tempfile.TemporaryDirectory() as folder:
-            options = [f"-max_total_time={share}", f"-artifact_prefix={folder}/"]
+            options = [f"-max_total_time={share}", f"-artifact_prefix={folder}/", "-len_control=0"]
             done = subprocess.run([*command, *options], check=False)
         if done.returncode:
             sys.stderr.write(f"{target.name}: failed; the input is above\n")
