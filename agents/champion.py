@@ -6,14 +6,11 @@ again in a fresh process, and only that confirmation can crown.
 
 from __future__ import annotations
 
-from ..traces.records import Measurement, Status, Verdict
+from ..traces.records import CHAMPION, Measurement, Status, Verdict
 from ..verifier import statistics
 
 CHALLENGE_SHARE = 0.98
 """A screened median this close to the champion's is within screening noise: worth confirming."""
-
-CHAMPION = "champion"
-"""The name under which the referee times the champion beside the baselines."""
 
 
 def screened_median(verdict: Verdict | None) -> float | None:

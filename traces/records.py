@@ -100,6 +100,10 @@ class Timing(Record):
     """At most 60 samples, in the order they were taken."""
 
 
+CHAMPION = "champion"
+"""The name under which the campaign's champion is timed beside the baselines."""
+
+
 class Measurement(Record):
     """Paired timing of a candidate and every baseline on one workload."""
 
@@ -129,6 +133,11 @@ class Measurement(Record):
     """CPUs that either side may use."""
     is_launch_bound: bool = False
     """The kernel takes less than five round trips to the runner: treat the figure with care."""
+
+    @property
+    def against_baselines(self) -> dict[str, Speedup]:
+        """The speed-ups without the one against the champion, which is no baseline."""
+        return {name: ratio for name, ratio in self.speedup.items() if name != CHAMPION}
 
     @property
     def headline(self) -> Speedup | None:

@@ -21,6 +21,7 @@ from ..sandbox.build.model import BuildFailed, Built
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..traces.records import (
+    CHAMPION,
     Check,
     Measurement,
     Profile,
@@ -188,8 +189,8 @@ def _conclude(
     measured = timing.measurement(
         series,
         "candidate",
-        [name for name in series.names if name not in ("candidate", "champion")],
-        "champion" if "champion" in series.names else None,
+        [name for name in series.names if name not in ("candidate", CHAMPION)],
+        CHAMPION if CHAMPION in series.names else None,
         missing=session.reference.missing,
         workload=session.task.workload.name,
         floor_us=floor,
@@ -230,7 +231,7 @@ def _sample(
         raise RuntimeError(f"the champion no longer builds: {champion.reason}")
     with (
         _arena(session) as arena,
-        _side(draft, "champion", champion.artefact, arena, rng) as rival,
+        _side(draft, CHAMPION, champion.artefact, arena, rng) as rival,
     ):
         rival.place(target, session.slots)
         timing.sample_block(series, side, [*sides, rival], items, session.slots, rounds, rng)
