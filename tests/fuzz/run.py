@@ -19,6 +19,8 @@ from collections import Counter
 from kernelwright.tests.fuzz.catalogue import TARGETS
 from kernelwright.tests.fuzz.target import Target, run
 
+START_S = 6.0
+"""What it takes to import everything with atheris looking on."""
 BATCH = 50
 """Inputs of one turn: a fraction of a second, so that the end is kept to."""
 
@@ -41,8 +43,10 @@ def main() -> int:
 
 def fuzz_guided(targets: list[Target], seconds: float) -> int:
     """Gives each target its share, each in a process of its own."""
-    share = max(1, round(seconds / len(targets)))
-    for target in targets:
+    end = time.monotonic() + seconds
+    for number, target in enumerate(targets):
+        left_s = (end - time.monotonic()) / (len(targets) - number)
+        share = max(1, round(left_s - START_S))
         command = [sys.executable, "-m", "kernelwright.tests.fuzz.guided", target.name]
         # libFuzzer would leave the failing input in the working folder.
         with tempfile.TemporaryDirectory() as folder:
