@@ -257,6 +257,9 @@ def _lacks_of_checks(then: Verdict, now: Verdict | None) -> Iterator[str]:
     trials = sum(1 for check in then.checks if check.name.startswith("correct on "))
     if trials < LEAST_TRIALS:
         yield f"{trials} trials, and a VERIFIED verdict rests on at least {LEAST_TRIALS}"
+    # Records of before have no such list.
+    for missing in getattr(then, "unchecked", ()):
+        yield f"unchecked: {missing}"
     for check in then.checks:
         if any(word in check.detail for word in _NOT_RUN):
             yield f"unchecked: {check.name}: {check.detail}"

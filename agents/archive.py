@@ -6,7 +6,6 @@ pure fold: the same additions in the same order give the same archive and the sa
 
 from __future__ import annotations
 
-import math
 import random
 from enum import IntEnum
 from typing import NamedTuple
@@ -44,9 +43,7 @@ class Elite(NamedTuple):
 
 def score_of(verdict: Verdict) -> float | None:
     """The credited speed-up of a pass; None for anything that may not enter an archive."""
-    if not verdict.status.is_pass or not math.isfinite(verdict.credited):
-        return None
-    return verdict.credited
+    return verdict.credited if verdict.status.is_pass else None
 
 
 def _rank(elite: Elite) -> tuple[float, str]:

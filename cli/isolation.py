@@ -145,7 +145,8 @@ def _line(name: str, found: Capability | None, mechanism: str, machine: Machine)
         return Line(bad, text, _remedy(name, mechanism, machine))
     if found.state is Enforcement.ENFORCED:
         means = row.means.get(mechanism, mechanism)
-        tried = f"; when tried: {found.how}" if found.how else ""
+        how = found.how.removeprefix(f"{means}: ")
+        tried = f"; when tried: {how}" if how else ""
         return Line(Grade.FINE, f"a kernel here cannot {row.deed} ({means}{tried})")
     how = f" ({found.how})" if found.how else ""
     if found.state is Enforcement.PARTIAL:

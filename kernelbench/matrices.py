@@ -100,6 +100,9 @@ def _load_market(file: Path) -> Pattern:
             f"{file}: is too short for the {header.entries:,} entries that its header promises",
             hint="the file is cut off; get it again",
         )
+    if not text.endswith(b"\n"):
+        # scipy's parser reads past the end of a last line that ends in a space.
+        text += b"\n"
     from scipy.io import mmread
 
     try:

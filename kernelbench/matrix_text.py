@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import MatrixError
 
 FIELDS = ("real", "integer", "pattern", "double", "unsigned-integer")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+_IN_NUMBERS = b"0123456789+-.eEinfatyINFATY \t\r\n"
+"""Of finite numbers, and of `nan` and `infinity`, which are told apart later."""
 _MAGIC = b"%%matrixmarket"
 
 
@@ -55,7 +58,8 @@ def check_text(text: bytes, name: str) -> Header:
         )
     _, kind, layout, field, symmetry = words
     _check_words(name, kind, layout, field, symmetry)
-    rows, cols, entries = _size_line(text, name)
+    rows, cols, entries, end = _size_line(text, name)
+    _check_characters(text, end, name)
     if symmetry != "general" and rows != cols:
         raise MatrixError(
             f"{name}: line 1: {symmetry}, but {rows} x {cols}",
@@ -87,7 +91,15 @@ def _check_words(name: str, kind: str, layout: str, field: str, symmetry: str) -
         )
 
 
-def _size_line(text: bytes, name: str) -> tuple[int, int, int]:
+class _Sizes(NamedTuple):
+    rows: int
+    cols: int
+    entries: int
+    end: int
+    """Where the line ends."""
+
+
+def _size_line(text: bytes, name: str) -> _Sizes:
     start, number = text.find(b"\n") + 1, 1
     while 0 < start <= len(text):
         end = text.find(b"\n", start)
@@ -97,7 +109,7 @@ def _size_line(text: bytes, name: str) -> tuple[int, int, int]:
             words = line.split()
             if len(words) == 3 and all(word.isdigit() and len(word) < 19 for word in words):
                 rows, cols, entries = (int(word) for word in words)
-                return rows, cols, entries
+                return _Sizes(rows, cols, entries, end if end >= 0 else len(text))
             shown = line[:40].decode("ascii", "replace")
             raise MatrixError(
                 f"{name}: line {number}: '{shown}' is not a size line",
@@ -108,4 +120,18 @@ def _size_line(text: bytes, name: str) -> tuple[int, int, int]:
         start = end + 1
     raise MatrixError(
         f"{name}: ends before the size line", hint="the file is cut off; get it again"
+    )
+
+
+def _check_characters(text: bytes, start: int, name: str) -> None:
+    """Only what numbers are written with: scipy's parser is killed by a zero byte among them."""
+    strange = text[start:].translate(None, _IN_NUMBERS)
+    if not strange:
+        return
+    at = text.index(strange[:1], start)
+    line = text.count(b"\n", 0, at) + 1
+    shown = text[text.rfind(b"\n", 0, at) + 1 :][:40].partition(b"\n")[0].decode("ascii", "replace")
+    raise MatrixError(
+        f"{name}: line {line}: '{shown}' is not an entry",
+        hint="after the size line there are only lines of two indices and a value",
     )

@@ -272,6 +272,7 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
             {"checks": (*whole().checks, Check(name="race", passed=True, detail="not run: x"))},
             "unchecked: race",
         ),
+        ({"unchecked": ("sanitizers: no library",)}, "unchecked: sanitizers: no library"),
         ({"measurements": said().measurements}, "not held against torch.compile"),
     ],
 )  # fmt: skip

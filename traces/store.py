@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from ..errors import StorageError, UnknownNameError
 from . import lease
@@ -209,9 +210,16 @@ class Store:
     def _insert(
         self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload
     ) -> int:
+        try:
+            text = payload.model_dump_json()
+        except PydanticSerializationError as error:
+            raise StorageError(
+                f"the event {payload.kind} cannot be written as JSON: {error}",
+                hint="it holds half of a Unicode character; text of a model must be cleaned first",
+            ) from error
         cursor = connection.execute(
             "INSERT INTO events (campaign, at, kind, payload) VALUES (?, ?, ?, ?)",
-            (campaign, at, payload.kind, payload.model_dump_json()),
+            (campaign, at, payload.kind, text),
         )
         return int(cursor.lastrowid or 0)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.agents.archive import AddStatus, Archive, score_of
+from kernelwright.agents.archive import AddStatus, Archive
 from kernelwright.tests.agents.played import verdict_with
 
 NICHES = st.sampled_from(["row", "nnz", "tiled"])
@@ -91,9 +91,9 @@ def test_the_statuses_are_ordered_and_say_what_happened() -> None:
 
 
 @pytest.mark.parametrize("credited", [math.nan, math.inf, -math.inf])
-def test_a_figure_that_is_no_number_never_enters(credited: float) -> None:
-    assert score_of(verdict_with(credited)) is None
-    assert Archive().add("a", "row", verdict_with(credited)) is AddStatus.NOT_ADDED
+def test_a_figure_that_is_no_number_cannot_even_be_recorded(credited: float) -> None:
+    with pytest.raises(ValueError, match="finite number"):
+        verdict_with(credited)
 
 
 def test_a_member_that_fails_its_confirmation_leaves() -> None:

@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("run", "eval", "problems", "doctor", "list", "show", "view", "report", "export")
+COMMANDS = (
+    "run",
+    "eval",
+    "problems",
+    "doctor",
+    "audit",
+    "list",
+    "show",
+    "view",
+    "report",
+    "export",
+)
 
 
 def test_help_names_every_command(kw) -> None:

@@ -168,3 +168,22 @@ def test_what_is_not_a_duration(text: object) -> None:
 @given(st.integers(min_value=1, max_value=10**6))
 def test_a_duration_is_read_back_as_it_was_spelled(seconds: int) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'home = "~nobody-of-that-name/x"',
+        'home = "a\\u0000b"',
+        'cpus = "0-99999999999"',
+        'cpus = "0-70000"',
+        'max_time = "' + "9" * 400 + '"',
+        "max_evals = " + "9" * 5000,
+        "cpus = " + "[" * 20_000,
+    ],
+    ids=["home", "zero byte", "long range", "range", "endless", "digits", "nesting"],
+)
+def test_what_once_ended_in_a_crash_is_an_error(folder: Path, line: str) -> None:
+    (folder / "kernelwright.toml").write_text(line + "\n")
+    with pytest.raises(ConfigError):
+        settled(folder)

@@ -99,7 +99,7 @@ TARGETS = (
             st.lists(st.binary(min_size=1, max_size=30), max_size=5), st.booleans()
         ),
         check_frames,
-        60,
+        40,
     ),
     Target(
         "frames there and back",
@@ -117,6 +117,6 @@ TARGETS = (
         "messages there and back",
         st.dictionaries(st.text(max_size=6), JSON, max_size=4),
         check_message_there_and_back,
-        60,
+        30,
     ),
 )  # fmt: skip

@@ -88,6 +88,6 @@ TARGETS = (
             st.lists(st.integers(1, SLOTS), min_size=8, max_size=16),
         ),
         check,
-        30,
+        15,
     ),
 )

@@ -87,6 +87,6 @@ def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
 
 
 TARGETS = (
-    Target("knobs", _knobs(), check_knobs, 120),
-    Target("advice", _advised(), check_advice, 60),
+    Target("knobs", _knobs(), check_knobs, 60),
+    Target("advice", _advised(), check_advice, 30),
 )

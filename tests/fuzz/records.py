@@ -103,7 +103,7 @@ TARGETS = (
         "events",
         st.tuples(st.integers(0, len(GOOD) - 1), json_edits(), edits(2)),
         check_event,
-        200,
+        80,
     ),
     Target("verdicts", _VERDICTS, check_verdict, 100),
 )

@@ -62,4 +62,4 @@ def check(drawn: tuple[bytes, dict[str, str]]) -> None:
         assert abs(parse_duration(said) - found.max_time) <= max(0.5, 1e-9 * found.max_time)
 
 
-TARGETS = (Target("settings", st.tuples(_FILES, _VARIABLES), check, 150),)
+TARGETS = (Target("settings", st.tuples(_FILES, _VARIABLES), check, 80),)

@@ -144,13 +144,13 @@ TARGETS = (
             lambda drawn: (*drawn[0], *drawn[1:])
         ),
         check_rows,
-        70,
+        25,
     ),
     Target(
         "store files",
         st.tuples(st.sampled_from([FILE] * 3 + [f"{FILE}-wal", f"{FILE}-shm"]), edits()),
         check_file,
-        30,
+        20,
     ),
     Target("store blobs", st.tuples(st.integers(0, 2), edits()), check_blob, 10),
 )

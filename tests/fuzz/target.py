@@ -35,6 +35,11 @@ class Target:
 
 def run(target: Target, examples: int = 0, *, is_fresh: bool = False) -> None:
     """Tries inputs; `is_fresh` draws others each time, else they are always the same."""
+    body_of(target, examples, is_fresh=is_fresh)()
+
+
+def body_of(target: Target, examples: int = 0, *, is_fresh: bool = False) -> Any:
+    """The target as a test of hypothesis."""
 
     @settings(
         max_examples=examples or target.examples,
@@ -48,7 +53,7 @@ def run(target: Target, examples: int = 0, *, is_fresh: bool = False) -> None:
     def body(drawn: Any) -> None:
         target.check(drawn)
 
-    body()
+    return body
 
 
 @st.composite

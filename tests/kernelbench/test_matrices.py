@@ -107,6 +107,10 @@ BAD_TEXTS = {
     "too many entries": (HEAD + "3 3 1\n1 1 1\n2 2 1\n", "line"),
     "not a number": (HEAD + "3 3 1\n1 one 1\n", "line 3"),
     "no value": (HEAD + "3 3 1\n1 1\n", "line 3"),
+    "zero byte": (HEAD + "3 3 2\n1 1 1\n2 2\0 1\n", "line 4: '2 2.* is not an entry"),
+    "letters": (HEAD + "3 3 1\n1 0x1 1\n", "line 3: '1 0x1 1' is not an entry"),
+    "promises": (HEAD + "9 9 90\n1 1 1\n", "too short for the 90 entries"),
+    "empty rows": (HEAD + "99999999 9 1\n1 1 1\n", "nearly all of them would be empty"),
     "nan": (HEAD + "3 3 2\n1 1 1\n2 2 nan\n", r"\(2, 2\) is nan"),
     "infinity": (HEAD + "3 3 2\n1 1 1\n2 3 inf\n", r"\(2, 3\) is inf"),
     "duplicate": (HEAD + "3 3 2\n2 1 1\n2 1 1\n", r"\(2, 1\) is there more than once"),
@@ -161,6 +165,7 @@ BAD_ARRAYS: dict[str, tuple[Callable[[dict[str, np.ndarray]], object], str]] = {
     "coo": (lambda a: a.update(format=np.array(b"coo")), "the format 'coo'"),
     "three sides": (lambda a: a.update(shape=np.array([2, 2, 2])), "'shape'"),
     "float indices": (lambda a: a.update(indices=np.array([1.0, 0.0])), "'indices'"),
+    "scalar indices": (lambda a: a.update(indices=np.array(3)), "'indices'"),
     "short indptr": (lambda a: a.update(indptr=np.array([0, 2])), "indptr has 2 elements"),
     "falling indptr": (lambda a: a.update(indptr=np.array([0, 3, 2])), "indptr falls"),
     "values missing": (lambda a: a.update(data=np.array([1.0])), "values for 2"),
@@ -177,6 +182,15 @@ BAD_ARRAYS: dict[str, tuple[Callable[[dict[str, np.ndarray]], object], str]] = {
         "more than once",
     ),
 }
+
+
+def test_unsigned_arrays_are_as_good_as_signed(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    names = ("indptr", "indices", "shape")
+    for kind in ("u1", "u8", ">u4"):
+        _saved(lambda a, to=kind: a.update({n: a[n].astype(to) for n in names}))(path)
+        pattern = load_pattern(path)
+        assert (pattern.indptr.tolist(), pattern.indices.tolist()) == ([0, 1, 2], [1, 0])
 
 
 @pytest.mark.parametrize("kind", BAD_ARRAYS)

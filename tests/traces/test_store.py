@@ -58,6 +58,32 @@ def test_events_come_back_as_they_were(tmp_path: Path, new_campaign: CampaignSta
     assert [e.seq for e in events] == sorted({e.seq for e in events})
 
 
+def test_half_a_character_is_an_error_and_leaves_nothing(
+    tmp_path: Path, new_campaign: CampaignStarted
+) -> None:
+    with Store.open(tmp_path) as store:
+        campaign = store.create(new_campaign)
+        half = proposed(1).model_copy(update={"note": "\ud800"})
+        with pytest.raises(StorageError, match=r"candidate\.proposed cannot be written"):
+            store.append(campaign, half)
+        assert len(store.events(campaign)) == 1
+
+
+def test_a_row_that_something_else_wrote_is_an_error(
+    tmp_path: Path, new_campaign: CampaignStarted
+) -> None:
+    with Store.open(tmp_path) as store:
+        campaign = store.create(new_campaign)
+        with sqlite3.connect(store.path) as connection:
+            connection.execute("DROP TRIGGER events_stay")
+            connection.execute("UPDATE events SET at = 'soon'")
+        connection.close()
+        with pytest.raises(StorageError, match="cannot be understood"):
+            store.events(campaign)
+        with pytest.raises(StorageError, match="is not the id of a campaign"):
+            store.is_running("../elsewhere")
+
+
 def test_ids_sort_by_time_and_are_unique(tmp_path: Path, new_campaign: CampaignStarted) -> None:
     times = iter([1_700_000_000.0 + 0.5 * i for i in range(20)])
     with Store.open(tmp_path, clock=lambda: next(times)) as store:
