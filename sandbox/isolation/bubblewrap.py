@@ -58,6 +58,8 @@ def _mounts(confinement: Confinement) -> list[str]:
         elif os.path.isdir(folder):
             arguments += ["--ro-bind", folder, folder]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
+    # The init is bwrap itself, with the job's uid: through its memory a job could run programs.
+    arguments += ["--perms", "0555", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
     if os.geteuid() == 0:
         # Outside, the job is uid 0 then, which may write these settings without a capability.
         arguments += ["--ro-bind", "/proc/sys", "/proc/sys"]
@@ -70,7 +72,8 @@ def _mounts(confinement: Confinement) -> list[str]:
     wanted += [(path, "--bind") for path in confinement.writable]
     for path, how in sorted(wanted, key=lambda one: len(one[0].parts)):
         arguments += [how, str(path), str(path)]
-    return arguments
+    # What bwrap makes these of has no size of its own, and its pages belong to nobody's account.
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _arguments(

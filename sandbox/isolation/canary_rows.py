@@ -80,7 +80,7 @@ def _net(e: Evidence) -> Row:
 
 
 def _ptrace(e: Evidence) -> Row:
-    names = ("ptrace", "environ", "vm_read", "priority")
+    names = ("ptrace", "environ", "vm_read", "priority", "init")
     if e.scene.token in e.claim("environ"):
         return ABSENT, "it read the environment of another process"
     if e.scene.was_hindered:

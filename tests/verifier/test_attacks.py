@@ -116,7 +116,13 @@ static void attack(const float* B) {
 }
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+SLOW = ("stops itself",)
+"""Ends with its deadline."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in ATTACKS]
+)
 def test_an_attack_ends_as_its_status(court: Any, name: str) -> None:
     attack, status = ATTACKS[name]
     verdict = court.judge(attack + HONEST, expected=(status,))

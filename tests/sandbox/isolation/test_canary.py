@@ -170,10 +170,21 @@ def _evidence(said: str, **seen: Any) -> Evidence:
     return Evidence("landlock", look, ended, 128, ended, Seen(**(facts | seen)))
 
 
+REACHING = ("ptrace", "environ", "vm_read", "priority", "init", "signal")
+
+
 @pytest.mark.parametrize("row", sorted(ROWS))
 def test_a_silent_canary_proves_nothing(row: str) -> None:
     state, _ = ROWS[row](_evidence(""))
     assert state is Enforcement.ABSENT
+
+
+def test_every_way_into_another_process_must_be_refused() -> None:
+    said = {deed: f"{deed}=refused:no\n" for deed in REACHING}
+    assert ROWS["ptrace"](_evidence("".join(said.values())))[0] is Enforcement.ENFORCED
+    for deed in REACHING[:-1]:
+        found, _ = ROWS["ptrace"](_evidence("".join((said | {deed: f"{deed}=done\n"}).values())))
+        assert found is Enforcement.ABSENT
 
 
 @pytest.mark.parametrize(
@@ -185,8 +196,7 @@ def test_a_silent_canary_proves_nothing(row: str) -> None:
         ("kill_tree", "daemon=done", {"survivors": 1}),
         ("fs_read", "secret=read:feed", {}),
         ("ptrace", "ptrace=refused:no\nenviron=read:X=feed\nvm_read=refused:no", {}),
-        ("ptrace", "ptrace=refused:no\nenviron=refused:no\nvm_read=refused:no\npriority=refused:no",
-         {"was_hindered": True}),
+        ("ptrace", "".join(f"{deed}=refused:no\n" for deed in REACHING), {"was_hindered": True}),
         ("env", "env=CANARY_ALLOWED=yes\nenv=HOME=/root", {}),
         ("uid", "uid=65534", {"outside_uid": 1000}),
         ("uid", "uid=65534", {"outside_uid": 0, "own_uid": 0, "in_user_namespace": True,

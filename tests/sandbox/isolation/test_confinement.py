@@ -104,6 +104,17 @@ def test_the_settings_of_the_machine_cannot_be_written(confining: Jail, shell: S
     assert shell(confining, script + "( : >> /proc/sysrq-trigger ) && echo sysrq").stdout == b""
 
 
+def test_the_first_process_of_a_jail_cannot_be_reached(confining: Jail, shell: Shell) -> None:
+    script = "( : >> /proc/1/mem ) && echo opened; cat /proc/1/maps /proc/1/environ /proc/1/cmdline"
+    assert shell(confining, script).stdout == b""
+
+
+def test_no_folder_of_the_system_can_be_written(confining: Jail, shell: Shell) -> None:
+    folders = ("", "/dev", "/etc", "/home", "/proc", "/run", "/sys", "/usr", "/var")
+    script = "".join(f"( : > {folder}/kw-written ) && echo {folder}/\n" for folder in folders)
+    assert shell(confining, script + "echo done").stdout == b"done\n"
+
+
 def test_the_network_is_closed(confining: Jail, shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
