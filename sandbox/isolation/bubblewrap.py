@@ -57,7 +57,9 @@ def _mounts(confinement: Confinement) -> list[str]:
             arguments += ["--symlink", os.readlink(folder), folder]
         elif os.path.isdir(folder):
             arguments += ["--ro-bind", folder, folder]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    # Where the harness is root, files of /proc/sys would open for the job: their owner is its uid
+    # outside, and bwrap covers only what its own access check calls writable.
+    arguments += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     for folder in ("/dev/shm", "/tmp"):
         arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
     for file in _SYSTEM_FILES:
