@@ -57,9 +57,7 @@ def _mounts(confinement: Confinement) -> list[str]:
             arguments += ["--symlink", os.readlink(folder), folder]
         elif os.path.isdir(folder):
             arguments += ["--ro-bind", folder, folder]
-    # Where the harness is root, files of /proc/sys would open for the job: their owner is its uid
-    # outside, and bwrap covers only what its own access check calls writable.
-    arguments += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/dev/shm", "/tmp"):
         arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
     for file in _SYSTEM_FILES:
@@ -69,6 +67,9 @@ def _mounts(confinement: Confinement) -> list[str]:
     wanted += [(path, "--bind") for path in confinement.writable]
     for path, how in sorted(wanted, key=lambda one: len(one[0].parts)):
         arguments += [how, str(path), str(path)]
+    # For a harness that is root the files of /proc/sys would open: their owner is the job's uid
+    # outside, and bwrap covers only what its own access check calls writable.
+    arguments += ["--remount-ro", "/proc"]
     return arguments
 
 
