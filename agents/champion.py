@@ -6,16 +6,11 @@ again in a fresh process, and only that confirmation can crown.
 
 from __future__ import annotations
 
-from ..traces.records import Measurement, Status, Verdict
+from ..traces.records import CHAMPION, Measurement, Status, Verdict
+from ..verifier import statistics
 
 CHALLENGE_SHARE = 0.98
 """A screened median this close to the champion's is within screening noise: worth confirming."""
-
-LEAST_GAIN = 0.02
-"""The smallest gain that counts, however quiet the machine was (verification.md)."""
-
-CHAMPION = "champion"
-"""The name under which the referee times the champion beside the baselines."""
 
 
 def screened_median(verdict: Verdict | None) -> float | None:
@@ -46,4 +41,4 @@ def displaces(confirmed: Verdict, *, has_champion: bool) -> bool:
 def _beats_champion(measurement: Measurement) -> bool:
     against = measurement.speedup.get(CHAMPION)
     # Without a paired timing against the champion nothing was shown.
-    return against is not None and against.low > 1 + max(LEAST_GAIN, measurement.mde)
+    return against is not None and statistics.displaces(against, measurement.mde)

@@ -12,7 +12,6 @@ from ..traces.events import CampaignStarted
 from ..traces.records import Record, Speedup, Tier
 from ..verifier.request import Referee
 from .budget import check_limits
-from .champion import CHAMPION
 from .ledger import Ledger
 from .machine import machine_facts, versions
 from .progress import Progress
@@ -148,5 +147,5 @@ def _best(progress: Progress) -> Best | None:
         status=verdict.status,
         latency_us=timed.candidate.median_us if timed else None,
         roofline=timed.roofline if timed else None,
-        speedup={k: v for k, v in timed.speedup.items() if k != CHAMPION} if timed else {},
+        speedup=timed.against_baselines if timed else {},
     )

@@ -22,7 +22,7 @@ from kernelwright.kernelbench import registry
 def campaign(problem: str, seconds: int, home: str) -> dict[str, Any]:
     """The `run --json` document of one campaign."""
     command = [
-        sys.executable, "-m", "kernelwright", "--home", home, "run", problem,
+        sys.executable, "-m", "kernelwright", "run", problem, "--home", home,
         "--target", "cpu", "--max-time", f"{seconds}s", "--json",
     ]  # fmt: skip
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -58,7 +58,7 @@ def campaign(seconds: int) -> None:
     """Prints the candidates per minute of a campaign on the tiny workload."""
     with tempfile.TemporaryDirectory() as home:
         command = [
-            sys.executable, "-m", "kernelwright", "--home", home, "run", PROBLEM,
+            sys.executable, "-m", "kernelwright", "run", PROBLEM, "--home", home,
             "--target", "cpu", "--workload", "tiny", "--max-time", f"{seconds}s", "--json",
         ]  # fmt: skip
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

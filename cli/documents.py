@@ -50,7 +50,7 @@ def best_document(history: History) -> dict[str, Any] | None:
     if entry is None or verdict is None:
         return None
     measurement = verdict.measurement
-    speedups = measurement.speedup if measurement else {}
+    speedups = measurement.against_baselines if measurement else {}
     return {
         "candidate": entry.candidate,
         "number": entry.number,

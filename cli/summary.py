@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..traces.history import History
-from ..traces.records import Protocol, Verdict
+from ..traces.records import CHAMPION, Protocol, Verdict
 from . import verdicts
 from .common import microseconds
 
@@ -50,7 +50,8 @@ def winner_lines(history: History) -> Iterator[str]:
     yield f"  {microseconds(measurement.candidate.median_us)} on {measurement.workload}"
     for name, speedup in measurement.speedup.items():
         mark = "  (the best baseline)" if name == measurement.best_baseline else ""
-        yield f"  {verdicts.ratio(speedup)} vs {name}{mark}"
+        rival = "the champion before it" if name == CHAMPION else name
+        yield f"  {verdicts.ratio(speedup)} vs {rival}{mark}"
 
 
 def more_limits(history: History) -> str:

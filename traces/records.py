@@ -95,6 +95,10 @@ class Timing(Record):
     """At most 60 samples, in the order they were taken."""
 
 
+CHAMPION = "champion"
+"""The name under which the campaign's champion is timed beside the baselines."""
+
+
 class Measurement(Record):
     """Paired timing of a candidate and every baseline on one workload."""
 
@@ -110,7 +114,8 @@ class Measurement(Record):
     pairs: int = 0
     """How many pairs the intervals rest on."""
     mde: float = 0.0
-    """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run."""
+    """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run, of the
+    champion's samples where one is timed beside, else of the best baseline's."""
     floor_us: float = 0.0
     """Roofline floor max(bytes/bandwidth, flops/peak) from the measured peaks of this machine."""
     roofline: float | None = None
@@ -123,6 +128,11 @@ class Measurement(Record):
     """CPUs that either side may use."""
     is_launch_bound: bool = False
     """The kernel takes less than five round trips to the runner: treat the figure with care."""
+
+    @property
+    def against_baselines(self) -> dict[str, Speedup]:
+        """The speed-ups without the one against the champion, which is no baseline."""
+        return {name: ratio for name, ratio in self.speedup.items() if name != CHAMPION}
 
     @property
     def headline(self) -> Speedup | None:

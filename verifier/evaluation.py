@@ -21,6 +21,7 @@ from ..sandbox.build.model import BuildFailed, Built
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..traces.records import (
+    CHAMPION,
     Check,
     Measurement,
     Profile,
@@ -35,16 +36,20 @@ from .arena import Arena, footprint
 from .checking import run_trials
 from .request import Order
 from .session import Session
-from .sides import CandidateSide, Side, Wrong
+from .sides import BaselineSide, CandidateSide, Side, Wrong
 from .trials import Item, make_item
 
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 4}
+BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3}
 """Runner processes that are timed one after the other: the interval covers their spread."""
 ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
-    Protocol.FULL: timing.Rounds(12, budget_s=12.0, least=10),
-    Protocol.CONFIRM: timing.Rounds(12, budget_s=12.0, least=8),
+    Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
+    Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=8),
 }
+FULL_BLOCKS = 2
+"""Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
+NEAR = 2.0
+"""Baselines within this factor of the fastest are timed in every block."""
 EVALUATION_S = {Protocol.SCREEN: 120.0, Protocol.FULL: 600.0, Protocol.CONFIRM: 600.0}
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
@@ -119,6 +124,7 @@ def evaluate(session: Session, order: Order) -> Verdict:
             f"language '{order.language}' does not run on target '{session.task.target}': "
             "this release builds cpp",
         )
+    session.ensure_admitted()
     with draft.span("build"):
         built = _build(session, order.source)
     if isinstance(built, BuildFailed):
@@ -183,8 +189,8 @@ def _conclude(
     measured = timing.measurement(
         series,
         "candidate",
-        [name for name in series.blocks if name not in ("candidate", "champion")],
-        "champion" if "champion" in series.blocks else None,
+        [name for name in series.names if name not in ("candidate", CHAMPION)],
+        CHAMPION if CHAMPION in series.names else None,
         missing=session.reference.missing,
         workload=session.task.workload.name,
         floor_us=floor,
@@ -215,7 +221,7 @@ def _sample(
         return [make_item(problem, target, Family.NORMAL, rng) for _ in range(count)]
 
     side.place(target, session.slots)
-    sides: list[Side] = list(session.reference.sides(1 if protocol is Protocol.SCREEN else None))
+    sides: list[Side] = list(_rivals(session, protocol, len(series.blocks)))
     rounds = ROUNDS[protocol]
     if not draft.order.champion:
         timing.sample_block(series, side, sides, items, session.slots, rounds, rng)
@@ -225,10 +231,18 @@ def _sample(
         raise RuntimeError(f"the champion no longer builds: {champion.reason}")
     with (
         _arena(session) as arena,
-        _side(draft, "champion", champion.artefact, arena, rng) as rival,
+        _side(draft, CHAMPION, champion.artefact, arena, rng) as rival,
     ):
         rival.place(target, session.slots)
         timing.sample_block(series, side, [*sides, rival], items, session.slots, rounds, rng)
+
+
+def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSide]:
+    """The fastest baseline always; all in the first blocks; near ones in every block."""
+    reference = session.reference
+    if protocol is Protocol.SCREEN:
+        return reference.sides(within=1.0)
+    return reference.sides() if block < FULL_BLOCKS else reference.sides(within=NEAR)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What a referee keeps for a campaign: the problem, its structures, the jail, the baselines.
 
-Opening a session measures the isolation of this machine, its peaks, and refuses a workload on
-which a kernel that computes nothing would pass. The baselines start in the background, because
-importing torch and compiling takes seconds that builds can use.
+Opening a session measures the isolation of this machine and its peaks. The baselines start in the
+background, because importing torch and compiling takes seconds that builds can use, and so does
+the gate that refuses a workload on which a kernel that computes nothing would pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..kernelbench.problem import Family, Problem
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
 from ..sandbox.isolation.model import Jail
-from ..traces.records import Isolation
+from ..traces.records import Check, Isolation
 from . import null_kernels
 from .arena import footprint
 from .baselines import BaselineProcess
@@ -52,10 +52,12 @@ class Reference:
         """The fastest baseline's median; decides counts, batches and deadlines."""
         return min(self.latency_us.values())
 
-    def sides(self, count: int | None = None) -> list[BaselineSide]:
-        """The fastest `count` baselines, or all."""
-        ranked = sorted(self.latency_us, key=self.latency_us.__getitem__)
-        return [BaselineSide(name, self.process) for name in ranked[:count]]
+    def sides(self, within: float = float("inf")) -> list[BaselineSide]:
+        """The baselines within this factor of the fastest; all of them unless told otherwise."""
+        limit = within * self.fastest_us
+        return [
+            BaselineSide(name, self.process) for name, us in self.latency_us.items() if us <= limit
+        ]
 
 
 @dataclass
@@ -70,8 +72,9 @@ class Session:
     peaks: Peaks
     cpus: tuple[int, ...]
     cache_dir: Path
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     _reference: Future[Reference] | None = None
+    _admission: Future[list[Check]] | None = None
 
     @classmethod
     def open(cls, task: Task) -> Session:
@@ -89,12 +92,19 @@ class Session:
                 "or accept it with --accept-weak-isolation",
             )
         stage = _stage(problem, task)
-        null_kernels.admit(problem, stage.target, np.random.default_rng(0))
         session = cls(
             task, problem, stage, jail, isolation, measured_peaks(cache_dir, cpus), cpus, cache_dir
         )
         session._reference = session._pool.submit(session._start_reference)
+        session._admission = session._pool.submit(
+            null_kernels.admit, problem, stage.target, np.random.default_rng()
+        )
         return session
+
+    def ensure_admitted(self) -> None:
+        """Waits for the null-kernel gate. Raises NotDiscriminatingError where it failed."""
+        assert self._admission is not None
+        self._admission.result()
 
     @property
     def slots(self) -> int:

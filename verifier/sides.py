@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..kernelbench.problem import Problem, Structure
+from ..kernelbench.problem import Arrays, Problem, Structure
 from ..sandbox.run.process import Runner
 from ..traces.records import Check
 from . import gates, poison
@@ -62,11 +62,17 @@ class BaselineSide:
 class Clocks:
     """What the referee saw of the timed calls, beside the claims; microseconds."""
 
+    calls: list[int] = field(default_factory=list)
+    """Kernel calls in each sample."""
     claimed_us: list[float] = field(default_factory=list)
+    """Per kernel call."""
     wall_us: list[float] = field(default_factory=list)
+    """Per sample, the round trip included."""
     cpu_us: list[float] = field(default_factory=list)
+    """Per kernel call."""
     idle_cpu_us: list[float] = field(default_factory=list)
     ping_us: list[float] = field(default_factory=list)
+    """An empty round trip just before each sample."""
 
 
 class CandidateSide:
@@ -84,12 +90,13 @@ class CandidateSide:
     ) -> None:
         self.name = name
         self.clocks = Clocks()
+        self.slots: list[Slot] = []
         self._runner = runner
         self._arena = arena
         self._problem = problem
         self._rng = rng
         self._timeout_s = timeout_s
-        self.slots: list[Slot] = []
+        self._answers: list[_Answer] = []
 
     def place(self, structure: Structure, count: int) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
@@ -101,25 +108,31 @@ class CandidateSide:
         """One checked call. Raises RunFault; wrong answers are failed checks."""
         marks = self._give([item], [slot])
         self._runner.call(slot.index, timeout_s=self._timeout_s)
-        return self._inspect(item, slot, marks)
+        return [marks.check(slot.index), *self._snapshot(item, slot, marks).checks()]
 
     def take(self, items: list[Item], first: int) -> float:
-        """See Side. Raises RunFault, or Wrong for an answer that fails a gate."""
+        """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
+        # Everything since the last answer: a thread that works on has had milliseconds to do so.
+        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
         slots = self.slots[first : first + len(items)]
         marks = self._give(items, slots)
         self.clocks.ping_us.append(self._runner.ping() / 1e3)
         timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
         for item, slot in zip(items, slots, strict=True):
-            failed = gates.first_failure(self._inspect(item, slot, marks))
-            if failed:
-                raise Wrong(failed)
-        idle = self._runner.idle_ns()
+            self._answers.append(self._snapshot(item, slot, marks))
+            if not (guard := marks.check(slot.index)).passed:
+                raise Wrong(guard)
         count = len(items)
+        self.clocks.calls.append(count)
         self.clocks.claimed_us.append(timed.claimed_ns / 1e3 / count)
         self.clocks.wall_us.append(timed.wall_ns / 1e3)
         self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
-        self.clocks.idle_cpu_us.append(idle / 1e3)
         return timed.claimed_ns / 1e3 / count
+
+    def answers(self) -> list[_Answer]:
+        """What the timed calls answered since the last time this was asked."""
+        kept, self._answers = self._answers, []
+        return kept
 
     def _give(self, items: list[Item], slots: list[Slot]) -> poison.Marks:
         pattern = poison.choose(self._rng)
@@ -133,12 +146,31 @@ class CandidateSide:
                 slot.inputs[name][...] = array
         return marks
 
-    def _inspect(self, item: Item, slot: Slot, marks: poison.Marks) -> list[Check]:
-        checks = [marks.check(slot.index)]
-        for name, expected in item.expected.items():
-            # A copy: the process could rewrite its outputs while they are compared (E18).
-            got = slot.outputs[name].copy()
-            checks += gates.check_output(
-                name, got, expected, self._problem.precision, item.family, poison=marks.pattern
-            )
-        return checks
+    def _snapshot(self, item: Item, slot: Slot, marks: poison.Marks) -> _Answer:
+        # A copy: the process could rewrite its outputs while they are compared (E18).
+        outputs = {name: array.copy() for name, array in slot.outputs.items()}
+        return _Answer(self._problem, item, outputs, marks.pattern)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The outputs of one call with the truth they are held against."""
+
+    problem: Problem
+    item: Item
+    outputs: Arrays
+    pattern: int
+
+    def checks(self) -> list[Check]:
+        """Every gate on every output."""
+        found: list[Check] = []
+        for name, expected in self.item.expected.items():
+            found += gates.check_output(
+                name, self.outputs[name], expected, self.problem.precision, self.item.family,
+                poison=self.pattern,
+            )  # fmt: skip
+        return found
+
+    def failure(self) -> Check | None:
+        """The first gate that did not hold."""
+        return gates.first_failure(self.checks())

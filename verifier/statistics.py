@@ -54,7 +54,8 @@ def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLI
     """95th percentile of |A/A ratio − 1| over random interleaved splits of one side's samples.
 
     Neighbours in time are dealt to the two sides by a coin, as candidate and baseline are. Each
-    side has half of the samples, so the figure errs on the careful side.
+    side has half of the samples; the spread of a median shrinks with the root of their number, so
+    the figure is divided by the root of two.
 
     Raises:
         ValueError: there are fewer than four samples in every block.
@@ -67,17 +68,12 @@ def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLI
     coins = rng.integers(0, 2, size=(splits, len(pairs)), dtype=np.int8).astype(bool)
     left = np.median(np.where(coins, pairs[:, 0], pairs[:, 1]), axis=1)
     right = np.median(np.where(coins, pairs[:, 1], pairs[:, 0]), axis=1)
-    return float(np.quantile(np.abs(left / right - 1.0), LEVEL))
+    return float(np.quantile(np.abs(left / right - 1.0), LEVEL) / np.sqrt(2.0))
 
 
 def displaces(gain: Speedup, noise: float) -> bool:
     """Whether the gain is large and sure enough to replace a champion; `noise` is the MDE."""
     return gain.low > 1.0 + max(MINIMUM_GAIN, noise)
-
-
-def credited(gain: Speedup, noise: float) -> float:
-    """The figure that may be claimed: the interval's low end, above 1 only if it clears noise."""
-    return gain.low if gain.low > 1.0 + noise else min(gain.low, 1.0)
 
 
 def timing(blocks: Blocks) -> Timing:

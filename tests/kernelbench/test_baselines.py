@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -24,6 +24,17 @@ CallFor = Callable[[Problem, Structure], Call]
 ALL = [(name, b.name) for name in registry.names() for b in registry.get(name).baselines]
 PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
 COMPILED = [pair for pair in ALL if pair[1] == "torch.compile"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Small calls on a loaded machine: threads would only wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def _baseline(problem: Problem, name: str) -> Baseline:

@@ -184,7 +184,7 @@ def rmsnorm(rng: np.random.Generator) -> Iterator[Case]:
         with np.errstate(invalid="ignore"):
             root = np.sqrt((x.astype(float) ** 2).mean(axis=1, keepdims=True) + 1e-6)
             truth = x / root * gamma
-        yield Case(label, (M, N), (x, gamma), truth, bound(truth, np.abs(truth), 16.0))
+        yield Case(label, (M, N), (x, gamma), truth, bound(truth, np.abs(truth), 16 + N / 16))
 
 
 def bias_gelu(rng: np.random.Generator) -> Iterator[Case]:
