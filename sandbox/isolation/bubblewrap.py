@@ -87,6 +87,9 @@ def _arguments(
     for name, value in confinement.env.items():
         arguments += ["--setenv", name, value]
     arguments += _mounts(confinement)
+    # For a harness that is root the files of /proc/sys would open: their owner is the job's uid
+    # outside, and bwrap covers only what its own access check calls writable.
+    arguments += ["--remount-ro", "/proc"]
     return [*arguments, "--chdir", str(confinement.cwd), "--", *command]
 
 

@@ -12,7 +12,7 @@ import rows
 HERE = Path(__file__).parent
 
 
-def tests_in(name: str) -> set[str]:
+def names_in(name: str) -> set[str]:
     tree = ast.parse((HERE / name).read_text("utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -51,7 +51,7 @@ def test_a_file_is_named_after_its_row():
 )
 def test_each_row_without_a_candidate_names_the_test_that_shows_it(table: str, module: str):
     found = rows.shown(table)
-    assert {row.test for row in found} <= tests_in(module)
+    assert {row.test for row in found} <= names_in(module)
     assert all(row.why for row in found)
 
 

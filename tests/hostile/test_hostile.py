@@ -94,6 +94,7 @@ def test_a_forged_result_is_not_read_as_one(court):
     assert verdict.checks == ()
 
 
+@pytest.mark.slow
 def test_after_them_an_honest_candidate_is_judged_as_ever(court):
     """E11, E12: crashes and hogs take nothing from the next one."""
     for file in ("E12_segfault.cpp", "E11_takes_all_memory.cpp", "E14_forged_result.cpp"):

@@ -120,11 +120,15 @@ def series(candidate_us: float, baselines: dict[str, float], ping_us: float) -> 
     """A finished series of equal samples."""
     count = 10
     clocks = Clocks(
-        [candidate_us] * count, [candidate_us + ping_us] * count, [candidate_us] * count,
-        [0.0] * count, [ping_us] * count,
-    )  # fmt: skip
+        calls=[1] * count,
+        claimed_us=[candidate_us] * count,
+        wall_us=[candidate_us + ping_us] * count,
+        cpu_us=[candidate_us] * count,
+        idle_cpu_us=[0.0] * count,
+        ping_us=[ping_us] * count,
+    )
     times = {"candidate": candidate_us, **baselines}
-    return timing.Series({name: [[us] * count] for name, us in times.items()}, [clocks], 1)
+    return timing.Series([{name: [us] * count for name, us in times.items()}], [clocks], 1)
 
 
 def measured(candidate_us: float, baselines: dict[str, float]):
