@@ -47,11 +47,6 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Judges every cheat of tests/hostile; writes docs/results/hostile.md.
-.PHONY: hostile
-hostile: $(STAMP)
-	$(BIN)/python benchmarks/hostile_table.py
-
 bench: $(STAMP)
 	$(BIN)/python benchmarks/help_time.py
 	$(BIN)/python benchmarks/turnaround.py

@@ -36,8 +36,8 @@ from .traces.records import (
     Status,
     Verdict,
 )
-from .verifier.evaluation import BLOCKS, ROUNDS
 from .verifier.request import Order, Referee
+from .verifier.sampling import BLOCKS, ROUNDS
 from .verifier.trials import TRIALS
 
 LEAST_TRIALS = TRIALS[Protocol.FULL]

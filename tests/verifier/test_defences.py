@@ -32,6 +32,8 @@ static float cut(float x) {
 }
 """
 
+ATTEMPTS = 3
+
 CHEATS = {
     "never writes": (f"{SIGNATURE} {{}}", Status.INCORRECT),
     "zeros": (
@@ -165,7 +167,11 @@ static void* spin(void*) {{ for (;;) asm volatile(""); return nullptr; }}
     }}
     {CALL}
 }}"""
-    verdict = court.judge(source, expected=(Status.SUSPECT,))
+    # On a machine that is busy with other things a spinning thread gets few turns.
+    for _ in range(ATTEMPTS):
+        verdict = court.judge(source, expected=(Status.SUSPECT,))
+        if verdict.status is Status.SUSPECT:
+            break
     assert verdict.status is Status.SUSPECT
     assert "CPU time" in verdict.reasons[0]
 
