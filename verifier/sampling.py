@@ -27,7 +27,7 @@ BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RE
 ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
     Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
-    Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=8),
+    Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=10),
     Protocol.RECORD: timing.Rounds(16, budget_s=8.0, least=10),
 }
 FULL_BLOCKS = 2

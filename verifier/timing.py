@@ -29,6 +29,7 @@ CLOCK_LIMIT = 1.25
 """The referee's clock over the claim: beyond it the verdict is SUSPECT."""
 IDLE_CPU_US = 100.0
 """CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
+NOISY_SLOPE = 0.5
 IDLE_MEAN_FACTOR = 5.0
 """The mean may be this many times as large: a thread that spins on a busy machine gets long turns
 in few of the gaps."""
@@ -145,10 +146,12 @@ def clock_ratio(series: Series) -> float:
     """
     calls, wall = _all(series, "calls"), _all(series, "wall_us")
     claimed = float(np.median(_all(series, "claimed_us")))
+    net = float(np.median((wall - np.median(_all(series, "ping_us"))) / calls))
+    seen = net
     if calls.size >= SLOPE_SAMPLES and np.unique(calls).size > 1:
-        seen = _slope(calls, wall)
-    else:
-        seen = float(np.median((wall - np.median(_all(series, "ping_us"))) / calls))
+        slope = _slope(calls, wall)
+        # A slope far below the round trips themselves is noise, and would excuse any claim.
+        seen = slope if slope > NOISY_SLOPE * net else net
     return seen / max(claimed, 1e-3)
 
 
