@@ -32,7 +32,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 WRITTEN, POSITIONS, SHAPE = "every element written", "G4 NaN and Inf positions", "shape and dtype"
 SCALED, NRMSE, EXACT = "G1 condition-scaled error", "G3 NRMSE", "exact bits"
-PROBE, BASELINE = "precision probe", "G2 error beside the baseline's"
+PROBE = "precision probe"
 
 Block = tuple[slice, ...]
 
@@ -165,39 +165,6 @@ def allowed(expected: Expected, precision: Precision) -> np.ndarray:
 def first_failure(checks: Iterable[Check]) -> Check | None:
     """The first check that did not pass, or None."""
     return next((check for check in checks if not check.passed), None)
-
-
-def against_baseline(
-    got: np.ndarray, baseline: np.ndarray, expected: Expected, *, workload: str = ""
-) -> list[Check]:
-    """Gate G2: at most twice the baseline's largest error, 1.5 times its RMS error.
-
-    Both get one rounding of the answer's own RMS on top, since a baseline may be exact by luck.
-    """
-    with np.errstate(all="ignore"):
-        want = np.asarray(expected.value, dtype=np.float64)
-        usable = np.isfinite(want.astype(np.float32))
-        ours = np.abs(got.astype(np.float64) - want)[usable]
-        theirs = np.abs(baseline.astype(np.float64) - want)[usable]
-        if not ours.size:
-            detail = "no finite element to compare"
-            return [Check(name=BASELINE, passed=True, detail=detail, workload=workload)]
-        floor = 2.0**-24 * _rms(want[usable]) + SMALLEST
-        pairs = (
-            ("largest error", float(ours.max()), 2 * float(theirs.max()) + floor),
-            ("RMS error", _rms(ours), 1.5 * _rms(theirs) + floor),
-        )
-    return [
-        Check(
-            name=BASELINE,
-            passed=bool(figure <= limit),
-            figure=_finite(figure),
-            limit=_finite(limit),
-            detail=what,
-            workload=workload,
-        )
-        for what, figure, limit in pairs
-    ]
 
 
 def blocks(shape: tuple[int, ...], size: int = BLOCK) -> Iterator[Block]:

@@ -30,6 +30,7 @@ CLOCK_LIMIT = 1.25
 IDLE_CPU_US = 100.0
 """CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
 NOISY_SLOPE = 0.5
+"""A slope below this share of the net round trip per call is not used."""
 IDLE_MEAN_FACTOR = 5.0
 """The mean may be this many times as large: a thread that spins on a busy machine gets long turns
 in few of the gaps."""
