@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 import subprocess
@@ -137,8 +138,9 @@ def plausible(latency_us: float, floor: float) -> Check:
     if not passed:
         detail += ": faster than this machine can move the data or do the arithmetic"
     return Check(
-        name="roofline floor", passed=passed, figure=latency_us, limit=limit, detail=detail
-    )
+        name="roofline floor", passed=passed, limit=limit, detail=detail,
+        figure=latency_us if math.isfinite(latency_us) else None,
+    )  # fmt: skip
 
 
 def cache_sizes(cpus: Sequence[int], root: Path = Path("/sys/devices/system/cpu")) -> Caches:

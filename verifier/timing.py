@@ -31,9 +31,6 @@ IDLE_CPU_US = 100.0
 """CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
 NOISY_SLOPE = 0.5
 """A slope below this share of the net round trip per call is not used."""
-IDLE_MEAN_FACTOR = 5.0
-"""The mean may be this many times as large: a thread that spins on a busy machine gets long turns
-in few of the gaps."""
 SLOPE_SAMPLES = 24
 """Fewer samples give no steady slope."""
 LAUNCH_BOUND = 5.0
@@ -194,8 +191,7 @@ def clock_checks(series: Series, cpus: int) -> list[Check]:
     claimed = float(np.median(_all(series, "claimed_us")))
     # The upper quartile: the kernel books a preempted thread's time late now and then, and work
     # that is put off in fewer calls does not move the median that is credited.
-    found = _all(series, "idle_cpu_us")
-    idle = max(float(np.percentile(found, 75)), float(np.mean(found)) / IDLE_MEAN_FACTOR)
+    idle = float(np.percentile(_all(series, "idle_cpu_us"), 75))
     cpu = float(np.mean(_all(series, "cpu_us")))
     wall = float(np.mean(_all(series, "wall_us") / _all(series, "calls")))
     allowed = wall * cpus * 1.1 + IDLE_CPU_US
