@@ -28,7 +28,11 @@ CLOCK_TOLERANCE = 0.05
 CLOCK_LIMIT = 1.25
 """The referee's clock over the claim: beyond it the verdict is SUSPECT."""
 IDLE_CPU_US = 100.0
-"""CPU time per answer that a runner may spend until the next call (threads falling asleep)."""
+"""CPU time that a runner may spend in three of four gaps between an answer and the next call
+(threads falling asleep, answering a ping), beside 2 % of the sample."""
+IDLE_BURST_US = 1500.0
+"""The same for a quarter of the gaps, beside IDLE_BURST_SHARE of the sample's time on all CPUs."""
+IDLE_BURST_SHARE = 0.25
 NOISY_SLOPE = 0.5
 """A slope below this share of the net round trip per call is not used."""
 SLOPE_SAMPLES = 24
@@ -189,9 +193,12 @@ def clock_checks(series: Series, cpus: int) -> list[Check]:
     ratio = clock_ratio(series)
     limit = CLOCK_LIMIT + 4.0 * _trip_share(series)
     claimed = float(np.median(_all(series, "claimed_us")))
-    # The upper quartile: the kernel books a preempted thread's time late now and then, and work
-    # that is put off in fewer calls does not move the median that is credited.
-    idle = float(np.percentile(_all(series, "idle_cpu_us"), 75))
+    # Quartiles: on a shared host the time of waking up is booked as CPU time now and then. Whoever
+    # works outside the calls does so in most of them, or the median that is credited stays.
+    often, seldom = np.percentile(_all(series, "idle_cpu_us"), [25, 75])
+    sample = claimed * float(np.median(_all(series, "calls")))
+    allowed_often = IDLE_CPU_US + 0.02 * sample
+    allowed_seldom = IDLE_BURST_US + IDLE_BURST_SHARE * sample * cpus
     cpu = float(np.mean(_all(series, "cpu_us")))
     wall = float(np.mean(_all(series, "wall_us") / _all(series, "calls")))
     allowed = wall * cpus * 1.1 + IDLE_CPU_US
@@ -205,9 +212,11 @@ def clock_checks(series: Series, cpus: int) -> list[Check]:
             detail=f"{cpu:.0f} µs of CPU time per call of {claimed:.0f} µs on {cpus} CPUs",
         ),
         Check(
-            name="CPU time after answers", passed=idle <= IDLE_CPU_US + 0.02 * claimed,
-            figure=idle, limit=IDLE_CPU_US + 0.02 * claimed,
-            detail=f"{idle:.0f} µs of CPU time per answer were spent after it was given",
+            name="CPU time after answers",
+            passed=bool(often <= allowed_often and seldom <= allowed_seldom),
+            figure=float(often), limit=allowed_often,
+            detail=f"{often:.0f} µs of CPU time per answer (lower quartile; upper {seldom:.0f} µs) "
+            "were spent between an answer and the next call",
         ),
     ]  # fmt: skip
 

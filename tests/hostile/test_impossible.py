@@ -59,7 +59,7 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 
 
 def test_no_frame_means_pass():
-    """The channel has seven kinds of frames with four numbers each, and none of them is a verdict."""
+    """The channel has seven kinds of frames, four numbers each, and none of them is a verdict."""
     assert {kind.name for kind in frames.Kind} == {
         "READY", "CALL", "DONE", "PING", "PONG", "REFUSED", "LOAD",
     }  # fmt: skip
