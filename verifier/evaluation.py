@@ -29,7 +29,7 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import gates, profile, roofline, sampling, sanitize, stress, timing
+from . import clocks, gates, profile, roofline, sampling, sanitize, stress, timing
 from .arena import Arena
 from .checking import run_trials
 from .programs import LANGUAGES, build_program
@@ -222,8 +222,7 @@ def _conclude(
     draft: _Draft, program: Program, series: timing.Series, rng: np.random.Generator
 ) -> Verdict:
     session = draft.session
-    ratio = timing.charge(series, "candidate", program.trips_uncharged)
-    draft.checks += timing.clock_checks(series, len(session.cpus))
+    draft.checks += clocks.checks(series.seen, len(session.cpus))
     axes = session.stage.target.axes
     flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
     floor = roofline.floor_us(flops, moved, session.peaks)
@@ -236,7 +235,6 @@ def _conclude(
         workload=session.task.workload.name,
         floor_us=floor,
         threads=len(session.cpus),
-        ratio=ratio,
         rng=rng,
     )
     draft.checks.append(roofline.plausible(measured.candidate.median_us, floor))

@@ -27,7 +27,7 @@ def native_program(
     runner = runner_binary(cache_dir, sanitized=sanitized)
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [str(runner), *given.words, str(folder / _ARTEFACT)]
+        return [str(runner), *given.words, str(given.gate), str(folder / _ARTEFACT)]
 
     return Program(
         built, {_ARTEFACT: built.artefact}, command, readable=(runner,),
