@@ -23,11 +23,11 @@ from pathlib import Path
 from ...errors import SandboxError
 from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import Confinement, End, Jail, Limits, Outcome
-from . import cache, diagnostics
+from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, Built, Variant
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 
 LIMITS = Limits(
@@ -100,7 +100,11 @@ def build(
         return cache.fresh(kept, time.monotonic() - started)
     trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
     with _workplace() as place:
-        result = _compile(source, problem_prototype, entry, variant, compiler, trampoline,
+        headers = ["prototype.h"]
+        if precompiled.place(source, variant, compiler, cache_dir, place.folder):
+            headers.insert(0, precompiled.NAME)
+        command = _command(compiler, variant, place, headers)
+        result = _compile(source, problem_prototype, entry, command, compiler, trampoline,
                           place, jail)  # fmt: skip
     if isinstance(result, Built):
         cache.store(cache_dir, key, result)
@@ -135,7 +139,7 @@ def _compile(
     source: str,
     declaration: str,
     entry: str,
-    variant: Variant,
+    command: list[str],
     compiler: Compiler,
     trampoline: bytes,
     place: _Workplace,
@@ -144,7 +148,6 @@ def _compile(
     (place.folder / "prototype.h").write_text(declaration + "\n")
     (place.folder / place.source).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
-    command = _command(compiler, variant, place)
     outcome = _run(command, compiler, place, jail)
     told = tuple(word.replace(place.token + "/", "") for word in command)
     log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
@@ -168,7 +171,9 @@ def _compile(
     )
 
 
-def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[str]:
+def _command(
+    compiler: Compiler, variant: Variant, place: _Workplace, headers: list[str]
+) -> list[str]:
     words = [
         str(compiler.path),
         *flags(variant, compiler),
@@ -179,7 +184,10 @@ def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[st
         words[-1] = "-fmax-errors=5"
         # A file, not stderr, which `#pragma message` writes to.
         words += ["-fopt-info-vec-optimized-missed=remarks.txt", "-frandom-seed=kernelwright"]
-    words += [f"-ffile-prefix-map={place.token}/=", "-include", "prototype.h", place.source]
+    words.append(f"-ffile-prefix-map={place.token}/=")
+    for header in headers:
+        words += ["-include", header]
+    words.append(place.source)
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
 
 
