@@ -29,9 +29,10 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import gates, profile, roofline, sampling, sanitize, stress, timing
+from . import gates, roofline, sampling, sanitize, stress, timing
 from .arena import Arena
 from .checking import run_trials
+from .profile import cpu as profile
 from .programs import LANGUAGES, build_program
 from .request import Order
 from .session import Session
