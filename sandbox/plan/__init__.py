@@ -1,1 +1,11 @@
 """Launch plans: what a device-only candidate declares about its launches, as data."""
+
+from __future__ import annotations
+
+from .declared import Plan
+from .faults import FaultKind, PlanFault
+from .model import Launches
+from .parse import parse
+from .resolve import resolve
+
+__all__ = ["FaultKind", "Launches", "Plan", "PlanFault", "parse", "resolve"]
