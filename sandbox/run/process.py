@@ -275,7 +275,8 @@ class Runner:
             reason = f"{known} {_last_line(ended)}"
         else:
             reason = f"the process left by itself with exit status {ended.code}"
-        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
+        status = self._program.statuses.get(ended.code, Status.CRASHED)
+        return RunFault(status, f"{reason} {while_doing}".strip(), _words(ended))
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from ...traces.records import Status
 from ..build.model import Built
 
 
@@ -53,6 +54,8 @@ class Program:
     open_files: int = 64
     exits: Mapping[int, str] = field(default_factory=dict)
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
+    statuses: Mapping[int, Status] = field(default_factory=dict)
+    """What those of them mean that are no crash."""
     idle_cpu_us: float = 0.0
     """CPU time beyond a native runner's that this one needs to wake up and answer a ping."""
     trips_uncharged: float = 2.0
