@@ -25,6 +25,7 @@ _NOT_NAMES = frozenset({
 _LONGEST_HEAD = 64
 """Words between `__global__` and the bracket of the parameters."""
 _MOST_KERNELS = 256
+_UNDEFINED = cpp_text.Macro("", is_function=True)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,19 @@ class CudaSource:
     def names(self) -> list[str]:
         """Every kernel's qualified name, each once."""
         return list(dict.fromkeys(kernel.name for kernel in self.kernels))
+
+    def definitions(self, name: str) -> list[str]:
+        """What the source defines `name` as, by #define or as a constant."""
+        macro = self.text.macros.get(name, _UNDEFINED)
+        found = [macro.body if macro else ""] if macro is not _UNDEFINED else []
+        tokens = self.text.tokens
+        for at in range(2, len(tokens) - 3):
+            if tokens[at].text != name or tokens[at + 1].text != "=":
+                continue
+            if any(each.text in ("const", "constexpr") for each in tokens[max(0, at - 4) : at]):
+                is_whole = tokens[at + 3].text in (";", ",")
+                found.append(tokens[at + 2].text if is_whole else "")
+        return found
 
     def signatures(self, launched: str) -> tuple[Signature, ...] | str:
         """What `reduce<float, 4>` takes, in each of its versions; or why it cannot be launched.

@@ -77,6 +77,7 @@ def _check_launch(
     buffers: Mapping[str, str],
 ) -> None:  # fmt: skip
     for expression in _expressions(launch):
+        _check_constexpr(expression, launch, numbers)
         _check_expression(expression, numbers, buffers)
     path = ("launch", launch.index)
     if launch.zero:
@@ -123,6 +124,18 @@ def _check_expression(
         if name not in numbers:
             raise RefusedError(missing("axis, feature or knob", name, numbers),
                                expression.place(at))  # fmt: skip
+
+
+def _check_constexpr(
+    expression: Expression, launch: DeclaredLaunch, numbers: Collection[str]
+) -> None:
+    for name, at in expression.names:
+        if name in launch.constants and name not in numbers:
+            raise RefusedError(
+                f"{name} is a constexpr of this launch, which expressions do not see; make it a "
+                f'knob, [knobs] {name} = …, and give it on: constexpr = {{{name} = "{name}"}}',
+                expression.place(at),
+            )
 
 
 def _given(

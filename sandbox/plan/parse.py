@@ -97,6 +97,7 @@ class _Reader:
         if not launches and not (is_host and has_entry):
             raise self._refused(_NO_LAUNCH[self.language], ())
         knobs = self._knobs(facts)
+        self._agreement(knobs, source)
         self._recipe(facts)
         declared = tuple(self._launch(table, index) for index, table in enumerate(launches))
         return Plan(
@@ -162,6 +163,16 @@ class _Reader:
                     ("knobs", name),
                 )
         return knobs
+
+    def _agreement(self, knobs: dict[str, int], source: CudaSource | TritonSource) -> None:
+        """A knob and a constant of the same name in the source are two copies of one number."""
+        for name, value in knobs.items():
+            defined = source.definitions(name)
+            if defined and all(text.isdigit() and text != str(value) for text in defined):
+                raise self._refused(
+                    f"the knob {name} is {value}, and the source defines it as {defined[0]}; "
+                    "change both together", ("knobs", name),
+                )  # fmt: skip
 
     def _name(self, name: str, path: Path) -> None:
         if not _NAME.match(name) or name in FUNCTIONS or name in WORDS:

@@ -17,11 +17,26 @@ class TritonSource:
     """The functions of one module."""
 
     functions: dict[str, ast.FunctionDef]
+    tree: ast.Module
 
     @property
     def names(self) -> list[str]:
         """The kernels."""
         return [name for name, function in self.functions.items() if _is_kernel(function)]
+
+    def definitions(self, name: str) -> list[str]:
+        """What the top level defines `name` as: `64` of `BLOCK = 64` and `tl.constexpr(64)`."""
+        found = []
+        for each in self.tree.body:
+            if not isinstance(each, ast.Assign | ast.AnnAssign) or each.value is None:
+                continue
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                value = each.value
+                if isinstance(value, ast.Call) and len(value.args) == 1:
+                    value = value.args[0]
+                found.append(str(value.value) if isinstance(value, ast.Constant) else "")
+        return found
 
     def signatures(self, launched: str) -> tuple[Signature, ...] | str:
         """What the kernel takes, or why it cannot be launched by a plan."""
@@ -54,7 +69,7 @@ def read_triton(tree: ast.Module) -> TritonSource:
             found[statement.name] = statement
         elif isinstance(statement, ast.If | ast.Try):
             pending += [*statement.body, *statement.orelse]
-    return TritonSource(found)
+    return TritonSource(found, tree)
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
