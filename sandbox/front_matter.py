@@ -124,7 +124,7 @@ def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
         return FrontMatter()
     statement = tree.body[0]
     start = Place(statement.lineno, statement.col_offset + 1)
-    written = ast.get_source_segment(source, statement) or ""
+    written = ast.get_source_segment(source.replace("\r\n", "\n"), statement) or ""
     quotes = re.match(r"[A-Za-z]*(\"\"\"|'''|\"|')", written)
     inside = written[quotes.end() : -len(quotes[1])] if quotes else ""
     is_verbatim = inside == value

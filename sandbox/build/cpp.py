@@ -9,15 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import signal
-import stat
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import SandboxError
@@ -26,6 +20,7 @@ from ..isolation.model import Confinement, End, Jail, Limits, Outcome
 from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, Built, Variant
+from .workplace import Workplace, read_output, workplace
 
 FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
@@ -99,7 +94,7 @@ def build(
     if (kept := cache.load(cache_dir, key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
     trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
-    with _workplace() as place:
+    with workplace("candidate.cpp") as place:
         headers = ["prototype.h"]
         if precompiled.place(source, variant, compiler, cache_dir, place.folder):
             headers.insert(0, precompiled.NAME)
@@ -111,30 +106,6 @@ def build(
     return result
 
 
-@dataclass(frozen=True)
-class _Workplace:
-    folder: Path
-    token: str
-    """A folder name that the source cannot learn; remarks are believed only under it."""
-
-    @property
-    def source(self) -> str:
-        return f"{self.token}/candidate.cpp"
-
-
-@contextmanager
-def _workplace() -> Iterator[_Workplace]:
-    with tempfile.TemporaryDirectory(prefix="kernelwright-build-") as outer:
-        token = secrets.token_hex(8)
-        folder = Path(outer) / token
-        (folder / token).mkdir(parents=True)
-        if os.geteuid() == 0:
-            # A jail may drop root; the folder is reachable only by those who know its name.
-            os.chmod(outer, 0o711)
-            folder.chmod(0o777)
-        yield _Workplace(folder, token)
-
-
 def _compile(
     source: str,
     declaration: str,
@@ -142,7 +113,7 @@ def _compile(
     command: list[str],
     compiler: Compiler,
     trampoline: bytes,
-    place: _Workplace,
+    place: Workplace,
     jail: Jail | None,
 ) -> Built | BuildFailed:
     (place.folder / "prototype.h").write_text(declaration + "\n")
@@ -153,13 +124,13 @@ def _compile(
     log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, prototype=declaration, entry=entry)
-    artefact = _read_output(place.folder / "out.so", LIMITS.file_bytes)
+    artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
     if artefact is None:
         return BuildFailed(
             f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
             log, is_resource=True, seconds=outcome.wall_s, command=told,
         )  # fmt: skip
-    said = _read_output(place.folder / "remarks.txt", 8 << 20) or b""
+    said = read_output(place.folder / "remarks.txt", 8 << 20) or b""
     return Built(
         artefact=artefact,
         sha256=hashlib.sha256(artefact).hexdigest(),
@@ -172,7 +143,7 @@ def _compile(
 
 
 def _command(
-    compiler: Compiler, variant: Variant, place: _Workplace, headers: list[str]
+    compiler: Compiler, variant: Variant, place: Workplace, headers: list[str]
 ) -> list[str]:
     words = [
         str(compiler.path),
@@ -191,7 +162,7 @@ def _command(
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
 
 
-def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail | None) -> Outcome:
+def _run(command: list[str], compiler: Compiler, place: Workplace, jail: Jail | None) -> Outcome:
     if jail is None:
         return _run_unconfined(command, compiler, place)
     confinement = Confinement(
@@ -207,7 +178,7 @@ def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail |
         job.kill()
 
 
-def _run_unconfined(command: list[str], compiler: Compiler, place: _Workplace) -> Outcome:
+def _run_unconfined(command: list[str], compiler: Compiler, place: Workplace) -> Outcome:
     started = time.monotonic()
     process = subprocess.Popen(
         command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -242,19 +213,6 @@ def _failure(
     return BuildFailed(why, log, is_resource=is_resource, seconds=outcome.wall_s, command=command)
 
 
-def _read_output(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file that a jailed job wrote; None for anything else."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-            return None
-        return file.read(limit + 1)
-
-
 def _trampoline(
     declaration: str, entry: str, compiler: Compiler, cache_dir: Path, jail: Jail | None
 ) -> bytes:
@@ -267,13 +225,13 @@ def _trampoline(
     })  # fmt: skip
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
-    with _workplace() as place:
+    with workplace("candidate.cpp") as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
         command = [str(compiler.path), *flags(Variant.RELEASE, compiler), "-c", "trampoline.cpp",
                    "-o", "trampoline.o"]  # fmt: skip
         outcome = _run(command, compiler, place, jail)
-        code = _read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
+        code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
         log = diagnostics.readable(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(

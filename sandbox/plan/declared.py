@@ -9,6 +9,7 @@ from ..front_matter import FrontMatter, Path, Place
 from .expressions import Expression
 from .faults import FaultKind, RefusedError
 from .model import Constant
+from .signature import Signature
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,9 @@ class Plan:
     """Empty for a Triton file whose own host code launches its kernels."""
     knobs: dict[str, int] = field(default_factory=dict)
     scratch: tuple[DeclaredScratch, ...] = ()
+    signatures: dict[str, tuple[Signature, ...]] = field(default_factory=dict)
+    """What each kernel takes, by the name that it is launched by: several where it is overloaded,
+    none where only a compiler can tell."""
     facts: dict[str, Any] = field(default_factory=dict)
     """The whole front matter as read: `recipe` and the rest."""
     matter: FrontMatter = field(default_factory=FrontMatter, repr=False)

@@ -15,6 +15,7 @@ from ...kernelbench.targets import (
     Architecture,
 )
 from ..build.model import KernelFacts
+from .dtypes import ITEM_BYTES
 from .faults import FaultKind
 from .model import ArgumentKind, Extent, Launch
 
@@ -178,8 +179,17 @@ def built_wrong(
 
 
 def fits(value: int, size: int, *, is_signed: bool | None = None) -> bool:
-    """Whether an integer is the same in its low `size` bytes; signed, unsigned or either."""
+    """Whether an integer of `size` bytes can be this value; signed, unsigned or either."""
     bits = 8 * size
     low = 0 if is_signed is False else -(1 << (bits - 1))
-    high = (1 << (bits - 1)) if is_signed is True else 1 << bits
+    high = 1 << (bits - 1 if is_signed else bits)
     return low <= value < high
+
+
+def holds(dtype: str, value: int) -> bool:
+    """Whether a parameter of this type can be this value; True where nothing is known of it."""
+    if not dtype.startswith(("int", "uint")):
+        return True
+    is_signed = dtype.startswith("int")
+    # Integers of a plan are signed words of 64 bits: the upper half of uint64 cannot be written.
+    return fits(value, ITEM_BYTES[dtype], is_signed=is_signed)

@@ -6,6 +6,7 @@ expressions. `resolve` knows the problem, the workload and the target.
 
 from __future__ import annotations
 
+import ast
 import re
 import struct
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from typing import Any
 
 from ..front_matter import FrontMatter, MalformedError, Path, read_comment, read_docstring
 from ..source_text import encoded, python_tree
+from .cuda_signature import CudaSource, read_cuda
 from .declared import (
     DeclaredArgument,
     DeclaredLaunch,
@@ -27,6 +29,8 @@ from .expressions import FUNCTIONS, MAX_INTEGER, WORDS, Expression, Literal
 from .faults import PlanFault, RefusedError, missing, shown
 from .grammar import parse_expression
 from .model import Constant, Dtype
+from .signature import Signature
+from .triton_signature import TritonSource, read_triton
 
 LANGUAGES = ("cuda", "triton")
 MAX_LAUNCHES = 64
@@ -67,11 +71,10 @@ def parse(source: str, language: str) -> Plan | PlanFault:
     try:
         if language == "triton":
             tree = python_tree(source)
-            matter = read_docstring(tree, source)
-        else:
-            encoded(source)
-            matter = read_comment(source)
-        return _Reader(matter, language).plan(source)
+            matter, kernels = read_docstring(tree, source), read_triton(tree)
+            return _Reader(matter, language).plan(kernels, has_entry=_defines_entry(tree))
+        encoded(source)
+        return _Reader(read_comment(source), language).plan(read_cuda(source))
     except MalformedError as error:
         return PlanFault(error.reason, error.place.line, error.place.column)
     except RefusedError as error:
@@ -85,25 +88,39 @@ class _Reader:
         self.matter = matter
         self.language = language
 
-    def plan(self, source: str) -> Plan:
+    def plan(self, source: CudaSource | TritonSource, *, has_entry: bool = False) -> Plan:
         facts = self.matter.facts
         launches = self._tables(facts, "launch", MAX_LAUNCHES)
         is_host = self.language == "triton" and not launches
         self._keys(facts, (), _HOST_TOP if is_host else _TOP)
         self._language(facts)
-        if not launches and not (is_host and _defines_entry(source)):
+        if not launches and not (is_host and has_entry):
             raise self._refused(_NO_LAUNCH[self.language], ())
         knobs = self._knobs(facts)
-        plan = Plan(
+        self._agreement(knobs, source)
+        self._recipe(facts)
+        declared = tuple(self._launch(table, index) for index, table in enumerate(launches))
+        return Plan(
             language=self.language,
-            launches=tuple(self._launch(table, index) for index, table in enumerate(launches)),
+            launches=declared,
             knobs=knobs,
             scratch=self._scratch(facts, knobs),
+            signatures=self._signatures(declared, source),
             facts=facts,
             matter=self.matter,
         )
-        self._recipe(facts)
-        return plan
+
+    def _signatures(
+        self, launches: Iterable[DeclaredLaunch], source: CudaSource | TritonSource
+    ) -> dict[str, tuple[Signature, ...]]:
+        found = {}
+        for launch in launches:
+            if launch.kernel and launch.kernel not in found:
+                known = source.signatures(launch.kernel)
+                if isinstance(known, str):
+                    raise self._refused(known, ("launch", launch.index, "kernel"))
+                found[launch.kernel] = known
+        return found
 
     def _refused(self, reason: str, path: Path, *, of_key: bool = False) -> RefusedError:
         return RefusedError(reason, self.matter.place(path, of_key=of_key))
@@ -146,6 +163,16 @@ class _Reader:
                     ("knobs", name),
                 )
         return knobs
+
+    def _agreement(self, knobs: dict[str, int], source: CudaSource | TritonSource) -> None:
+        """A knob and a constant of the same name in the source are two copies of one number."""
+        for name, value in knobs.items():
+            defined = source.definitions(name)
+            if defined and all(text.isdigit() and text != str(value) for text in defined):
+                raise self._refused(
+                    f"the knob {name} is {value}, and the source defines it as {defined[0]}; "
+                    "change both together", ("knobs", name),
+                )  # fmt: skip
 
     def _name(self, name: str, path: Path) -> None:
         if not _NAME.match(name) or name in FUNCTIONS or name in WORDS:
@@ -322,9 +349,11 @@ def _balanced(template: str) -> bool:
     return False
 
 
-def _defines_entry(source: str) -> bool:
-    pattern = "|".join(_ENTRIES)
-    return re.search(rf"^[ \t]*(?:def|class)\s+(?:{pattern})\b", source, re.M) is not None
+def _defines_entry(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in _ENTRIES
+        for node in ast.walk(tree)
+    )
 
 
 _NO_LAUNCH = {

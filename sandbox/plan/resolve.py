@@ -13,7 +13,8 @@ from . import limits
 from .declared import DeclaredArgument, DeclaredLaunch, DeclaredScratch, Float, Part, Plan
 from .dtypes import ITEM_BYTES
 from .expressions import Expression, Name, Values
-from .faults import FaultKind, PlanFault, RefusedError, missing
+from .faults import FaultKind, PlanFault, RefusedError
+from .fit import check
 from .model import (
     ZERO_FILL,
     Argument,
@@ -24,6 +25,7 @@ from .model import (
     Scratch,
     Specialisation,
 )
+from .signature import Parameter
 
 _ALLOWED_OPTIONS: dict[str, tuple[Sequence[int], str]] = {
     "num_warps": ((1, 2, 4, 8, 16, 32), "a power of two from 1 to 32"),
@@ -42,6 +44,7 @@ class _Buffer(NamedTuple):
     item_bytes: int
     elements: int
     is_input: bool
+    """Whether it must not be written."""
 
 
 def resolve(
@@ -69,6 +72,7 @@ class _Resolver:
     ) -> None:  # fmt: skip
         self.plan = plan
         self.architecture = architecture
+        check(plan, problem, features)
         self.values: Values = {**features, **axes, **plan.knobs}
         self.scratch = self._scratch()
         self.buffers = self._buffers(problem, axes)
@@ -180,47 +184,55 @@ class _Resolver:
             raise self.plan.refused(f"{head}{said}{semicolon}{remedy}", path, kind)
 
     def _fill(self, launch: DeclaredLaunch) -> Launch:
-        path = ("launch", launch.index, "zero")
-        buffer = self._buffer(launch.zero, path)
-        if buffer.is_input:
-            raise self.plan.refused(
-                f"{launch.zero} is an input, which must not be written; zero an output or a "
-                "scratch buffer", path,
-            )  # fmt: skip
+        buffer = self.buffers[launch.zero]
         size = buffer.elements * buffer.item_bytes
         address = Argument(buffer.kind, buffer.index)
         return Launch(ZERO_FILL, arguments=(address, Argument(ArgumentKind.INTEGER, size)))
 
-    def _buffer(self, name: str, path: tuple[str | int, ...]) -> _Buffer:
-        if name not in self.buffers:
-            raise self.plan.refused(missing("tensor or scratch buffer", name, self.buffers), path)
-        return self.buffers[name]
-
     def _argument(self, launch: DeclaredLaunch, at: int) -> Argument:
         given: DeclaredArgument = launch.arguments[at]
-        path = ("launch", launch.index, "args", at)
         if isinstance(given, Float):
             return _literal(given)
+        parameter = self._parameter(launch, at)
         if isinstance(given, Part):
-            return self._part(given, self._buffer(given.buffer, (*path, "buffer")))
+            return self._part(given, parameter)
         node = given.expression.node
         if isinstance(node, Name) and node.name in self.buffers:
             buffer = self.buffers[node.name]
             return Argument(buffer.kind, buffer.index)
-        if isinstance(node, Name) and node.name not in self.values:
-            known = [*self.buffers, *self.values]
-            reason = missing("axis, tensor, scratch buffer, knob or feature", node.name, known)
-            raise self.plan.refused(reason, path)
-        return Argument(ArgumentKind.INTEGER, given.expression.integer(self.values))
+        value = given.expression.integer(self.values)
+        if parameter and not limits.holds(parameter.dtype, value):
+            raise RefusedError(
+                f"argument {at + 1} is {value}{given.expression.bindings(self.values)}, which the "
+                f"parameter '{parameter.text}' cannot hold; declare it as long long",
+                given.expression.place(0),
+            )
+        return Argument(ArgumentKind.INTEGER, value)
 
-    def _part(self, part: Part, buffer: _Buffer) -> Argument:
+    def _parameter(self, launch: DeclaredLaunch, at: int) -> Parameter | None:
+        """What the source says of the parameter; None where it is not certain."""
+        signatures = self.plan.signatures.get(launch.kernel, ())
+        if len(signatures) != 1 or signatures[0].parameters is None:
+            return None
+        return signatures[0].runtime[at]
+
+    def _part(self, part: Part, parameter: Parameter | None) -> Argument:
+        buffer = self.buffers[part.buffer]
         offset = part.offset.integer(self.values)
+        said = part.offset.bindings(self.values)
         if not 0 <= offset <= buffer.elements:
             raise RefusedError(
-                f"element {offset}{part.offset.bindings(self.values)} does not lie in "
-                f"{part.buffer}, which has {buffer.elements}", part.offset.place(0),
+                f"element {offset}{said} does not lie in {part.buffer}, which has "
+                f"{buffer.elements}", part.offset.place(0),
             )  # fmt: skip
-        return Argument(buffer.kind, buffer.index, offset * buffer.item_bytes)
+        start = offset * buffer.item_bytes
+        if parameter and start % parameter.alignment:
+            raise RefusedError(
+                f"element {offset}{said} of {part.buffer} starts at byte {start}, and "
+                f"'{parameter.text}' must start at a multiple of {parameter.alignment}; round the "
+                "offset up, or take a pointer to single elements", part.offset.place(0),
+            )  # fmt: skip
+        return Argument(buffer.kind, buffer.index, start)
 
     def _triton(
         self, launch: DeclaredLaunch, grid: Extent, arguments: tuple[Argument, ...]
