@@ -46,38 +46,37 @@ class FakeNvml:
     fails_with: str = ""
     NVMLError: type[Exception] = FakeError
 
-    def nvmlInit(self) -> None:
+    def __getattr__(self, name: str) -> Any:
+        known = {
+            "nvmlInit": self._init,
+            "nvmlShutdown": self._shut_down,
+            "nvmlSystemGetDriverVersion": lambda: self.driver,
+            "nvmlDeviceGetCount": lambda: len(self.tables),
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetHandleByUUID": self._handle,
+        }
+        if name in known:
+            return known[name]
+        if not name.startswith("nvmlDeviceGet"):
+            raise AttributeError(name)
+        return lambda handle, *arguments: self._answer(handle, (name, *arguments))
+
+    def _init(self) -> None:
         if self.fails_with:
             raise FakeError(self.fails_with)
         self.is_open += 1
 
-    def nvmlShutdown(self) -> None:
+    def _shut_down(self) -> None:
         self.is_open -= 1
 
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.tables)
-
-    def nvmlSystemGetDriverVersion(self) -> str | bytes:
-        return self.driver
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> int:
+    def _handle(self, uuid: str) -> int:
         for index, table in enumerate(self.tables):
             if table["nvmlDeviceGetUUID"] in (uuid, uuid.encode()):
                 return index
         raise FakeError("Not Found")
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("nvmlDeviceGet"):
-            raise AttributeError(name)
-
-        def answer(handle: int, *arguments: int) -> Any:
-            table = self.tables[handle]
-            key = (name, *arguments) if arguments else name
-            if key not in table:
-                raise FakeError("Not Supported")
-            return table[key]
-
-        return answer
+    def _answer(self, handle: int, asked: tuple[Any, ...]) -> Any:
+        key = asked if len(asked) > 1 else asked[0]
+        if key not in self.tables[handle]:
+            raise FakeError("Not Supported")
+        return self.tables[handle][key]
