@@ -64,6 +64,8 @@ class KernelFacts:
     """Size of each parameter, in order."""
     cubin: int = 0
     """Which of DeviceBuilt.cubins it is in."""
+    max_threads: int | None = None
+    """The most threads that a block of it may have, where the source bounds them."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,12 @@ class DeviceBuilt:
     kernels: tuple[KernelFacts, ...]
     """In the order of Launches.kernels."""
     is_cached: bool = False
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """The source may be right and this builder cannot tell: neither a pass nor a failure."""
+
+    reasons: tuple[str, ...]
+    log: str = ""
+    seconds: float = 0.0
