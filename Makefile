@@ -15,7 +15,7 @@ LINT := $(VENV)/lint
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[dev,cuda]'
 	touch $@
 
 # mypy takes a package's name from its folder, and a checkout may be called anything.

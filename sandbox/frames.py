@@ -33,9 +33,11 @@ class Kind(IntEnum):
     READY = 1
     """First of the runner itself, before any code of the candidate; then the answer to LOAD."""
     CALL = 2
-    """slot: run it once the gate holds this frame's nonce. Before LOAD nothing is run."""
+    """slot: run it once the gate holds this frame's nonce. Before LOAD nothing is run. To a device
+    runner: first slot, count."""
     DONE = 3
-    """claimed nanoseconds in the kernel, sum over words of the outputs that the gate chose."""
+    """claimed nanoseconds in the kernel, sum over words of the outputs that the gate chose; from a
+    device runner in place of the sum the nanoseconds by the host's clock."""
     PING = 4
     """first slot, count: slots that calls will name, or none."""
     PONG = 5
@@ -43,8 +45,14 @@ class Kind(IntEnum):
     """The artefact could not be loaded; the reason is on stderr."""
     LOAD = 7
     """Load the candidate: the answer is READY or REFUSED."""
+    UPLOAD = 8
+    """first slot, count: copy these slots to the device's memory; the answer is PONG."""
+    FETCH = 9
+    """first slot, count: bring their outputs back, and look at their inputs; the answer is PONG."""
+    REPLAY = 10
+    """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
     ARMED = 11
-    """The first answer to CALL: the runner watches the gate."""
+    """The first answer to CALL, but from a device runner: the runner watches the gate."""
 
 
 class Frame(NamedTuple):

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import signal
-import stat
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import SandboxError
 from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import Confinement, End, Jail, Limits, Outcome
-from . import cache, diagnostics
+from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, Built, Variant
+from .workplace import Workplace, read_output, workplace
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 
 LIMITS = Limits(
@@ -99,64 +94,43 @@ def build(
     if (kept := cache.load(cache_dir, key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
     trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
-    with _workplace() as place:
-        result = _compile(source, problem_prototype, entry, variant, compiler, trampoline,
+    with workplace("candidate.cpp") as place:
+        headers = ["prototype.h"]
+        if precompiled.place(source, variant, compiler, cache_dir, place.folder):
+            headers.insert(0, precompiled.NAME)
+        command = _command(compiler, variant, place, headers)
+        result = _compile(source, problem_prototype, entry, command, compiler, trampoline,
                           place, jail)  # fmt: skip
     if isinstance(result, Built):
         cache.store(cache_dir, key, result)
     return result
 
 
-@dataclass(frozen=True)
-class _Workplace:
-    folder: Path
-    token: str
-    """A folder name that the source cannot learn; remarks are believed only under it."""
-
-    @property
-    def source(self) -> str:
-        return f"{self.token}/candidate.cpp"
-
-
-@contextmanager
-def _workplace() -> Iterator[_Workplace]:
-    with tempfile.TemporaryDirectory(prefix="kernelwright-build-") as outer:
-        token = secrets.token_hex(8)
-        folder = Path(outer) / token
-        (folder / token).mkdir(parents=True)
-        if os.geteuid() == 0:
-            # A jail may drop root; the folder is reachable only by those who know its name.
-            os.chmod(outer, 0o711)
-            folder.chmod(0o777)
-        yield _Workplace(folder, token)
-
-
 def _compile(
     source: str,
     declaration: str,
     entry: str,
-    variant: Variant,
+    command: list[str],
     compiler: Compiler,
     trampoline: bytes,
-    place: _Workplace,
+    place: Workplace,
     jail: Jail | None,
 ) -> Built | BuildFailed:
     (place.folder / "prototype.h").write_text(declaration + "\n")
     (place.folder / place.source).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
-    command = _command(compiler, variant, place)
     outcome = _run(command, compiler, place, jail)
     told = tuple(word.replace(place.token + "/", "") for word in command)
     log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, prototype=declaration, entry=entry)
-    artefact = _read_output(place.folder / "out.so", LIMITS.file_bytes)
+    artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
     if artefact is None:
         return BuildFailed(
             f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
             log, is_resource=True, seconds=outcome.wall_s, command=told,
         )  # fmt: skip
-    said = _read_output(place.folder / "remarks.txt", 8 << 20) or b""
+    said = read_output(place.folder / "remarks.txt", 8 << 20) or b""
     return Built(
         artefact=artefact,
         sha256=hashlib.sha256(artefact).hexdigest(),
@@ -168,7 +142,9 @@ def _compile(
     )
 
 
-def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[str]:
+def _command(
+    compiler: Compiler, variant: Variant, place: Workplace, headers: list[str]
+) -> list[str]:
     words = [
         str(compiler.path),
         *flags(variant, compiler),
@@ -179,11 +155,14 @@ def _command(compiler: Compiler, variant: Variant, place: _Workplace) -> list[st
         words[-1] = "-fmax-errors=5"
         # A file, not stderr, which `#pragma message` writes to.
         words += ["-fopt-info-vec-optimized-missed=remarks.txt", "-frandom-seed=kernelwright"]
-    words += [f"-ffile-prefix-map={place.token}/=", "-include", "prototype.h", place.source]
+    words.append(f"-ffile-prefix-map={place.token}/=")
+    for header in headers:
+        words += ["-include", header]
+    words.append(place.source)
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
 
 
-def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail | None) -> Outcome:
+def _run(command: list[str], compiler: Compiler, place: Workplace, jail: Jail | None) -> Outcome:
     if jail is None:
         return _run_unconfined(command, compiler, place)
     confinement = Confinement(
@@ -199,7 +178,7 @@ def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail |
         job.kill()
 
 
-def _run_unconfined(command: list[str], compiler: Compiler, place: _Workplace) -> Outcome:
+def _run_unconfined(command: list[str], compiler: Compiler, place: Workplace) -> Outcome:
     started = time.monotonic()
     process = subprocess.Popen(
         command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -234,19 +213,6 @@ def _failure(
     return BuildFailed(why, log, is_resource=is_resource, seconds=outcome.wall_s, command=command)
 
 
-def _read_output(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file that a jailed job wrote; None for anything else."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-            return None
-        return file.read(limit + 1)
-
-
 def _trampoline(
     declaration: str, entry: str, compiler: Compiler, cache_dir: Path, jail: Jail | None
 ) -> bytes:
@@ -259,13 +225,13 @@ def _trampoline(
     })  # fmt: skip
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
-    with _workplace() as place:
+    with workplace("candidate.cpp") as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
         command = [str(compiler.path), *flags(Variant.RELEASE, compiler), "-c", "trampoline.cpp",
                    "-o", "trampoline.o"]  # fmt: skip
         outcome = _run(command, compiler, place, jail)
-        code = _read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
+        code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
         log = diagnostics.readable(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(

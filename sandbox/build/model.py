@@ -41,3 +41,50 @@ class BuildFailed:
     """True where a limit ended the compiler: RESOURCE rather than BUILD_FAILED."""
     seconds: float = 0.0
     command: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What the compiler says of one kernel in a cubin. All sizes in bytes."""
+
+    name: str
+    """As the launch plan writes it: `spmm_row`, `reduce<float, 4>`."""
+    symbol: str
+    """The name in the cubin, mangled where it is C++."""
+    registers: int
+    """Per thread."""
+    shared_bytes: int
+    """Static, without what the system reserves."""
+    stack_bytes: int
+    """Local memory per thread, spills included."""
+    spill_stores: int
+    """Bytes per thread, counted once for each store instruction."""
+    spill_loads: int
+    parameters: tuple[int, ...]
+    """Size of each parameter, in order."""
+    cubin: int = 0
+    """Which of DeviceBuilt.cubins it is in."""
+    max_threads: int | None = None
+    """The most threads that a block of it may have, where the source bounds them."""
+
+
+@dataclass(frozen=True)
+class DeviceBuilt:
+    """Device code for one architecture: cubins with what is known of their kernels."""
+
+    architecture: str
+    """What it was built for, with the suffix: `sm_90a`."""
+    cubins: tuple[Built, ...]
+    """One for CUDA C++; for Triton one for each specialisation."""
+    kernels: tuple[KernelFacts, ...]
+    """In the order of Launches.kernels."""
+    is_cached: bool = False
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """The source may be right and this builder cannot tell: neither a pass nor a failure."""
+
+    reasons: tuple[str, ...]
+    log: str = ""
+    seconds: float = 0.0

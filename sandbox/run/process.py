@@ -76,6 +76,8 @@ class Timed(NamedTuple):
     """Which words of the outputs were to be summed; told as the gate opened."""
     told_sum: int = 0
     """The runner's sum over them as it answered."""
+    host_ns: int = 0
+    """A device runner's claim by the host's clock, where `claimed_ns` is by the device's events."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Runner:
         )  # fmt: skip
         confinement = Confinement(
             readable=(*program.readable, folder),
+            devices=program.devices,
             pass_fds=(given.control, given.inputs, given.outputs, given.filter, given.gate),
             env={**thread_environment(len(cpus)), **program.environment},
             cpus=cpus,
@@ -183,8 +186,7 @@ class Runner:
 
     def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> None:
         """Names slots that calls will run: a Python runner makes their tensors now."""
-        nonce = self._say(Kind.PING, first, count)
-        self._hear(Kind.PONG, nonce, timeout_s)
+        self._hear(Kind.PONG, self._say(Kind.PING, first, count), timeout_s)
         self._cpu_mark = self._cpu_now()
 
     def call(
@@ -286,11 +288,14 @@ class Runner:
             self._pid = self._job.pid
             if self._cpu_now() == self._cpu_mark == 0:
                 raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
-            empty = [self.call(0, timeout_s=timeout_s) for _ in range(CLEAN_CALLS)]
+            self._measure_empty(timeout_s)
         except RunFault as fault:
             raise SandboxError(
                 f"the runner did not start: {fault.reason}: {fault.log.strip()[-400:]}"
             ) from fault
+
+    def _measure_empty(self, timeout_s: float) -> None:
+        empty = [self.call(0, timeout_s=timeout_s) for _ in range(CLEAN_CALLS)]
         self.clean = Timed(
             0,
             min(one.wall_ns for one in empty),
@@ -319,7 +324,8 @@ class Runner:
             reason = f"{known} {_last_line(ended)}"
         else:
             reason = f"the process left by itself with exit status {ended.code}"
-        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
+        status = self._program.statuses.get(ended.code, Status.CRASHED)
+        return RunFault(status, f"{reason} {while_doing}".strip(), _words(ended))
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""
@@ -335,7 +341,7 @@ class Runner:
 def _filter_fd(wanted: bool) -> int:
     fd = os.memfd_create("kw-filter", 0)
     if wanted:
-        os.write(fd, build_filter(may_fork=False, may_exec=False))
+        os.write(fd, build_filter(may_fork=False, may_exec=False, may_catch=False))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

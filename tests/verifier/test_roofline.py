@@ -16,7 +16,7 @@ from kernelwright.sandbox.build.compiler import Compiler, find_compiler
 from kernelwright.sandbox.build.model import Built
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier import roofline
-from kernelwright.verifier.profile import imbalance, profile
+from kernelwright.verifier.profile.cpu import imbalance, profile
 
 PEAKS = roofline.Peaks(
     bandwidth_gbs=10, llc_bandwidth_gbs=50, cache_bandwidth_gbs=200, flops_gflops=100,

@@ -10,9 +10,9 @@ import re
 
 import numpy as np
 
-from ..kernelbench.problem import Structure
-from ..sandbox.build.model import Built
-from ..traces.records import Level, Measurement, Metric, Profile
+from ...kernelbench.problem import Structure
+from ...sandbox.build.model import Built
+from ...traces.records import Level, Measurement, Metric, Profile
 
 REMARKS = 60
 _VECTORISED = re.compile(r"^(\d+): loop vectorized using (\d+) byte vectors")

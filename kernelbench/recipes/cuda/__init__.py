@@ -1,0 +1,1 @@
+"""Recipes in CUDA C++."""

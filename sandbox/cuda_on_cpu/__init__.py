@@ -1,0 +1,1 @@
+"""CUDA C++ compiled by an ordinary C++ compiler and run on the CPU: header, runtime, build."""

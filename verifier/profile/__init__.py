@@ -1,0 +1,1 @@
+"""What is known of how a candidate uses its target, one module for each way to find out."""
