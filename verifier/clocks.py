@@ -33,8 +33,10 @@ IDLE_OFTEN_SHARE = 0.02
 IDLE_SELDOM_US = 250.0
 """The same for a quarter of the gaps, beside IDLE_SELDOM_SHARE of the call."""
 IDLE_SELDOM_SHARE = 0.1
-EMPTY_LIMIT_US = 20.0
-"""More than this is not taken off for an empty call: on a machine so busy it says nothing."""
+EMPTY_LIMIT_US = 3.0
+"""More than this is not taken off for an empty call: where it took longer, the machine was busy."""
+WAKING_LIMIT_US = 20.0
+"""The same for the CPU time of waking up and of falling asleep."""
 
 
 @dataclass
@@ -59,10 +61,10 @@ class Clocks:
         """
         claimed = call.claimed_ns / 1e3
         wall = call.wall_ns / 1e3 - min(empty.wall_ns / 1e3, EMPTY_LIMIT_US)
-        cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, EMPTY_LIMIT_US))
+        cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, WAKING_LIMIT_US))
         counted = max(claimed, wall, cpu / cpus)
         allowed = IDLE_ALLOWED_US + IDLE_ALLOWED_SHARE * counted + idle_us
-        waking = min(2 * empty.idle_ns / 1e3, EMPTY_LIMIT_US)
+        waking = min(2 * empty.idle_ns / 1e3, WAKING_LIMIT_US)
         idle = max(0.0, call.idle_ns / 1e3 - waking - allowed)
         self.claimed_us.append(claimed)
         self.wall_us.append(wall)
