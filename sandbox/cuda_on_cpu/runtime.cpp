@@ -1,0 +1,5 @@
+// The runtime in one piece: it is compiled once on a machine for each variant.
+#include "stacks.cpp"
+#include "scheduler.cpp"
+#include "shared.cpp"
+#include "launch.cpp"
