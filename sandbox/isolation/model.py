@@ -41,8 +41,9 @@ class Confinement:
     may_fork: bool = True
     """False: seccomp denies new processes (threads stay allowed)."""
     may_mark: bool = True
-    """False: seccomp denies changing modes, owners, times and attributes of any file; for what is
-    no compiler. In the jail `landlock` nothing else keeps a job from those of its user's files."""
+    """False: seccomp denies changing modes, owners, times and attributes of any file, and locks;
+    for what is no compiler. In the jail `landlock` nothing else keeps a job from those of its
+    user's files."""
     cwd: Path = Path("/")
 
 

@@ -291,7 +291,7 @@ class Runner:
 def _filter_fd(wanted: bool) -> int:
     fd = os.memfd_create("kw-filter", 0)
     if wanted:
-        os.write(fd, build_filter(may_fork=False, may_exec=False))
+        os.write(fd, build_filter(may_fork=False, may_exec=False, may_catch=False))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 
