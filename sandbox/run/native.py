@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from ..build.model import Built
@@ -12,14 +11,10 @@ from .program import Descriptors, Program
 _ARTEFACT = "candidate.so"
 
 
-def native_program(
-    built: Built,
-    cache_dir: Path,
-    *,
-    sanitized: bool = False,
-    environment: Mapping[str, str] | None = None,
-) -> Program:
+def native_program(built: Built, cache_dir: Path, *, sanitized: bool = False) -> Program:
     """The program of a built shared object; a sanitized one needs the sanitized runner.
+
+    Both get the same environment, by which a candidate could tell them apart.
 
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
@@ -29,7 +24,4 @@ def native_program(
     def command(given: Descriptors, folder: Path) -> list[str]:
         return [str(runner), *given.words, str(folder / _ARTEFACT)]
 
-    return Program(
-        built, {_ARTEFACT: built.artefact}, command, readable=(runner,),
-        environment=environment or {},
-    )  # fmt: skip
+    return Program(built, {_ARTEFACT: built.artefact}, command, readable=(runner,))

@@ -23,7 +23,7 @@ MEANING = {
     Status.RESOURCE: "used more memory, processes or output than allowed",
     Status.PROTOCOL_ERROR: "the runner did not keep to the protocol",
     Status.HARNESS_ERROR: "the harness itself failed; not the candidate's fault",
-    Status.UNSUPPORTED: "needs something that this machine lacks",
+    Status.UNSUPPORTED: "this version or machine cannot judge it",
 }
 
 SIGN = {
