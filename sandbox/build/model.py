@@ -99,12 +99,3 @@ class DeviceBuilt:
     kernels: tuple[KernelFacts, ...]
     """In the order of Launches.kernels."""
     is_cached: bool = False
-
-
-@dataclass(frozen=True)
-class Unsupported:
-    """The source may be right and this builder cannot tell: neither a pass nor a failure."""
-
-    reasons: tuple[str, ...]
-    log: str = ""
-    seconds: float = 0.0
