@@ -166,10 +166,18 @@ class Arena:
             and self._index < MAX_SLOTS
         )
 
-    def place(self, problem: Problem, structure: Structure, fence: Fence = Fence.NONE) -> Slot:
+    def place(
+        self,
+        problem: Problem,
+        structure: Structure,
+        fence: Fence = Fence.NONE,
+        *,
+        launches: bytes = b"",
+    ) -> Slot:
         """Lays out one call, writes its table entry and its index arrays.
 
-        A fenced call stands alone. It is a native runner that puts the fences up.
+        A fenced call stands alone. It is a native runner that puts the fences up. `launches` is a
+        table of launches: read-only to the process, its argument comes after the tensors.
         """
         if not self.fits(problem, structure.axes) or (fence is not Fence.NONE and self._index):
             raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
@@ -184,6 +192,10 @@ class Arena:
         fenced = 0 if fence is Fence.NONE else _FENCED
         for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
             arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
+        if launches:
+            table = self._reserve(0, "uint8", (len(launches),), Fence.NONE)
+            self._array(0, table)[...] = np.frombuffer(launches, dtype=np.uint8)
+            arguments.append((_INPUT, table.offset, table.bytes))
         self._write_entry(arguments)
         slot = Slot(
             index=self._index,

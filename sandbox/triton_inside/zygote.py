@@ -19,7 +19,6 @@ import os
 import resource
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,6 @@ def main(arguments: list[str]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
-    sys.path += settings["packages"]
     with os.fdopen(control, "r+b", buffering=0) as channel:
         _say(channel, _warm(workplace / "warm", settings))
         while line := channel.readline():
