@@ -43,8 +43,7 @@ class _Buffer(NamedTuple):
     index: int
     item_bytes: int
     elements: int
-    is_input: bool
-    """Whether it must not be written."""
+    is_output: bool
 
 
 def resolve(
@@ -80,7 +79,7 @@ class _Resolver:
 
     def launches(self) -> Launches:
         made = [self._launch(each) for each in self.plan.launches if self._is_wanted(each)]
-        if not made and any(b.elements for b in self.buffers.values() if not b.is_input):
+        if not made and any(b.elements for b in self.buffers.values() if b.is_output):
             raise self._nothing_wanted()
         if self.plan.language == "triton":
             special = tuple(self.specialisations.values())
@@ -131,12 +130,12 @@ class _Resolver:
         for index, tensor in enumerate(problem.tensors):
             found[tensor.name] = _Buffer(
                 ArgumentKind.TENSOR, index, ITEM_BYTES[tensor.dtype],
-                math.prod(tensor.extent(axes)), is_input=index < len(problem.inputs),
+                math.prod(tensor.extent(axes)), is_output=index >= len(problem.inputs),
             )  # fmt: skip
         for index, each in enumerate(self.scratch):
             found[each.name] = _Buffer(
                 ArgumentKind.SCRATCH, index, ITEM_BYTES[each.dtype], math.prod(each.shape),
-                is_input=False,
+                is_output=False,
             )  # fmt: skip
         return found
 
@@ -145,6 +144,9 @@ class _Resolver:
             return self._fill(launch)
         grid = self._extent(launch.grid, limits.grid_wrong)
         arguments = tuple(self._argument(launch, at) for at in range(len(launch.arguments)))
+        if reason := limits.parameters_wrong(self._sizes(launch)):
+            path = ("launch", launch.index, "args")
+            raise self.plan.refused(reason, path, FaultKind.LIMIT)
         if self.plan.language == "triton":
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
@@ -209,6 +211,19 @@ class _Resolver:
             )
         return Argument(ArgumentKind.INTEGER, value)
 
+    def _sizes(self, launch: DeclaredLaunch) -> list[int]:
+        """Bytes of each parameter, the least that it may have where the source does not tell."""
+        found = []
+        for at, given in enumerate(launch.arguments):
+            parameter = self._parameter(launch, at)
+            if isinstance(given, Float):
+                found.append(given.bits // 8)
+            elif isinstance(given, Part) or given.text in self.buffers:
+                found.append(8)
+            else:
+                found.append(ITEM_BYTES.get(parameter.dtype, 4) if parameter else 4)
+        return found
+
     def _parameter(self, launch: DeclaredLaunch, at: int) -> Parameter | None:
         """What the source says of the parameter; None where it is not certain."""
         signatures = self.plan.signatures.get(launch.kernel, ())
@@ -245,6 +260,8 @@ class _Resolver:
         special = Specialisation(launch.kernel, constants, **options)
         cluster = (special.num_ctas, 1, 1)
         whole = (grid[0] * special.num_ctas, grid[1], grid[2])
+        if found := limits.grid_wrong(whole):
+            raise self.plan.refused(found[1], ("launch", launch.index, "grid"))
         self._hold(launch, "num_ctas", limits.cluster_wrong(cluster, whole, self.architecture))
         self.specialisations.setdefault(special.label, special)
         return Launch(
