@@ -74,7 +74,7 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     from triton.compiler import ASTSource
 
     # What a build needs is imported here, once.
-    from . import builder, load, memory, modes
+    from . import load, memory, modes
 
     load.runner()
     importlib.import_module("triton.runtime.autotuner")
