@@ -23,7 +23,7 @@ from ..errors import PrerequisiteError
 from ..sandbox.build.cpp import build, prototype
 from ..sandbox.build.model import BuildFailed, Built, Variant
 from ..sandbox.isolation.model import Limits
-from ..sandbox.run.native import native_program
+from ..sandbox.run.native import native_program, sanitizer_environment
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..traces.records import Check, Status
 from . import gates, reports
@@ -41,19 +41,6 @@ MEMORY_ROOM = 2 << 30
 """Shadow memory and the quarantine of freed blocks come on top of what a candidate takes."""
 STACK = "64M"
 """Of each OpenMP thread: sanitized frames are larger."""
-FILL_BYTE = 0xFE
-"""What GCC fills local variables with; as a float32 it is -1.7e38, as an index far below zero."""
-
-OPTIONS = {
-    "detect_leaks": 0,  # needs ptrace, which the sandbox refuses
-    "exitcode": 86,
-    "redzone": 2048,
-    "max_redzone": 2048,
-    "quarantine_size_mb": 64,
-    "malloc_fill_byte": FILL_BYTE,
-    "max_malloc_fill_size": 1 << 30,
-    "color": "never",
-}
 _APART = re.compile(r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__asan_|__ubsan_|__lsan_")
 """Names by which a source treats a sanitized build apart."""
 
@@ -196,10 +183,9 @@ def _side(
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     room = 8192  # for the shift of addresses
     with Arena(max(n[0] for n in needs) + room, max(n[1] for n in needs) + room) as arena:
-        words = ":".join(f"{name}={value}" for name, value in OPTIONS.items())
         program = native_program(
             built, session.cache_dir, sanitized=True,
-            environment={"ASAN_OPTIONS": words, "UBSAN_OPTIONS": words, "OMP_STACKSIZE": STACK},
+            environment={**sanitizer_environment(), "OMP_STACKSIZE": STACK},
         )  # fmt: skip
         limits = Limits(
             wall_s=120.0,

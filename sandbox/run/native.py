@@ -11,6 +11,26 @@ from .program import Descriptors, Program
 
 _ARTEFACT = "candidate.so"
 
+FILL_BYTE = 0xFE
+"""What GCC fills local variables with; as a float32 it is -1.7e38, as an index far below zero."""
+SANITIZER_OPTIONS = {
+    "detect_leaks": 0,  # needs ptrace, which the sandbox refuses
+    "exitcode": 86,
+    "redzone": 2048,
+    "max_redzone": 2048,
+    "quarantine_size_mb": 64,
+    "malloc_fill_byte": FILL_BYTE,
+    "max_malloc_fill_size": 1 << 30,
+    "color": "never",
+}
+
+
+def sanitizer_environment(**more: int) -> dict[str, str]:
+    """What the sanitizers are told, with `more` options or other values."""
+    options = SANITIZER_OPTIONS | more
+    words = ":".join(f"{name}={value}" for name, value in options.items())
+    return {"ASAN_OPTIONS": words, "UBSAN_OPTIONS": words}
+
 
 def native_program(
     built: Built,
