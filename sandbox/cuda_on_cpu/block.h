@@ -12,6 +12,7 @@ struct Here {
     unsigned rank;     // of the thread in its block
     void** slots;      // static shared memory, by declaration; null until a thread of the block asks
     char* dynamic;     // dynamic shared memory
+    std::size_t dynamic_bytes;
     Block* owner;
 };
 extern __thread Here here __attribute__((tls_model("initial-exec")));

@@ -95,10 +95,13 @@ void trap(const char* what, int line) {
 void play(void** arguments, const Kernel* kernels, unsigned axes, unsigned tensors) {
     const auto* at = static_cast<const std::int64_t*>(arguments[axes + tensors]);
     const auto address = [&](const Argument& argument) {
-        const unsigned first = argument.kind == TENSOR ? axes : axes + tensors + 1;
+        const unsigned first = argument.kind == TENSOR ? axes : axes + tensors + 1 + watch::REPORTS;
         return static_cast<char*>(arguments[first + std::uint64_t(argument.value)]) +
                argument.offset;
     };
+    void** const after = arguments + axes + tensors + 1;
+    if constexpr (watch::REPORTS > 0)
+        watch::call_begins(static_cast<std::int64_t*>(*after), arguments + axes, tensors, after + 1);
     for (std::int64_t left = *at++; left > 0; --left) {
         Entry entry;
         std::memcpy(&entry, at, sizeof entry);
@@ -124,6 +127,7 @@ void play(void** arguments, const Kernel* kernels, unsigned axes, unsigned tenso
         launch({&kernel, words.data(), extent(entry.grid), extent(entry.block),
                 std::size_t(entry.shared_bytes)});
     }
+    watch::call_ends();
 }
 
 }  // namespace kw

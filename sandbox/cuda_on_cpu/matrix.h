@@ -48,14 +48,14 @@ void copy_in(F& to, const T* from, unsigned leading, bool by_rows) {
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename E>
 void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& to, const E* from, unsigned leading,
                       KW_LINE) {
-    __syncwarp(0xffffffffu, line);
+    __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
     copy_in<fragment<Use, M, N, K, T, Layout>, typename storage<T>::type>(
         to, from, leading, std::is_same_v<Layout, row_major>);
 }
 template <int M, int N, int K, typename T, typename E>
 void load_matrix_sync(fragment<accumulator, M, N, K, T>& to, const E* from, unsigned leading,
                       layout_t layout, KW_LINE) {
-    __syncwarp(0xffffffffu, line);
+    __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
     copy_in<fragment<accumulator, M, N, K, T>, T>(to, from, leading, layout == mem_row_major);
 }
 template <typename E, int M, int N, int K, typename T>
@@ -68,7 +68,7 @@ void store_matrix_sync(E* to, const fragment<accumulator, M, N, K, T>& from, uns
         to[layout == mem_row_major ? row * std::size_t(leading) + column
                                    : column * std::size_t(leading) + row] = from.x[i];
     }
-    __syncwarp(0xffffffffu, line);
+    __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
 }
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>
 void fill_fragment(fragment<Use, M, N, K, T, Layout>& to, const V& value) {

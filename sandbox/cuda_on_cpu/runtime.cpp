@@ -3,3 +3,6 @@
 #include "scheduler.cpp"
 #include "shared.cpp"
 #include "launch.cpp"
+#ifdef KW_ACCESS
+#include "access.cpp"
+#endif

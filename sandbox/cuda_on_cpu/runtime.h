@@ -14,6 +14,7 @@
 #include "block.h"
 #include "shared.h"
 #include "launch.h"
+#include "watch.h"
 
 #ifndef __x86_64__
 #include <ucontext.h>

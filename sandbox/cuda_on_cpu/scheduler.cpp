@@ -54,6 +54,7 @@ void Block::run(std::uint64_t number) {
         warps_[w] = {left >= 32 ? ~0u : (1u << left) - 1, 0, 0};
     }
     fill_dynamic();
+    watch::block_begins(live_);
     first_ = after_ = 0;
     for (unsigned rank : order_) {
         threads_[rank].state = State::FRESH;
@@ -63,6 +64,7 @@ void Block::run(std::uint64_t number) {
     next.stack = &stack();
     enter(next);
     change(main_, *next.stack);
+    watch::block_ends();
     forget_slots();
 }
 
@@ -161,6 +163,7 @@ void Block::open_barrier() {
     result_ = int(votes_);
     all_ = int(arrived_);
     arrived_ = votes_ = 0;
+    watch::barrier_opens();
     shuffle();
     for (unsigned rank : order_) {
         Thread& thread = threads_[rank];
@@ -215,6 +218,7 @@ bool Block::settle(unsigned number, unsigned mask) {
         one = &lanes[i];
         parts[i] = &one->part;
     }
+    watch::lanes_met(number, needed, needed == warp.live, one->combine == no_answer);
     one->combine(parts, needed);
     warp.waiting &= ~needed;
     const unsigned turn = schedule().kind == Schedule::RANDOM ? random_.below(32) : 0;

@@ -38,6 +38,7 @@ void Block::begin_shared(std::size_t bytes) {
     std::free(dynamic_);
     dynamic_ = piece(bytes);
     here.dynamic = static_cast<char*>(dynamic_);
+    here.dynamic_bytes = bytes;
 }
 
 void Block::fill_dynamic() { std::memset(dynamic_, UNWRITTEN, call_->shared_bytes); }
@@ -46,6 +47,7 @@ void* Block::fill_slot(unsigned id) {
     if (!memory_[id]) memory_[id] = piece(sizes()[id]);
     used_.push_back(id);
     slots_[id] = memory_[id];
+    watch::shared_begins(slots_[id], sizes()[id]);
     return std::memset(slots_[id], UNWRITTEN, sizes()[id]);
 }
 
