@@ -1,6 +1,6 @@
 """The population that evolution keeps: the best few candidates of every niche.
 
-It knows ids, niches and credited speed-ups. It knows no sources, no store and no clock, and it is a
+It knows ids, niches and scores. It knows no sources, no store and no clock, and it is a
 pure fold: the same additions in the same order give the same archive and the same parents.
 """
 
@@ -38,12 +38,19 @@ class Elite(NamedTuple):
     candidate: str
     niche: str
     score: float
-    """Credited speed-up, the lower bound."""
+    """What ranks: see score_of."""
 
 
 def score_of(verdict: Verdict) -> float | None:
-    """The credited speed-up of a pass; None for anything that may not enter an archive."""
-    return verdict.credited if verdict.status.is_pass else None
+    """The credited speed-up of a pass; None for anything that may not enter an archive.
+
+    Where nothing can be timed, modelled times rank: the score is then their inverse, in 1/µs. One
+    campaign has one target, so that the two kinds never meet.
+    """
+    if not verdict.status.is_pass:
+        return None
+    modelled_us = verdict.modelled_us
+    return 1.0 / modelled_us if modelled_us else verdict.credited
 
 
 def _rank(elite: Elite) -> tuple[float, str]:

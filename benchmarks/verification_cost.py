@@ -21,7 +21,7 @@ from kernelwright.verifier.request import Order, Task
 
 LIMIT_S = 10.0
 SANITIZE_S = 4.0
-SPANS = ("build", "start", "verify", "load", "sanitize", "wait for baselines", "time")
+SPANS = ("build", "start", "verify", "sanitize", "fences", "load", "wait for baselines", "time")
 
 
 def judged(referee: RefereeProcess, source: str, protocol: Protocol) -> tuple[Verdict, float]:

@@ -34,6 +34,7 @@ def campaign_document(history: History, *, result: CampaignResult | None = None)
         "seed": started.seed,
         "limits": history.limits,
         "best": best_document(history),
+        "leader": leader_document(history),
         "evaluated": history.evaluated,
         "by_status": {str(status): n for status, n in history.by_status.items()},
         "isolation": history.isolation.model_dump(mode="json") if history.isolation else None,
@@ -69,6 +70,24 @@ def best_document(history: History) -> dict[str, Any] | None:
     }
 
 
+def leader_document(history: History) -> dict[str, Any] | None:
+    """Who leads by modelled time where nothing could be timed; None on a target that times."""
+    entry = history.leader
+    verdict = entry.verdict if entry else None
+    if entry is None or verdict is None:
+        return None
+    return {
+        "candidate": entry.candidate,
+        "number": entry.number,
+        "family": entry.family,
+        "knobs": entry.knobs,
+        "status": str(verdict.status),
+        "emulated": verdict.emulated,
+        "modelled_us": verdict.modelled_us,
+        "speedup": None,
+    }
+
+
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of `eval --json`."""
     open_rows = verdict.isolation.not_enforced if verdict.isolation else ()
@@ -91,7 +110,9 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "status": str(verdict.status) if verdict else None,
         "protocol": str(verdict.protocol) if verdict else None,
         "reasons": list(verdict.reasons) if verdict else [],
+        "emulated": verdict.emulated if verdict else None,
         "latency_us": measurement.candidate.median_us if measurement else None,
+        "modelled_us": verdict.modelled_us if verdict else None,
         "credited": verdict.credited if verdict else None,
         "is_cut_off": entry.cut_off,
     }

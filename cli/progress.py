@@ -85,7 +85,7 @@ class Progress:
         self._counts[verdict.status] += 1
         self._recent.append((number, verdict))
         self._say(
-            f"#{number:<4} {verdict.protocol:8}{verdict.status:14} {verdicts.brief(verdict)}",
+            f"#{number:<4} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
             verdicts.style_of(verdict.status),
         )
 

@@ -41,6 +41,7 @@ def _winner(history: History) -> Iterator[str]:
     entry = history.best
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None:
+        yield from _leader(history)
         counts = ", ".join(f"{n} {status}" for status, n in history.by_status.items())
         yield f"no verified winner ({counts or 'nothing was evaluated'})"
         return
@@ -60,6 +61,21 @@ def _winner(history: History) -> Iterator[str]:
         mark = "  (the best baseline)" if name == measurement.best_baseline else ""
         rival = "the champion before it" if name == CHAMPION else name
         yield f"  {verdicts.ratio(speedup)} vs {rival}{mark}"
+
+
+def _leader(history: History) -> Iterator[str]:
+    """Who leads a ranking by modelled times, with what that is not."""
+    entry = history.leader
+    verdict = entry.verdict if entry else None
+    if entry is None or verdict is None or verdict.modelled_us is None:
+        return
+    knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
+    lead = f"leads by modelled time: {entry.candidate[:10]} (#{entry.number})"
+    yield f"{lead}  {entry.family}  {knobs}".rstrip()
+    yield (
+        f"  {verdict.label}, {microseconds(verdict.modelled_us)} modelled on {verdict.workload}; "
+        f"nothing ran on {verdict.target}: no speed-up is claimed"
+    )
 
 
 def more_limits(history: History) -> str:

@@ -26,6 +26,8 @@ MEANING = {
     Status.UNSUPPORTED: "this machine or version cannot judge it",
 }
 
+EMULATED = "right in an emulation of the target; it did not run there and was not timed"
+
 _STYLE = {
     Status.VERIFIED: "bold green",
     Status.SCREENED: "green",
@@ -48,6 +50,8 @@ def ratio(speedup: Speedup) -> str:
 def brief(verdict: Verdict) -> str:
     """What one line can say after the status: the headline, or the first reason."""
     measurement = verdict.measurement
+    if verdict.modelled_us is not None:
+        return f"{microseconds(verdict.modelled_us)} modelled"
     if measurement is None:
         return verdict.reasons[0] if verdict.reasons else MEANING[verdict.status]
     time = microseconds(measurement.candidate.median_us)
@@ -59,7 +63,9 @@ def brief(verdict: Verdict) -> str:
 
 def explain(verdict: Verdict) -> Iterator[str]:
     """Status, reasons and isolation, line by line."""
-    yield f"{verdict.status}: {MEANING[verdict.status]}"
+    is_emulated = verdict.emulated and verdict.status.is_pass
+    meaning = EMULATED if is_emulated else MEANING[verdict.status]
+    yield f"{verdict.label}: {meaning}"
     for reason in verdict.reasons:
         yield f"  - {reason}"
     if verdict.tier is Tier.HOST_CODE:

@@ -25,7 +25,8 @@ class Kind(IntEnum):
     CALL = 2
     """first slot, count: run these slots one after the other."""
     DONE = 3
-    """claimed nanoseconds in the kernel, number of calls."""
+    """claimed nanoseconds in the kernel, number of calls; from a device runner in place of the
+    number the nanoseconds by the host's clock."""
     PING = 4
     """first slot, count: the slots that the next CALL names, or none."""
     PONG = 5
@@ -33,6 +34,12 @@ class Kind(IntEnum):
     """The artefact could not be loaded; the reason is on stderr."""
     LOAD = 7
     """Load the candidate: the answer is READY or REFUSED."""
+    UPLOAD = 8
+    """first slot, count: copy these slots to the device's memory; the answer is PONG."""
+    FETCH = 9
+    """first slot, count: bring their outputs back, and look at their inputs; the answer is PONG."""
+    REPLAY = 10
+    """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
 
 
 class Frame(NamedTuple):

@@ -117,6 +117,15 @@ class History:
         return self.entries[self.champion] if self.champion else None
 
     @property
+    def leader(self) -> Entry | None:
+        """The candidate with the shortest modelled time where nothing can be timed.
+
+        It leads a ranking; it is no winner and has no speed-up.
+        """
+        ranked = [e for e in self.entries.values() if e.verdict and e.verdict.modelled_us]
+        return min(ranked, key=_modelled, default=None)
+
+    @property
     def isolation(self) -> Isolation | None:
         """The isolation matrix that the newest verdict carries."""
         return next(reversed(self._isolations()), None)
@@ -208,6 +217,11 @@ def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
                 hint="the store was written by something else than kernelwright",
             )
     return history
+
+
+def _modelled(entry: Entry) -> tuple[float, int]:
+    assert entry.verdict is not None
+    return entry.verdict.modelled_us or 0.0, entry.number
 
 
 def _entry(proposed: CandidateProposed, at: float) -> Entry:

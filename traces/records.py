@@ -170,6 +170,10 @@ class Metric(Record):
     level: Level = Level.STATIC
 
 
+MODELLED_US = "modelled_us"
+"""The metric that holds a time which was computed and not measured."""
+
+
 class Profile(Record):
     """What is known of how a candidate uses its target."""
 
@@ -259,6 +263,8 @@ class Verdict(Record):
     """Where the time went: build, start, verify, time, …"""
     versions: dict[str, str] = Field(default_factory=dict)
     """kernelwright, compiler, python, numpy, torch, cpu, kernel."""
+    emulated: bool = False
+    """Its function was checked by an emulation of the target; nothing ran there or was timed."""
     artefact: str = ""
     """SHA-256 of the built artefact."""
     log: str = ""
@@ -274,12 +280,26 @@ class Verdict(Record):
             raise ValueError(f"a {self.status} verdict cannot hold a measurement")
         if self.status is Status.VERIFIED and not self.measurements:
             raise ValueError("a VERIFIED verdict needs a measurement")
+        if self.emulated and self.measurements:
+            raise ValueError("an emulation times nothing")
         return self
 
     @property
     def measurement(self) -> Measurement | None:
         """The measurement on the workload asked for, if there is one."""
         return self.measurements[0] if self.measurements else None
+
+    @property
+    def label(self) -> str:
+        """The status as people read it: `SCREENED (emulated)`."""
+        return f"{self.status} (emulated)" if self.emulated else str(self.status)
+
+    @property
+    def modelled_us(self) -> float | None:
+        """The modelled time of a pass that was only emulated; it ranks, and credits nothing."""
+        if not (self.emulated and self.status.is_pass and self.profile):
+            return None
+        return self.profile.get(MODELLED_US)
 
     @property
     def credited(self) -> float:

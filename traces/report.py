@@ -44,7 +44,7 @@ def render_report(store: Store, campaign: str, *, charts: bool = True) -> str:
         row=pages.campaign_row(history, is_running=store.is_running(campaign)),
         charts=charts,
         has_charts=charts,
-        figure=figures.speedup_chart(history, links.candidate) if charts else None,
+        figure=figures.campaign_chart(history, links.candidate) if charts else None,
         funnel=pages.funnel(history),
         isolation=pages.isolation_of(history),
         pages=shown,

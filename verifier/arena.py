@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
@@ -28,8 +29,22 @@ GUARD_BYTES = 4096
 """Before and after every tensor (verification.md §3.8)."""
 ALIGN = 64
 TABLE_BYTES = -(-_ENTRY_BYTES * MAX_SLOTS // 4096) * 4096
-_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
+_INTEGER, _INPUT, _OUTPUT, _FENCED = 0, 1, 2, 4
+_PAGE = mmap.PAGESIZE
+_FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * _PAGE
+"""What the pages around the tensors of one fenced call take beyond its footprint."""
+_OUTSIDE = 0x7FC00BAD
+"""Around fenced inputs: as a float32 a NaN, as an index far beyond any tensor."""
 _F_ADD_SEALS, _SEALS = 1033, 0x0002 | 0x0004  # shrink, grow
+
+
+class Fence(StrEnum):
+    """Which end of each tensor of a call touches memory that cannot be accessed."""
+
+    NONE = "none"
+    BEFORE = "begins where memory begins"
+    AFTER = "ends where memory ends"
+    """But for the alignment of its start."""
 
 
 def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
@@ -96,8 +111,8 @@ class Arena:
 
     def __init__(self, input_bytes: int, output_bytes: int) -> None:
         try:
-            self._inputs = _Memory("kw-inputs", TABLE_BYTES + input_bytes)
-            self._outputs = _Memory("kw-outputs", output_bytes)
+            self._inputs = _Memory("kw-inputs", TABLE_BYTES + input_bytes + _FENCE_ROOM)
+            self._outputs = _Memory("kw-outputs", output_bytes + _FENCE_ROOM)
         except OSError as error:
             raise SandboxError(
                 f"cannot get {(input_bytes + output_bytes) >> 20} MiB of shared memory ({error})",
@@ -146,25 +161,41 @@ class Arena:
         """Whether one more call of these axes has room."""
         inputs, outputs = footprint(problem, axes)
         return (
-            self._at[0] + inputs <= self._inputs.size
-            and self._at[1] + outputs <= self._outputs.size
+            self._at[0] + inputs <= self._inputs.size - _FENCE_ROOM
+            and self._at[1] + outputs <= self._outputs.size - _FENCE_ROOM
             and self._index < MAX_SLOTS
         )
 
-    def place(self, problem: Problem, structure: Structure) -> Slot:
-        """Lays out one call, writes its table entry and its index arrays."""
-        if not self.fits(problem, structure.axes):
+    def place(
+        self,
+        problem: Problem,
+        structure: Structure,
+        fence: Fence = Fence.NONE,
+        *,
+        launches: bytes = b"",
+    ) -> Slot:
+        """Lays out one call, writes its table entry and its index arrays.
+
+        A fenced call stands alone. It is a native runner that puts the fences up. `launches` is a
+        table of launches: read-only to the process, its argument comes after the tensors.
+        """
+        if not self.fits(problem, structure.axes) or (fence is not Fence.NONE and self._index):
             raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
         regions = {
-            tensor.name: self._reserve(side, tensor.dtype, tensor.extent(structure.axes))
+            tensor.name: self._reserve(side, tensor.dtype, tensor.extent(structure.axes), fence)
             for side, tensors in enumerate((problem.inputs, problem.outputs))
             for tensor in tensors
         }
         inputs = {t.name: regions[t.name] for t in problem.inputs}
         outputs = {t.name: regions[t.name] for t in problem.outputs}
         arguments = [(_INTEGER, structure.axes[axis], 4) for axis in problem.axes]
-        arguments += [(_INPUT, region.offset, region.bytes) for region in inputs.values()]
-        arguments += [(_OUTPUT, region.offset, region.bytes) for region in outputs.values()]
+        fenced = 0 if fence is Fence.NONE else _FENCED
+        for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
+            arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
+        if launches:
+            table = self._reserve(0, "uint8", (len(launches),), Fence.NONE)
+            self._array(0, table)[...] = np.frombuffer(launches, dtype=np.uint8)
+            arguments.append((_INPUT, table.offset, table.bytes))
         self._write_entry(arguments)
         slot = Slot(
             index=self._index,
@@ -189,9 +220,25 @@ class Arena:
             bands.append((f"after {name}", view[end : end + GUARD_BYTES]))
         return bands
 
-    def _reserve(self, side: int, dtype: str, shape: tuple[int, ...]) -> Region:
+    def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
+        if fence is not Fence.NONE:
+            return self._reserve_fenced(side, dtype, shape, fence)
         region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
+        return region
+
+    def _reserve_fenced(
+        self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence
+    ) -> Region:
+        """Whole pages for one tensor, and a page before and after them for the fence."""
+        start = -(-self._at[side] // _PAGE) * _PAGE + _PAGE
+        region = Region(start, dtype, shape)
+        end = start + -(-region.bytes // _PAGE) * _PAGE
+        if fence is Fence.AFTER:
+            region = Region(end - -(-region.bytes // ALIGN) * ALIGN, dtype, shape)
+        if side == 0:
+            self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
+        self._at[side] = end + _PAGE
         return region
 
     def _array(self, side: int, region: Region) -> np.ndarray:

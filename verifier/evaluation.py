@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import SandboxError
-from ..sandbox.build.model import BuildFailed
+from ..sandbox.build.model import BuildFailed, Built
 from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import (
@@ -29,7 +29,7 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import gates, roofline, sampling, sanitize, stress, timing
+from . import fences, gates, roofline, sampling, sanitize, stress, timing
 from .arena import Arena
 from .checking import run_trials
 from .profile import cpu as profile
@@ -56,6 +56,8 @@ class _Draft:
     checks: list[Check] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     program: Program | None = None
+    sanitized: Built | None = None
+    """The candidate built with sanitizers, where there is one."""
     log: str = ""
 
     @contextmanager
@@ -130,13 +132,11 @@ def _look(session: Session, order: Order) -> Verdict:
             f"this release takes {', '.join(LANGUAGES)}",
         )
     session.ensure_admitted()
-    with draft.span("build"):
-        program = build_program(session, order.source, order.language)
+    program = _build(draft)
     if isinstance(program, BuildFailed):
         draft.log = program.log
         status = Status.RESOURCE if program.is_resource else Status.BUILD_FAILED
         return draft.close(status, program.reason)
-    draft.program = program
     draft.log = program.built.log
     try:
         return _judge(draft, program)
@@ -147,6 +147,28 @@ def _look(session: Session, order: Order) -> Verdict:
         draft.checks.append(wrong.check)
         reason = f"a timed call was wrong: {wrong.check.name}: {wrong.check.detail}"
         return draft.close(Status.INCORRECT, reason)
+
+
+def _build(draft: _Draft) -> Program | BuildFailed:
+    """Everything that is built of a candidate, before any process of it is alive."""
+    session, order = draft.session, draft.order
+    with draft.span("build"):
+        program = build_program(session, order.source, order.language)
+    if isinstance(program, BuildFailed):
+        return program
+    draft.program = program
+    if order.protocol is Protocol.SCREEN:
+        return program
+    if order.language != "cpp":
+        draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
+        return program
+    with draft.span("sanitize"):
+        prepared = sanitize.prepare(session, order.source)
+    if isinstance(prepared, BuildFailed):
+        return prepared
+    draft.sanitized = prepared.built
+    draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
+    return program
 
 
 def _judge(draft: _Draft, program: Program) -> Verdict:
@@ -198,18 +220,12 @@ def _champion(session: Session, order: Order) -> Program | None:
 
 
 def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
-    """What only a promotion pays for: a build with sanitizers, then repeats under load."""
-    session, language = draft.session, draft.order.language
+    """What only a promotion pays for: looks at stray accesses, then repeats under load."""
+    session = draft.session
     if gates.first_failure(draft.checks):
         return
-    if language == "cpp":
-        with draft.span("sanitize"):
-            found = sanitize.examine(session, draft.order.source, rng)
-        draft.log = found.log or draft.log
-        draft.checks += [found.check] if found.check else []
-        draft.unchecked += [found.unchecked] if found.unchecked else []
-    else:
-        draft.unchecked.append(f"sanitizers: not run, there are none for {language}")
+    if draft.order.language == "cpp":
+        _look_beside(draft, side, rng)
     if gates.first_failure(draft.checks):
         return
     # Baselines that still start are measured, and must not be measured under this load.
@@ -217,6 +233,21 @@ def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -
         session.await_reference()
     with draft.span("load"):
         draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
+
+
+def _look_beside(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
+    """Accesses beside the tensors: by sanitizers, which name the line, then in the timed build."""
+    if draft.sanitized:
+        with draft.span("sanitize"):
+            found = sanitize.examine(draft.session, draft.sanitized, rng)
+        draft.log = found.log or draft.log
+        draft.checks.append(found.check)
+        if not found.check.passed:
+            return
+    with draft.span("fences"):
+        draft.checks.append(fences.examine(side, draft.session.stage, rng))
+    if draft.checks[-1].passed and (reason := sanitize.apart(draft.order.source)):
+        raise RunFault(Status.UNSUPPORTED, reason)
 
 
 def _conclude(

@@ -3,10 +3,10 @@
 Every tensor stands in a block of its own that ends where it ends, so that reads beside it are seen
 too; memory that was never set holds a pattern, so that what passes by luck gives a wrong answer.
 The build is another one than the one that is timed, and a source can tell: the sanitizers find
-mistakes, they do not hold off malice, which guard bands and the sandbox do.
+mistakes, they do not hold off malice, which fences, guard bands and the sandbox do.
 
-A process that ends early is never clean, whatever it wrote. Where the sanitizers could not run the
-verdict says so under `unchecked`.
+A process that ends early is never clean, whatever it wrote. Only what the machine lacks is told
+under `unchecked`; whatever the candidate itself could have caused is a failure of the candidate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,64 +23,94 @@ from ..errors import PrerequisiteError
 from ..sandbox.build.cpp import build, prototype
 from ..sandbox.build.model import BuildFailed, Built, Variant
 from ..sandbox.isolation.model import Limits
-from ..sandbox.run.native import native_program, sanitizer_environment
+from ..sandbox.run.native import native_program
 from ..sandbox.run.process import Plane, RunFault, Runner
 from ..traces.records import Check, Status
 from . import gates, reports
 from .arena import Arena, Slot, footprint
 from .session import Session
 from .sides import CandidateSide
-from .trials import Trial, hidden, make_item
+from .trials import Trial, make_item, small_trials
 
 NAME = "sanitizers"
-HIDDEN_SHAPES = 6
-SMALL_BYTES = 1 << 20
-"""Workloads above this size are left to the plain build: sanitized code is many times slower."""
 TIMEOUT_S = 20.0
 MEMORY_ROOM = 2 << 30
 """Shadow memory and the quarantine of freed blocks come on top of what a candidate takes."""
-STACK = "64M"
-"""Of each OpenMP thread: sanitized frames are larger."""
-_APART = re.compile(r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__asan_|__ubsan_|__lsan_")
-"""Names by which a source treats a sanitized build apart."""
+TRIES = 2
+"""Of what met a limit: a machine that is busy with something else can cause it once."""
+_OUR_LIMITS = (Status.TIMED_OUT, Status.RESOURCE)
+
+_SPLICE = re.compile(r"\\[ \t]*\r?\n")
+_APART = re.compile(
+    r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__[a-z]{1,8}san_|__sanitizer|__has_feature"
+    r"|\b(?:secure_)?getenv\b|\benviron\b|\bdl(?:v?sym|m?open|addr1?|info|_iterate_phdr)\b"
+    r"|/proc/|\bsigaction\b|\bmincore\b"
+)
+"""Names by which a source treats a sanitized build apart, or can learn what surrounds it."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A candidate's build with the sanitizers, or why this machine has none."""
+
+    built: Built | None = None
+    unchecked: str = ""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What came of it: a check, or the reason why there is none."""
+    """What came of it."""
 
-    check: Check | None = None
-    unchecked: str = ""
+    check: Check
     log: str = ""
 
 
-def examine(session: Session, source: str, rng: np.random.Generator) -> Examined:
-    """Builds the source with the sanitizers and runs it. The plain build has passed its trials.
+def prepare(session: Session, source: str) -> Prepared | BuildFailed:
+    """Builds the source with the sanitizers.
 
-    Raises:
-        RunFault: the process ended early without a report.
+    To be called while no process of the candidate's is alive that could hold the build up.
     """
     if reason := _obstacle(session):
-        return Examined(unchecked=f"{NAME}: not run, {reason}")
+        return Prepared(unchecked=f"{NAME}: not run, {reason}")
     built = _build(session, source)
-    if isinstance(built, str):
-        return Examined(unchecked=f"{NAME}: not run, the source does not build with them: {built}")
-    found = _run(session, built, _trials(session, rng), rng)
-    apart = _APART.search(source)
-    if apart and found.check and found.check.passed:
-        line = source.count("\n", 0, apart.start()) + 1
-        reason = f"line {line} of the source treats a build with sanitizers apart ({apart[0]})"
-        return Examined(unchecked=f"{NAME}: not conclusive, {reason}")
-    return found
+    if isinstance(built, BuildFailed):
+        return replace(built, reason=f"built with sanitizers: {built.reason}")
+    return Prepared(built)
 
 
-def _build(session: Session, source: str) -> Built | str:
-    """What was built, or why nothing was."""
-    built = build(
-        source, prototype(session.problem), session.problem.name, variant=Variant.SANITIZED,
-        cache_dir=session.cache_dir, jail=session.jail,
-    )  # fmt: skip
-    return built.reason if isinstance(built, BuildFailed) else built
+def examine(session: Session, built: Built, rng: np.random.Generator) -> Examined:
+    """Runs the build that was prepared. The plain build has passed its trials.
+
+    Raises:
+        RunFault: the process ended early without a report, or met a limit twice.
+    """
+    return _run(session, built, small_trials(session.stage, rng), rng)
+
+
+def apart(source: str) -> str:
+    """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
+    found = _APART.search(_SPLICE.sub("", source))
+    if found is None:
+        return ""
+    at = found.start()
+    for splice in _SPLICE.finditer(source):
+        at += len(splice[0]) if splice.start() <= at else 0
+    line = source.count("\n", 0, at) + 1
+    return (
+        f"line {line} of the source names what a kernel has no use for but to treat a build with "
+        f"sanitizers apart ({found[0]})"
+    )
+
+
+def _build(session: Session, source: str) -> Built | BuildFailed:
+    for _ in range(TRIES):
+        built = build(
+            source, prototype(session.problem), session.problem.name, variant=Variant.SANITIZED,
+            cache_dir=session.cache_dir, jail=session.jail,
+        )  # fmt: skip
+        if isinstance(built, Built) or not built.is_resource:
+            break
+    return built
 
 
 def _obstacle(session: Session) -> str:
@@ -97,8 +127,8 @@ def _planted(session: Session) -> str:
     output = session.problem.outputs[0].name
     body = f"{{ (void)*(const volatile int*)({output} - 1); }}"
     built = _build(session, prototype(session.problem).removesuffix(";") + body)
-    if isinstance(built, str):
-        return f"this compiler does not build with them: {built}"
+    if isinstance(built, BuildFailed):
+        return f"this compiler does not build with them: {built.reason}"
     trial = Trial("a planted error", session.stage.target, session.problem.families[0])
     smallest = min(
         (s for _, s in session.stage.others),
@@ -110,27 +140,28 @@ def _planted(session: Session) -> str:
         found = _run(session, built, [trial], np.random.default_rng(0))
     except (RunFault, PrerequisiteError) as error:
         return f"they do not work here: {' '.join(str(error).split())[:200]}"
-    if found.check is None or found.check.passed:
+    if found.check.passed:
         return "a planted error was not reported"
     return ""
 
 
-def _trials(session: Session, rng: np.random.Generator) -> list[Trial]:
-    """The small workloads, then a few hidden shapes, each with a family of its own."""
-    problem, stage = session.problem, session.stage
-    families = problem.families
-    known = [*stage.others, (stage.target_name, stage.target)]
-    shapes = [s for s in known if problem.bytes_moved(s[1].axes) <= SMALL_BYTES]
-    drawn = hidden(stage, rng)
-    shapes += [next(drawn) for _ in range(HIDDEN_SHAPES)]
-    return [
-        Trial(name, structure, families[int(rng.integers(len(families)))])
-        for name, structure in shapes
-    ]
-
-
 def _run(session: Session, built: Built, trials: list[Trial], rng: np.random.Generator) -> Examined:
-    """All trials in one process, up to the first that fails."""
+    """All trials in one process, up to the first that fails; in another one after a limit.
+
+    Sanitized code is slower and larger, but the limits are far beyond what small trials need.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return _run_once(session, built, trials, rng)
+        except RunFault as fault:
+            if fault.status not in _OUR_LIMITS:
+                raise
+    return _run_once(session, built, trials, rng)
+
+
+def _run_once(
+    session: Session, built: Built, trials: list[Trial], rng: np.random.Generator
+) -> Examined:
     trial = trials[0]
     slot: Slot | None = None
     try:
@@ -152,7 +183,7 @@ def _run(session: Session, built: Built, trials: list[Trial], rng: np.random.Gen
 
 
 def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
-    """What the end of a process means: a report, a limit that the sanitizers met, or a crash.
+    """What the end of a process means: a report, or the fault of a candidate without one.
 
     Without a slot it ended while it was loaded.
     """
@@ -163,9 +194,6 @@ def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
         sizes[region.bytes] = f"{known} or {name}" if known else name
     if sentence := reports.sentence(fault.log, sizes):
         return Examined(_failed(sentence, trial), log=fault.log)
-    if fault.status in (Status.TIMED_OUT, Status.RESOURCE):
-        # Sanitized code is slower and larger than what the limits were made for.
-        return Examined(unchecked=f"{NAME}: not finished, {fault.reason}", log=fault.log)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
@@ -183,10 +211,7 @@ def _side(
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     room = 8192  # for the shift of addresses
     with Arena(max(n[0] for n in needs) + room, max(n[1] for n in needs) + room) as arena:
-        program = native_program(
-            built, session.cache_dir, sanitized=True,
-            environment={**sanitizer_environment(), "OMP_STACKSIZE": STACK},
-        )  # fmt: skip
+        program = native_program(built, session.cache_dir, sanitized=True)
         limits = Limits(
             wall_s=120.0,
             cpu_s=120.0 * len(session.cpus),

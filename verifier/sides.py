@@ -16,7 +16,7 @@ from ..kernelbench.problem import Arrays, Problem, Structure
 from ..sandbox.run.process import Runner
 from ..traces.records import Check
 from . import gates, poison
-from .arena import Arena, Slot
+from .arena import Arena, Fence, Slot
 from .baselines import BaselineProcess
 from .trials import Item
 
@@ -98,10 +98,10 @@ class CandidateSide:
         self._timeout_s = timeout_s
         self._answers: list[_Answer] = []
 
-    def place(self, structure: Structure, count: int) -> list[Slot]:
+    def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
         self._arena.reset(int(self._rng.integers(0, 4096)))
-        self.slots = [self._arena.place(self._problem, structure) for _ in range(count)]
+        self.slots = [self._arena.place(self._problem, structure, fence) for _ in range(count)]
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
         return self.slots

@@ -22,6 +22,10 @@ SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
 SMALL_BYTES = 4 << 20
 """Other workloads above this size are tried only beyond a screening."""
+FEW_SHAPES = 6
+"""Hidden shapes among the small trials."""
+FEW_BYTES = 1 << 20
+"""Workloads above this size are none of the small trials."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,19 @@ def _screening(
     while len(trials) < TRIALS[Protocol.SCREEN]:
         trials.append(Trial(*next(drawn), _any(families, rng)))
     return trials
+
+
+def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
+    """The small workloads, then a few hidden shapes, each with a family of its own.
+
+    For checks under which a candidate is many times slower, or that add up to its trials.
+    """
+    known = [*stage.others, (stage.target_name, stage.target)]
+    shapes = [s for s in known if _bytes(stage.problem, s[1]) <= FEW_BYTES]
+    drawn = hidden(stage, rng)
+    shapes += [next(drawn) for _ in range(FEW_SHAPES)]
+    families = list(stage.problem.families)
+    return [Trial(name, structure, _any(families, rng)) for name, structure in shapes]
 
 
 def hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:

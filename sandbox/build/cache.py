@@ -1,6 +1,6 @@
 """The build cache: what was built, under the hash of everything it depends on.
 
-An entry is one file: a line with the SHA-256 of the rest, a line of JSON, then the artefact. It is
+An entry is one file: a line with the SHA-256 of the rest, a line of JSON, then the artefacts. It is
 written beside its place and moved, and a damaged entry is as good as none. Only artefacts are
 kept; failures are cheap to repeat. Knows nothing of compilers.
 """
@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ...errors import StorageError
-from .model import Built
+from .model import Built, DeviceBuilt, KernelFacts
 
 
 def key_of(parts: dict[str, object]) -> str:
@@ -25,21 +26,71 @@ def key_of(parts: dict[str, object]) -> str:
 
 def load(cache_dir: Path, key: str) -> Built | None:
     """The artefact stored under `key`, or None where there is none that is whole."""
-    try:
-        whole = _place(cache_dir, key).read_bytes()
-    except FileNotFoundError:
+    entry = _read(_place(cache_dir, "cpp", key), cache_dir, key)
+    return _built(entry.facts, entry.rest) if entry else None
+
+
+def store(cache_dir: Path, key: str, built: Built) -> None:
+    """Keeps `built` under `key`; readers see the old state or the whole new entry."""
+    facts = {"key": key, **_facts(built)}
+    _write(_place(cache_dir, "cpp", key), cache_dir, facts, built.artefact)
+
+
+def load_device(cache_dir: Path, key: str) -> DeviceBuilt | None:
+    """The cubins stored under `key` with their kernels, or None."""
+    entry = _read(_place(cache_dir, "device", key), cache_dir, key)
+    if entry is None:
         return None
-    except OSError as error:
-        raise StorageError(
-            f"the build cache {cache_dir} cannot be read: {error}",
-            hint="check its permissions or give another cache folder",
-        ) from error
-    digest, _, rest = whole.partition(b"\n")
-    if hashlib.sha256(rest).hexdigest().encode() != digest:
+    cubins, at = [], 0
+    for facts in entry.facts["cubins"]:
+        cubins.append(_built(facts, entry.rest[at : at + facts["size"]]))
+        at += facts["size"]
+    if None in cubins:
         return None
-    head, _, artefact = rest.partition(b"\n")
-    facts = json.loads(head)
-    if facts["key"] != key or hashlib.sha256(artefact).hexdigest() != facts["sha256"]:
+    kernels = tuple(
+        KernelFacts(**{**facts, "parameters": tuple(facts["parameters"])})
+        for facts in entry.facts["kernels"]
+    )
+    return DeviceBuilt(
+        entry.facts["architecture"], tuple(filter(None, cubins)), kernels, is_cached=True
+    )
+
+
+def store_device(cache_dir: Path, key: str, built: DeviceBuilt) -> None:
+    """Keeps all cubins of `built` as one entry."""
+    facts = {
+        "key": key,
+        "architecture": built.architecture,
+        "cubins": [{**_facts(one), "size": len(one.artefact)} for one in built.cubins],
+        "kernels": [asdict(kernel) for kernel in built.kernels],
+    }
+    rest = b"".join(one.artefact for one in built.cubins)
+    _write(_place(cache_dir, "device", key), cache_dir, facts, rest)
+
+
+def fresh(built: Built, seconds: float) -> Built:
+    """A cached artefact with the time that finding it took."""
+    return replace(built, seconds=seconds)
+
+
+class _Entry(NamedTuple):
+    facts: dict[str, Any]
+    rest: bytes
+
+
+def _facts(built: Built) -> dict[str, Any]:
+    return {
+        "sha256": built.sha256,
+        "seconds": built.seconds,
+        "log": built.log,
+        "remarks": built.remarks,
+        "command": built.command,
+        "compiler": built.compiler,
+    }
+
+
+def _built(facts: dict[str, Any], artefact: bytes) -> Built | None:
+    if hashlib.sha256(artefact).hexdigest() != facts["sha256"]:
         return None
     return Built(
         artefact=artefact,
@@ -53,19 +104,26 @@ def load(cache_dir: Path, key: str) -> Built | None:
     )
 
 
-def store(cache_dir: Path, key: str, built: Built) -> None:
-    """Keeps `built` under `key`; readers see the old state or the whole new entry."""
-    facts = {
-        "key": key,
-        "sha256": built.sha256,
-        "seconds": built.seconds,
-        "log": built.log,
-        "remarks": built.remarks,
-        "command": built.command,
-        "compiler": built.compiler,
-    }
-    rest = json.dumps(facts).encode() + b"\n" + built.artefact
-    place = _place(cache_dir, key)
+def _read(place: Path, cache_dir: Path, key: str) -> _Entry | None:
+    try:
+        whole = place.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(
+            f"the build cache {cache_dir} cannot be read: {error}",
+            hint="check its permissions or give another cache folder",
+        ) from error
+    digest, _, rest = whole.partition(b"\n")
+    if hashlib.sha256(rest).hexdigest().encode() != digest:
+        return None
+    head, _, content = rest.partition(b"\n")
+    facts = json.loads(head)
+    return _Entry(facts, content) if facts["key"] == key else None
+
+
+def _write(place: Path, cache_dir: Path, facts: dict[str, Any], content: bytes) -> None:
+    rest = json.dumps(facts).encode() + b"\n" + content
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
@@ -78,10 +136,5 @@ def store(cache_dir: Path, key: str, built: Built) -> None:
         ) from error
 
 
-def fresh(built: Built, seconds: float) -> Built:
-    """A cached artefact with the time that finding it took."""
-    return replace(built, seconds=seconds)
-
-
-def _place(cache_dir: Path, key: str) -> Path:
-    return cache_dir / "cpp" / key[:2] / key
+def _place(cache_dir: Path, kind: str, key: str) -> Path:
+    return cache_dir / kind / key[:2] / key

@@ -27,6 +27,8 @@ VARIANT_FLAGS = {
     Variant.SANITIZED: (
         "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
         "-fno-omit-frame-pointer",
+        # The two builds must not differ in what the source says.
+        "-U__SANITIZE_ADDRESS__",
     ),
 }  # fmt: skip
 LINK_FLAGS = ("-shared", "-Wl,-z,defs")

@@ -84,6 +84,8 @@ class KernelFacts:
     """Size of each parameter, in order."""
     cubin: int = 0
     """Which of DeviceBuilt.cubins it is in."""
+    max_threads: int | None = None
+    """The most threads that a block of it may have, where the source bounds them."""
 
 
 @dataclass(frozen=True)

@@ -11,26 +11,20 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import io
 import platform
-import re
 import time
-import tokenize
-import tomllib
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ...kernelbench.problem import Problem
+from ..front_matter import MalformedError, read_docstring
+from ..source_text import python_tree
 from . import diagnostics
 from .model import BuildFailed, Built
 
-SOURCE_BYTES = 256 << 10
 ENTRIES = ("ModelNew", "run")
 """What a module may define; where it defines both, the first unless the front matter says else."""
-
-_FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\n(.*?)^[ \t]*---[ \t]*$", re.S | re.M)
 
 
 class _Refused(Exception):
@@ -51,13 +45,17 @@ def check(source: str, problem: Problem) -> Module | BuildFailed:
     """Parses `source` and looks for an entry point that takes what `problem` gives."""
     started = time.monotonic()
     try:
-        raw = _encoded(source)
-        tree = _parsed(raw)
-        facts = _front_matter(tree)
+        tree = python_tree(source)
+        facts = read_docstring(tree, source).facts
         entry = _entry(tree, facts, problem)
+    except MalformedError as error:
+        where = f"line {error.place.line}:{error.place.column}"
+        reason = diagnostics.clean(f"error at {where}: {error.reason}")
+        return BuildFailed(reason, seconds=time.monotonic() - started)
     except _Refused as error:
         reason = diagnostics.clean(str(error))
         return BuildFailed(reason, seconds=time.monotonic() - started)
+    raw = source.encode()
     built = Built(
         artefact=raw,
         sha256=hashlib.sha256(raw).hexdigest(),
@@ -65,51 +63,6 @@ def check(source: str, problem: Problem) -> Module | BuildFailed:
         compiler=f"{platform.python_implementation()} {platform.python_version()}",
     )
     return Module(built, entry, facts)
-
-
-def _encoded(source: str) -> bytes:
-    try:
-        raw = source.encode()
-    except UnicodeEncodeError as error:
-        line = source.count("\n", 0, error.start) + 1
-        raise _Refused(f"error at line {line}: a character that UTF-8 cannot hold") from error
-    if len(raw) > SOURCE_BYTES:
-        raise _Refused(f"the source has {len(raw)} bytes, at most {SOURCE_BYTES} are taken")
-    if b"\0" in raw:
-        line = raw.count(b"\n", 0, raw.index(b"\0")) + 1
-        raise _Refused(f"error at line {line}: a null byte")
-    try:
-        # A coding cookie would have Python read other text than people do.
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-    except SyntaxError as error:
-        raise _Refused(f"error at line 1: {error.msg}") from error
-    if encoding not in ("utf-8", "utf-8-sig"):
-        raise _Refused(f"error at line 1: the source declares the encoding {encoding}, not utf-8")
-    return raw
-
-
-def _parsed(raw: bytes) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(raw, "candidate.py")
-    except SyntaxError as error:
-        where = f"line {error.lineno or 1}" + (f":{error.offset}" if error.offset else "")
-        raise _Refused(f"error at {where}: {error.msg}") from error
-    except (RecursionError, MemoryError, ValueError) as error:
-        raise _Refused(f"the source cannot be parsed: {type(error).__name__}: {error}") from error
-
-
-def _front_matter(tree: ast.Module) -> dict[str, Any]:
-    text = ast.get_docstring(tree, clean=False) or ""
-    found = _FRONT_MATTER.match(text)
-    if found is None:
-        return {}
-    try:
-        return tomllib.loads(found[1])
-    except tomllib.TOMLDecodeError as error:
-        first = tree.body[0].lineno + text.count("\n", 0, found.start(1))
-        raise _Refused(f"error in the front matter that starts at line {first}: {error}") from error
 
 
 def _entry(tree: ast.Module, facts: dict[str, Any], problem: Problem) -> str:

@@ -33,6 +33,7 @@ def rlimits(limits: Limits, processes: int | None) -> list[Rlimit]:
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10),
+        (resource.RLIMIT_SIGPENDING, 64, 64),
     ]
     if processes is not None:
         wanted.append((resource.RLIMIT_NPROC, processes, processes))

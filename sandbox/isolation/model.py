@@ -32,6 +32,8 @@ class Confinement:
     """Files and folders to read and execute, at the same paths inside."""
     writable: tuple[Path, ...] = ()
     """Folders to write, at the same paths inside."""
+    devices: tuple[Path, ...] = ()
+    """Device nodes to open for reading and writing and to control, at the same paths inside."""
     pass_fds: tuple[int, ...] = ()
     """Descriptors inherited under their numbers; all others are closed."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -41,8 +43,9 @@ class Confinement:
     may_fork: bool = True
     """False: seccomp denies new processes (threads stay allowed)."""
     may_mark: bool = True
-    """False: seccomp denies changing modes, owners, times and attributes of any file; for what is
-    no compiler. In the jail `landlock` nothing else keeps a job from those of its user's files."""
+    """False: seccomp denies changing modes, owners, times and attributes of any file, and locks;
+    for what is no compiler. In the jail `landlock` nothing else keeps a job from those of its
+    user's files."""
     cwd: Path = Path("/")
 
 

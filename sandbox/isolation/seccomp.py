@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import platform
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...errors import PrerequisiteError
@@ -30,6 +31,12 @@ _X32_BIT = 0x40000000
 _AF_UNIX = 1
 _TERMINAL_INJECTION = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX type into a shared terminal."""
+_LEASES = (1024, 1026)
+"""F_SETLEASE and F_NOTIFY: who opens a leased file waits, for up to 45 s, until it is let go."""
+_LOCKS = (6, 7, 37, 38)
+"""F_SETLK, F_SETLKW and the same two for open file descriptions."""
+_FAULTS = (4, 7, 8, 11)
+"""SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 
 
 class _Machine(NamedTuple):
@@ -39,6 +46,9 @@ class _Machine(NamedTuple):
     clone: int
     clone3: int
     ioctl: int
+    fcntl: int
+    flock: int
+    rt_sigaction: int
     socketpair: int
     prlimit64: int
     setpriority: int
@@ -81,8 +91,9 @@ _X86_64 = _Machine(
         "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "mq_open": 240, "mq_unlink": 241,
     },
-    clone=56, clone3=435, ioctl=16, socketpair=53, prlimit64=302, setpriority=141, ioprio_set=251,
-    sched_setaffinity=203, of_one_task=(142, 144, 314), forks=(57, 58), execs=(59, 322),
+    clone=56, clone3=435, ioctl=16, fcntl=72, flock=73, rt_sigaction=13, socketpair=53,
+    prlimit64=302, setpriority=141, ioprio_set=251, sched_setaffinity=203,
+    of_one_task=(142, 144, 314), forks=(57, 58), execs=(59, 322),
     marks=(
         76, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280,
         *_SHARED_MARKS,
@@ -106,8 +117,9 @@ _AARCH64 = _Machine(
         "semtimedop": 192, "msgget": 186, "msgsnd": 189, "msgrcv": 188, "msgctl": 187,
         "mq_open": 180, "mq_unlink": 181,
     },
-    clone=220, clone3=435, ioctl=29, socketpair=199, prlimit64=261, setpriority=140, ioprio_set=30,
-    sched_setaffinity=122, of_one_task=(118, 119, 274), forks=(), execs=(221, 281),
+    clone=220, clone3=435, ioctl=29, fcntl=25, flock=32, rt_sigaction=134, socketpair=199,
+    prlimit64=261, setpriority=140, ioprio_set=30, sched_setaffinity=122,
+    of_one_task=(118, 119, 274), forks=(), execs=(221, 281),
     marks=(5, 6, 7, 14, 15, 16, 45, 52, 53, 54, 55, 88, *_SHARED_MARKS),
 )  # fmt: skip
 
@@ -151,9 +163,21 @@ def _argument_rules(calls: _Machine) -> bytes:
     nobody_else = _op(_LD_ABS, _ARG1) + _op(_JEQ, 0, 1, 0) + _refuse() + own_only
     rules += _on_call(calls.setpriority, nobody_else)
     rules += _on_call(calls.ioprio_set, _refuse())
-    typing = _op(_LD_ABS, _ARG1)
-    typing += b"".join(_op(_JEQ, request, 0, 1) + _refuse() for request in _TERMINAL_INJECTION)
-    return rules + _on_call(calls.ioctl, typing + _op(_RET, _ALLOW))
+    return rules + _on_call(calls.ioctl, _none_of(_ARG1, _TERMINAL_INJECTION))
+
+
+def _none_of(argument: int, values: Iterable[int]) -> bytes:
+    """Refuses where the low half of the argument is one of the values."""
+    refused = b"".join(_op(_JEQ, value, 0, 1) + _refuse() for value in values)
+    return _op(_LD_ABS, argument) + refused + _op(_RET, _ALLOW)
+
+
+def _file_rules(calls: _Machine, *, may_mark: bool) -> bytes:
+    """What can be done to a file by a descriptor that may only read it."""
+    if may_mark:
+        return _on_call(calls.fcntl, _none_of(_ARG1, _LEASES))
+    rules = _on_call(calls.fcntl, _none_of(_ARG1, _LEASES + _LOCKS))
+    return rules + b"".join(_on_call(nr, _refuse()) for nr in (calls.flock, *calls.marks))
 
 
 def build_filter(
@@ -162,6 +186,7 @@ def build_filter(
     may_exec: bool,
     may_mark: bool = True,
     may_pin: bool = True,
+    may_catch: bool = True,
     machine: str = "",
 ) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each).
@@ -170,10 +195,12 @@ def build_filter(
         may_fork: False also denies new processes; threads stay allowed.
         may_exec: False also denies execve and execveat, so it can only be installed by the program
             itself, after it was started.
-        may_mark: False denies changing modes, owners, times and attributes of files, which Landlock
-            does not see; linkers need it.
+        may_mark: False denies changing modes, owners, times and attributes of files and locking
+            them, which Landlock does not see; linkers need it.
         may_pin: False makes sched_setaffinity do nothing and say that it did. Thread libraries pin
             their threads by number, and a filter cannot tell these from other processes.
+        may_catch: False denies handlers for the signals of a wrong access or instruction, which
+            would let a program try an address and go on. A handler that is there stays.
         machine: as `platform.machine()` says it; empty: this one.
 
     Raises:
@@ -191,10 +218,12 @@ def build_filter(
     if calls.has_x32:
         rules += _op(_JGE, _X32_BIT, 0, 1) + _refuse(errno.ENOSYS)
     rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls)
+    rules += _file_rules(calls, may_mark=may_mark)
+    if not may_catch:
+        rules += _on_call(calls.rt_sigaction, _none_of(_ARG0, _FAULTS))
     if not may_pin:
         rules += _on_call(calls.sched_setaffinity, _refuse(0))
     denied = [*calls.denied.values()]
     denied += () if may_exec else calls.execs
-    denied += () if may_mark else calls.marks
     rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
     return rules + _op(_RET, _ALLOW)

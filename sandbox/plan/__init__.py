@@ -1,1 +1,22 @@
 """Launch plans: what a device-only candidate declares about its launches, as data."""
+
+from __future__ import annotations
+
+from .built import check_built
+from .declared import Plan
+from .faults import FaultKind, PlanFault
+from .fit import suspicions
+from .model import Launches
+from .parse import parse
+from .resolve import resolve
+
+__all__ = [
+    "FaultKind",
+    "Launches",
+    "Plan",
+    "PlanFault",
+    "check_built",
+    "parse",
+    "resolve",
+    "suspicions",
+]

@@ -8,8 +8,8 @@ the table that `pack` makes: 64-bit little-endian words,
     then for each: kernel, grid x y z, block x y z, shared bytes, cluster x y z, arguments,
                    then for each argument: kind, value, offset in bytes.
 
-A kernel is an index into the names of `Launches.kernels`; ZERO_FILL stands for setting the buffer
-in its only argument to zero bytes.
+A kernel is an index into the names of `Launches.kernels`. ZERO_FILL stands for setting a buffer to
+zero bytes: its arguments are the buffer and, as an INTEGER, how many bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from enum import IntEnum
 Extent = tuple[int, int, int]
 
 ZERO_FILL = -1
-"""In place of a kernel: the launch sets one buffer to zero bytes."""
+"""In place of a kernel: the launch sets bytes of a buffer to zero."""
 
 
 class ArgumentKind(IntEnum):
@@ -79,7 +79,44 @@ class Scratch:
 
     name: str
     dtype: str
+    """numpy's name, or `bfloat16`."""
     shape: tuple[int, ...]
+    """At least one element."""
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A Triton constant that stands for a type: `tl.float16`."""
+
+    name: str
+    """`float16`."""
+
+
+Constant = int | float | bool | str | Dtype
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """What a Triton kernel is compiled for, as its launch declares it."""
+
+    kernel: str
+    """The function in the source."""
+    constants: tuple[tuple[str, Constant], ...]
+    """The tl.constexpr parameters that the plan gives, by name."""
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int = 0
+    """Registers per thread at most; 0: as many as the compiler likes."""
+
+    @property
+    def label(self) -> str:
+        """`softmax[BLOCK=1024, num_warps=8]`: different for what differs."""
+        said = [f"{name}={getattr(value, 'name', repr(value))}" for name, value in self.constants]
+        said += [f"num_warps={self.num_warps}", f"num_stages={self.num_stages}"]
+        said += [f"num_ctas={self.num_ctas}"] if self.num_ctas > 1 else []
+        said += [f"maxnreg={self.maxnreg}"] if self.maxnreg else []
+        return f"{self.kernel}[{', '.join(said)}]"
 
 
 @dataclass(frozen=True)
@@ -87,9 +124,13 @@ class Launches:
     """Everything that one call of a candidate does, in order."""
 
     kernels: tuple[str, ...]
-    """Names in the source: of functions, or of template instances such as `reduce<float, 4>`."""
+    """Names in the source: of functions, or of template instances such as `reduce<float, 4>`. For
+    CUDA all that the plan names, whatever a workload needs of them, so that one build serves all;
+    for Triton the labels of `specialisations`."""
     launches: tuple[Launch, ...]
     scratch: tuple[Scratch, ...] = ()
+    specialisations: tuple[Specialisation, ...] = ()
+    """Beside `kernels` where the language is Triton, else empty."""
 
     def pack(self) -> bytes:
         """The table, see the head of this module."""

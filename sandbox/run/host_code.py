@@ -30,17 +30,14 @@ from pathlib import Path
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Problem
 from ..build.model import Built
+from ..interpreter import FLAGS, homes, interpreter, needed
 from .program import Descriptors, Program
 
 RAISED = 90
 """The runner's exit status where the candidate's code raised; `runner.py` holds the same."""
 
 _RUNNER = Path(__file__).with_name("runner.py")
-_FLAGS = ("-I", "-S", "-B", "-X", "utf8")
-"""Isolated, without `site` and its .pth files, nothing written beside sources (B17)."""
 _PACKAGES = ("site-packages", "dist-packages")
-_SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"))
-"""What every jail shows anyway."""
 
 
 def host_program(built: Built, problem: Problem, entry: str) -> Program:
@@ -59,13 +56,13 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [str(_interpreter()), *_FLAGS, str(_RUNNER), *given.words, str(folder)]
+        return [str(interpreter()), *FLAGS, str(_RUNNER), *given.words, str(folder)]
 
     return Program(
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=(*_needed(_interpreter(), *_homes(), *folders), _RUNNER),
+        readable=(*needed(interpreter(), *homes(), *folders), _RUNNER),
         # torch alone takes seconds to import, many on a busy machine.
         start_timeout_s=120.0,
         load_timeout_s=30.0,
@@ -78,18 +75,6 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         trips_uncharged=0.0,
         ping_limit=10.0,
     )
-
-
-def _interpreter() -> Path:
-    """The program behind the links of a virtual environment."""
-    return Path(sys.executable).resolve()
-
-
-def _homes() -> tuple[Path, ...]:
-    """Where the interpreter's own library lies, and what tells it so where it is a copy."""
-    settings = Path(sys.prefix) / "pyvenv.cfg"
-    prefixes = (Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve())
-    return (*prefixes, settings) if settings.exists() else prefixes
 
 
 @functools.lru_cache(maxsize=1)
@@ -112,14 +97,3 @@ def packages() -> tuple[Path, ...]:
             hint="install torch into the environment that kernelwright runs in",
         )
     return found
-
-
-def _needed(*paths: Path) -> tuple[Path, ...]:
-    """Without what lies below another of them, or is shown anyway."""
-    distinct = list(dict.fromkeys(paths))
-    return tuple(
-        path
-        for path in distinct
-        if not any(path.is_relative_to(root) for root in _SYSTEM)
-        and not any(path != other and path.is_relative_to(other) for other in distinct)
-    )

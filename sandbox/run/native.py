@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from ..build.model import Built
@@ -11,35 +10,11 @@ from .program import Descriptors, Program
 
 _ARTEFACT = "candidate.so"
 
-FILL_BYTE = 0xFE
-"""What GCC fills local variables with; as a float32 it is -1.7e38, as an index far below zero."""
-SANITIZER_OPTIONS = {
-    "detect_leaks": 0,  # needs ptrace, which the sandbox refuses
-    "exitcode": 86,
-    "redzone": 2048,
-    "max_redzone": 2048,
-    "quarantine_size_mb": 64,
-    "malloc_fill_byte": FILL_BYTE,
-    "max_malloc_fill_size": 1 << 30,
-    "color": "never",
-}
 
-
-def sanitizer_environment(**more: int) -> dict[str, str]:
-    """What the sanitizers are told, with `more` options or other values."""
-    options = SANITIZER_OPTIONS | more
-    words = ":".join(f"{name}={value}" for name, value in options.items())
-    return {"ASAN_OPTIONS": words, "UBSAN_OPTIONS": words}
-
-
-def native_program(
-    built: Built,
-    cache_dir: Path,
-    *,
-    sanitized: bool = False,
-    environment: Mapping[str, str] | None = None,
-) -> Program:
+def native_program(built: Built, cache_dir: Path, *, sanitized: bool = False) -> Program:
     """The program of a built shared object; a sanitized one needs the sanitized runner.
+
+    Both get the same environment, by which a candidate could tell them apart.
 
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
@@ -49,7 +24,4 @@ def native_program(
     def command(given: Descriptors, folder: Path) -> list[str]:
         return [str(runner), *given.words, str(folder / _ARTEFACT)]
 
-    return Program(
-        built, {_ARTEFACT: built.artefact}, command, readable=(runner,),
-        environment=environment or {},
-    )  # fmt: skip
+    return Program(built, {_ARTEFACT: built.artefact}, command, readable=(runner,))

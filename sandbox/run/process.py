@@ -36,7 +36,12 @@ _STATUS = {
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
 }
-_ANSWER = {Kind.PING: Kind.PONG, Kind.CALL: Kind.DONE, Kind.LOAD: Kind.READY}
+_ANSWER = {
+    Kind.PING: Kind.PONG, Kind.UPLOAD: Kind.PONG, Kind.FETCH: Kind.PONG, Kind.CALL: Kind.DONE,
+    Kind.REPLAY: Kind.DONE, Kind.LOAD: Kind.READY,
+}  # fmt: skip
+_COPY_S = 30.0
+"""What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _REASON_CHARACTERS = 300
 
 
@@ -59,6 +64,8 @@ class Timed(NamedTuple):
     """The referee's clock around the round trip."""
     cpu_ns: int
     """CPU time of the whole process, by the kernel's accounting."""
+    host_ns: int = 0
+    """A device runner's claim by the host's clock, where `claimed_ns` is by the device's events."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,7 @@ class Runner:
         self._pid = 0
         self._cpu_mark = 0
         self._clean = Timed(0, 0, 0)
+        self._dry_ns = 0
         folder = self._filled_folder()
         ours, theirs = socket.socketpair()
         self._channel = ours
@@ -126,6 +134,7 @@ class Runner:
         )  # fmt: skip
         confinement = Confinement(
             readable=(*program.readable, folder),
+            devices=program.devices,
             pass_fds=(given.control, given.inputs, given.outputs, given.filter),
             env={**thread_environment(len(cpus)), **program.environment},
             cpus=cpus,
@@ -166,16 +175,39 @@ class Runner:
     def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> int:
         """Nanoseconds of an empty round trip; names the slots that the next call will run.
 
-        A Python runner makes their tensors then, once for each place in memory. Where the Program
-        limits pings, a slow one counts as that limit.
+        A Python runner makes their tensors then, once for each place in memory; a device runner
+        does all that a call does but the launches. Where the Program limits pings, a slow one
+        counts as that limit.
         """
         wall = self._exchange(Kind.PING, first, count, timeout_s).wall_ns
+        self._dry_ns = wall
         limit = self._program.ping_limit * self._clean.wall_ns
         return min(wall, int(limit)) if limit else wall
 
-    def call(self, first: int, count: int = 1, *, timeout_s: float) -> Timed:
-        """Runs `count` placed slots from `first`. Raises RunFault."""
-        return self._exchange(Kind.CALL, first, count, timeout_s)
+    def call(
+        self, first: int, count: int = 1, *, timeout_s: float, as_graph: bool = False
+    ) -> Timed:
+        """Runs `count` placed slots from `first`. Raises RunFault.
+
+        On a device each slot is copied there right before its own call, so that no call finds the
+        inputs of a later one; the round trips beyond the first are taken off, each as long as the
+        last ping. As one CUDA graph the slots are all there at once.
+        """
+        if not self._program.has_own_memory:
+            return self._exchange(Kind.CALL, first, count, timeout_s)
+        if as_graph:
+            return self._on_device(Kind.REPLAY, first, count, timeout_s)
+        calls = [
+            self._on_device(Kind.CALL, slot, 1, timeout_s) for slot in range(first, first + count)
+        ]
+        total = Timed(*(sum(column) for column in zip(*calls, strict=True)))
+        return total._replace(wall_ns=max(1, total.wall_ns - (count - 1) * self._dry_ns))
+
+    def _on_device(self, kind: Kind, first: int, count: int, timeout_s: float) -> Timed:
+        self._exchange(Kind.UPLOAD, first, count, timeout_s + _COPY_S)
+        timed = self._exchange(kind, first, count, timeout_s)
+        self._exchange(Kind.FETCH, first, count, timeout_s + _COPY_S)
+        return timed
 
     def idle_ns(self) -> int:
         """CPU time the process spent since its last call, when it had nothing but pings to do.
@@ -209,7 +241,7 @@ class Runner:
         except FrameError as error:
             raise self._fault(error, timeout_s, while_doing) from error
         after = self._cpu_now()
-        if kind is not Kind.PING:
+        if kind is not Kind.PING or self._program.has_own_memory:
             self._cpu_mark = after
         if answer.kind == Kind.REFUSED and kind is Kind.LOAD:
             raise self._end(
@@ -223,7 +255,8 @@ class Runner:
                 "with more than one frame",
             )
         # A claim of nothing at all would break every ratio that is made of it.
-        return Timed(max(answer.first, 1), wall, after - before)
+        host = answer.second if self._program.has_own_memory else 0
+        return Timed(max(answer.first, 1), wall, after - before, host)
 
     def _cpu_now(self) -> int:
         try:
@@ -275,7 +308,8 @@ class Runner:
             reason = f"{known} {_last_line(ended)}"
         else:
             reason = f"the process left by itself with exit status {ended.code}"
-        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
+        status = self._program.statuses.get(ended.code, Status.CRASHED)
+        return RunFault(status, f"{reason} {while_doing}".strip(), _words(ended))
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""
@@ -291,7 +325,7 @@ class Runner:
 def _filter_fd(wanted: bool) -> int:
     fd = os.memfd_create("kw-filter", 0)
     if wanted:
-        os.write(fd, build_filter(may_fork=False, may_exec=False))
+        os.write(fd, build_filter(may_fork=False, may_exec=False, may_catch=False))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from ...traces.records import Status
 from ..build.model import Built
 
 
@@ -41,6 +42,10 @@ class Program:
     """The command line, given the descriptors and that folder."""
     readable: tuple[Path, ...] = ()
     """What else it may read, at the same paths."""
+    devices: tuple[Path, ...] = ()
+    """Device nodes that it may open."""
+    has_own_memory: bool = False
+    """Whether tensors are copied to a device for a call and their outputs back after it."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """In addition to the threads' settings."""
     start_timeout_s: float = 30.0
@@ -53,6 +58,8 @@ class Program:
     open_files: int = 64
     exits: Mapping[int, str] = field(default_factory=dict)
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
+    statuses: Mapping[int, Status] = field(default_factory=dict)
+    """What an exit status stands for, where that is not CRASHED."""
     idle_cpu_us: float = 0.0
     """CPU time beyond a native runner's that this one needs to wake up and answer a ping."""
     trips_uncharged: float = 2.0

@@ -8,7 +8,8 @@
 // The first READY comes before that, so that what fails until then is not the candidate's fault.
 //
 // Built with the address sanitizer it copies each tensor into a block of its own for the call, so
-// that an access right before or after one is seen, reads included.
+// that an access right before or after one is seen, reads included. The plain build can make the
+// pages before and after a tensor inaccessible for the call; the call table says for which.
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -16,8 +17,10 @@
 #include <cstring>
 #include <ctime>
 #include <dlfcn.h>
+#include <initializer_list>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -26,13 +29,21 @@
 namespace {
 
 enum Kind : uint32_t { READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7 };
-enum Argument : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2 };
-constexpr uint64_t MAX_ARGUMENTS = 32;  // verifier/arena.py holds the same numbers
+// verifier/arena.py holds the same numbers
+enum Argument : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, FENCED = 4 };
+constexpr uint64_t MAX_ARGUMENTS = 32;
 constexpr uint64_t MAX_SLOTS = 64;
 
 struct Frame { uint32_t kind, nonce; uint64_t first, second; };
 // Behind the first `count` arguments stand their sizes in bytes, in the same order, as values.
-struct Entry { uint64_t count; struct { uint64_t kind, value; } arguments[MAX_ARGUMENTS]; };
+struct Entry {
+    uint64_t count;
+    struct {
+        uint64_t flags, value;
+        uint64_t kind() const { return flags & 3; }
+        bool is_fenced() const { return flags & FENCED; }
+    } arguments[MAX_ARGUMENTS];
+};
 static_assert(sizeof(Frame) == 24);
 
 #ifdef __SANITIZE_ADDRESS__
@@ -88,6 +99,20 @@ void* own_block(const char* from, uint64_t bytes) {
     return block;
 }
 
+void fence(const char* tensor, uint64_t bytes, int protection) {
+    const auto page = uint64_t(sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uint64_t>(tensor);
+    for (const uint64_t beside : {at / page * page - page, (at + bytes + page - 1) / page * page})
+        if (mprotect(reinterpret_cast<void*>(beside), page, protection) != 0) give_up("mprotect");
+}
+
+// All of a call's fences, with an access for the pages of inputs and one for those of outputs.
+void fences(const Entry& called, void** arguments, int of_inputs, int of_outputs) {
+    for (uint64_t i = 0; i < called.count; ++i)
+        if (called.arguments[i].is_fenced())
+            fence(static_cast<char*>(arguments[i]), called.arguments[called.count + i].value,
+                  called.arguments[i].kind() == INPUT ? of_inputs : of_outputs);
+}
+
 uint64_t now_ns() {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -96,8 +121,29 @@ uint64_t now_ns() {
 
 }  // namespace
 
+#ifdef __SANITIZE_ADDRESS__
+// Settings that an environment would hold are here, so that both builds of a candidate find the
+// same one. Leaks need ptrace, which the sandbox refuses. Memory that was never set is filled with
+// what GCC fills local variables with: as a float -1.7e38, as an index far below zero.
+extern "C" const char* __asan_default_options() {
+    return "detect_leaks=0:exitcode=86:redzone=2048:max_redzone=2048:quarantine_size_mb=64"
+           ":malloc_fill_byte=254:max_malloc_fill_size=1073741824:color=never";
+}
+extern "C" const char* __ubsan_default_options() { return "exitcode=86:color=never"; }
+
+static void enlarge_stacks() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 20);  // sanitized frames are larger
+    if (pthread_setattr_default_np(&attributes) != 0) give_up("pthread_setattr_default_np");
+}
+#else
+static void enlarge_stacks() {}
+#endif
+
 int main(int argc, char** argv) {
     if (argc != 8) return 96;
+    enlarge_stacks();
     const int control = std::atoi(argv[1]);
     const auto in_bytes = std::strtoull(argv[3], nullptr, 10);
     const auto out_bytes = std::strtoull(argv[5], nullptr, 10);
@@ -133,19 +179,21 @@ int main(int argc, char** argv) {
             for (uint64_t i = 0; i < count; ++i) {
                 const auto& argument = called->arguments[i];
                 integers[i] = int(argument.value);
-                arguments[i] = argument.kind == INTEGER ? static_cast<void*>(&integers[i])
-                             : argument.kind == INPUT   ? inputs + argument.value
-                                                        : outputs + argument.value;
-                if (SANITIZED && argument.kind != INTEGER)
+                arguments[i] = argument.kind() == INTEGER ? static_cast<void*>(&integers[i])
+                             : argument.kind() == INPUT   ? inputs + argument.value
+                                                          : outputs + argument.value;
+                if (SANITIZED && argument.kind() != INTEGER)
                     arguments[i] = blocks[i] = own_block(static_cast<char*>(arguments[i]),
                                                          called->arguments[count + i].value);
             }
+            if (!SANITIZED) fences(*called, arguments, PROT_NONE, PROT_NONE);
             const uint64_t start = now_ns();
             entry(arguments);
             spent += now_ns() - start;
+            if (!SANITIZED) fences(*called, arguments, PROT_READ, PROT_READ | PROT_WRITE);
             for (uint64_t i = 0; SANITIZED && i < count; ++i) {
                 const auto& argument = called->arguments[i];
-                if (argument.kind == OUTPUT)
+                if (argument.kind() == OUTPUT)
                     std::memcpy(outputs + argument.value, blocks[i],
                                 called->arguments[count + i].value);
                 std::free(blocks[i]);

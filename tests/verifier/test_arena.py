@@ -12,7 +12,7 @@ import pytest
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
 from kernelwright.verifier import poison
-from kernelwright.verifier.arena import GUARD_BYTES, MAX_SLOTS, Arena, footprint
+from kernelwright.verifier.arena import ALIGN, GUARD_BYTES, MAX_SLOTS, Arena, Fence, footprint
 
 
 @pytest.fixture
@@ -64,6 +64,54 @@ def test_more_calls_than_room_is_an_error_of_the_harness(problem, structure):
         with pytest.raises(SandboxError, match="no room"):
             arena.place(problem, structure)
     assert MAX_SLOTS >= 12
+
+
+@pytest.mark.parametrize("fence", [Fence.BEFORE, Fence.AFTER])
+@pytest.mark.parametrize("name", registry.names())
+def test_a_fenced_tensor_has_pages_of_its_own_and_touches_their_border(name, fence):
+    problem = registry.get(name)
+    target = problem.structure(problem.workload("tiny"))
+    page, rng = mmap.PAGESIZE, np.random.default_rng(5)
+    for shape in itertools.islice(problem.variations(target, rng), 12):
+        inputs, outputs = footprint(problem, shape.axes)
+        with Arena(inputs + 4096, outputs + 4096) as arena:
+            arena.reset(int(rng.integers(4096)))
+            slot = arena.place(problem, shape, fence)
+            for regions, size in zip(
+                (slot.input_regions, slot.output_regions), arena.sizes, strict=True
+            ):
+                # Of each tensor: its first page and the one behind its last.
+                pages = sorted(
+                    (r.offset // page, -(-(r.offset + r.bytes) // page)) for r in regions.values()
+                )
+                assert all(b[0] - a[1] >= 2 for a, b in itertools.pairwise(pages))
+                assert pages[0][0] >= 1
+                assert (pages[-1][1] + 1) * page <= size
+                for region in regions.values():
+                    assert region.offset % ALIGN == 0
+                    gap = -(region.offset + region.bytes) % page
+                    assert gap < ALIGN if fence is Fence.AFTER else region.offset % page == 0
+            assert arena.guards(slot)
+            with pytest.raises(SandboxError, match="no room"):
+                arena.place(problem, shape, fence)
+            del slot
+
+
+def test_around_a_fenced_input_there_is_nothing_to_calculate_with(problem, structure):
+    with arena_for(problem, structure, 1) as arena:
+        slot = arena.place(problem, structure, Fence.BEFORE)
+        inputs, outputs = arena.open_fds(is_trusted=True)
+        with mmap.mmap(inputs, arena.sizes[0]) as memory:
+            region = slot.input_regions["values"]
+            end = region.offset + region.bytes
+            behind = np.frombuffer(
+                memory[end : -(-end // mmap.PAGESIZE) * mmap.PAGESIZE], np.float32
+            )
+        assert behind.size
+        assert np.isnan(behind).all()
+        for fd in (inputs, outputs):
+            os.close(fd)
+        del slot
 
 
 @pytest.mark.parametrize(("where", "offset"), [("before C", -1), ("after C", 0)])

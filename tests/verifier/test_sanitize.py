@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.build.compiler import find_compiler
-from kernelwright.sandbox.isolation import choose
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Isolation, Protocol, Status
-from kernelwright.verifier import reports, sanitize
-from kernelwright.verifier.request import Task
-from kernelwright.verifier.roofline import Peaks
+from kernelwright.sandbox.run.program import Program
+from kernelwright.traces.records import Protocol, Status
+from kernelwright.verifier import reports, sampling, sanitize
+from kernelwright.verifier.programs import build_program
 from kernelwright.verifier.session import Session
-from kernelwright.verifier.trials import Stage
+from kernelwright.verifier.trials import FEW_SHAPES, make_item
 
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
@@ -39,6 +38,8 @@ static void honest(int M, int N, const int* indptr, const int* indices, const fl
 """
 CALL = "honest(M, N, indptr, indices, values, B, C);"
 HONEST = f"{COMPUTE}{SIGNATURE} {{ {CALL} }}"
+IS_SANITIZED = 'extern "C" void __asan_init() __attribute__((weak));'
+DEED = "if (&__asan_init) { deed(); }"
 
 MISTAKES = {
     "reads before an input": (
@@ -87,56 +88,11 @@ MISTAKES = {
 }
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    os.chmod(folder, 0o755)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def session_for(cache: Path) -> Iterator[Callable[[str], Session]]:
-    """Sessions without baselines: nothing is timed here."""
-    open_ones: dict[str, Session] = {}
-
-    def find(name: str) -> Session:
-        if name not in open_ones:
-            open_ones[name] = session_of(name, cache)
-        return open_ones[name]
-
-    yield find
-    for session in open_ones.values():
-        session.close()
-
-
-def session_of(name: str, cache: Path) -> Session:
-    problem = registry.get(name)
-    workload = problem.workload("tiny")
-    others = tuple(
-        (each.name, problem.structure(each))
-        for each in problem.workloads
-        if each.kind == "adversarial"
-    )
-    jail = choose("auto")
-    cpus = tuple(sorted(os.sched_getaffinity(0)))
-    peaks = Peaks(
-        bandwidth_gbs=10, llc_bandwidth_gbs=10, cache_bandwidth_gbs=10, flops_gflops=10,
-        l2_bytes=1 << 20, llc_bytes=1 << 25, cpus=cpus, compiler="none",
-    )  # fmt: skip
-    return Session(
-        Task(problem=name, workload=workload, cache_dir=str(cache)),
-        problem,
-        Stage(problem, problem.structure(workload), "tiny", others),
-        jail,
-        Isolation(mechanism=jail.name, capabilities={}),
-        peaks,
-        cpus,
-        cache,
-    )
-
-
 def examined(session: Session, source: str) -> sanitize.Examined:
-    return sanitize.examine(session, source, np.random.default_rng(4))
+    prepared = sanitize.prepare(session, source)
+    assert isinstance(prepared, sanitize.Prepared), prepared.reason
+    assert prepared.built is not None, prepared.unchecked
+    return sanitize.examine(session, prepared.built, np.random.default_rng(4))
 
 
 @pytest.mark.slow
@@ -160,7 +116,6 @@ def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
 def test_a_local_variable_that_was_never_set_is_seen(session_for):
     source = f"{SIGNATURE} {{ float sum; for (long i = 0; i < (long)M * N; ++i) C[i] = sum; }}"
     found = examined(session_for("spmm_csr"), source).check
-    assert found is not None
     assert not found.passed
     assert "-1.69" in found.detail
 
@@ -170,19 +125,13 @@ def test_a_local_variable_that_was_never_set_is_seen(session_for):
 def test_an_honest_recipe_is_clean(session_for, name):
     recipe = recipes_for(name)[-1]
     found = examined(session_for(name), recipe.render(recipe.first()))
-    assert found.check is not None, found.unchecked
     assert found.check.passed, found.check.detail
-    assert found.check.figure > sanitize.HIDDEN_SHAPES
-    assert found.unchecked == ""
+    assert found.check.figure > FEW_SHAPES
 
 
 def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
-    source = f"""#include <unistd.h>
-{COMPUTE}{SIGNATURE} {{ {CALL}
-#ifdef __SANITIZE_ADDRESS__
-    _exit(0);
-#endif
-}}"""
+    source = f"#include <unistd.h>\n{IS_SANITIZED}{COMPUTE}{SIGNATURE} {{ {CALL} {DEED} }}"
+    source = source.replace("deed();", "_exit(0);")
     with pytest.raises(RunFault, match="built with sanitizers: the process left by itself") as died:
         examined(session_for("spmm_csr"), source)
     assert died.value.status is Status.CRASHED
@@ -192,36 +141,96 @@ def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     spoken = 'std::fputs("==1==ERROR: AddressSanitizer: made-up on\\n", stderr);'
     source = f"#include <cstdio>\n#include <unistd.h>\n{COMPUTE}{SIGNATURE} {{ {CALL} {spoken} }}"
     found = examined(session_for("spmm_csr"), source).check
-    assert found is not None
     assert found.passed
     found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);")).check
-    assert found is not None
     assert found.detail.startswith("AddressSanitizer: made-up")
     assert not found.passed
 
 
-def test_a_source_that_treats_a_sanitized_build_apart_is_not_called_clean(session_for):
-    hidden = COMPUTE.replace("static void", '__attribute__((no_sanitize("address"))) static void')
-    found = examined(session_for("spmm_csr"), f"{hidden}{SIGNATURE} {{ {CALL} }}")
-    assert found.check is None
-    assert "not conclusive, line 2" in found.unchecked
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ('__attribute__((no_sanitize("address")))\n', 1),
+        ("int one;\n#ifdef __SANITIZE_ADDRESS__\n#endif\n", 2),
+        ("int one; // a \\\n note\n#ifdef __SANI\\\nTIZE_ADD\\  \r\nRESS__\n#endif\n", 3),
+        ("\n\nbool is_set = std::getenv(name);\n", 3),
+        ("extern char** environ;\n", 1),
+        ('void* found = dlsym(nullptr, "name");\n', 1),
+        ('auto* maps = fopen("/proc/self/maps", "r");\n', 1),
+        ("\nsigaction(SIGTERM, &action, nullptr);\n", 2),
+    ],
+)
+def test_a_source_that_can_treat_a_sanitized_build_apart_is_named(words, line):
+    assert sanitize.apart(words + HONEST).startswith(f"line {line} of the source names ")
+    assert (
+        sanitize.apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */") == ""
+    )
 
 
-def test_code_that_does_not_end_under_the_sanitizers_is_told(session_for, monkeypatch):
-    session = session_for("spmm_csr")
-    assert examined(session, HONEST).check is not None
-    monkeypatch.setattr(sanitize, "TIMEOUT_S", 1.0)
-    source = f"""{COMPUTE}{SIGNATURE} {{ {CALL}
+def test_no_honest_source_is_taken_for_one():
+    honest = Path(__file__).parent.parent / "honest" / "native"
+    sources = [path.read_text("utf-8") for path in honest.iterdir()]
+    for name in registry.names():
+        sources += [recipe.render(recipe.first()) for recipe in recipes_for(name)]
+    assert len(sources) > 40
+    assert {sanitize.apart(source) for source in sources} == {""}
+
+
+def test_both_builds_of_a_candidate_find_the_same(session_for):
+    """Neither the environment nor the preprocessor differs."""
+    source = f"""#include <cstdio>
+#include <unistd.h>
+extern char** environ;
+{COMPUTE}{SIGNATURE} {{ {CALL}
+    for (char** one = environ; *one; ++one) std::fprintf(stderr, "%s\\n", *one);
 #ifdef __SANITIZE_ADDRESS__
-    for (volatile int i = 0;; i = 0) {{}}
+    std::fputs("sanitized\\n", stderr);
 #endif
+    _exit(3);
 }}"""
-    found = examined(session, source)
-    assert found.check is None
-    assert found.unchecked.startswith("sanitizers: not finished, no answer within 1.0 s")
+    session = session_for("spmm_csr")
+    said = []
+    with pytest.raises(RunFault) as died:
+        examined(session, source)
+    said.append(died.value.log)
+    program = build_program(session, source, "cpp")
+    assert isinstance(program, Program)
+    rng = np.random.default_rng(4)
+    with (
+        sampling.arena_for(session) as arena,
+        sampling.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+    ):
+        slot = side.place(session.stage.target, 1)[0]
+        item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
+        with pytest.raises(RunFault) as died:
+            side.answer(item, slot)
+    said.append(died.value.log)
+    assert "OMP_NUM_THREADS=" in said[0]
+    assert said[0] == said[1]
 
 
-def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch):
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="names a register of x86-64")
+def test_a_source_that_builds_only_without_them_is_no_pass(court):
+    """The frame pointer is free in the plain build only."""
+    leaf = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
+    source = f"{leaf}{COMPUTE}{SIGNATURE} {{ {CALL} leaf(); }}"
+    verdict = court.judge(source, protocol=Protocol.FULL)
+    assert verdict.status is Status.BUILD_FAILED
+    assert verdict.reasons[0].startswith("built with sanitizers: error at line ")
+
+
+def test_code_that_does_not_end_under_the_sanitizers_is_a_failure(session_for, monkeypatch):
+    session = session_for("spmm_csr")
+    assert examined(session, HONEST).check.passed
+    monkeypatch.setattr(sanitize, "TIMEOUT_S", 1.0)
+    source = f"{IS_SANITIZED}{COMPUTE}{SIGNATURE} {{ {CALL} {DEED} }}"
+    source = source.replace("deed();", "for (volatile int i = 0;; i = 0) {}")
+    with pytest.raises(RunFault, match=r"built with sanitizers: no answer within 1\.0 s") as died:
+        examined(session, source)
+    assert died.value.status is Status.TIMED_OUT
+
+
+def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch, session_of):
     """A compiler that is really called, and lacks the sanitizers' libraries."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -239,10 +248,11 @@ def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch):
     find_compiler.cache_clear()
     try:
         session = session_of("spmm_csr", tmp_path)
-        found = examined(session, HONEST)
+        found = sanitize.prepare(session, HONEST)
     finally:
         find_compiler.cache_clear()
-    assert found.check is None
+    assert isinstance(found, sanitize.Prepared)
+    assert found.built is None
     assert found.unchecked.startswith("sanitizers: not run, this compiler does not build with them")
     assert "libasan" in found.unchecked
 

@@ -124,7 +124,7 @@ def campaign_html(store: Store, history: History, *, status: str, sort: str, pag
         links,
         has_charts=True,
         row=pages.campaign_row(history, is_running=store.is_running(history.campaign)),
-        figure=charts.speedup_chart(history, links.candidate),
+        figure=charts.campaign_chart(history, links.candidate),
         funnel=pages.funnel(history),
         isolation=pages.isolation_of(history),
         entries=shown,

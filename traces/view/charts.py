@@ -61,6 +61,32 @@ def _layout(height: int, **more: Any) -> dict[str, Any]:
     }
 
 
+def campaign_chart(history: History, href: Href) -> Figure:
+    """Every candidate of a campaign: its speed-up, or its modelled time where nothing is timed."""
+    return modelled_chart(history, href) if history.leader else speedup_chart(history, href)
+
+
+def modelled_chart(history: History, href: Href) -> Figure:
+    """Modelled time over candidate number; what has none stands on a strip below."""
+    entries = _thinned(history)
+    rest = [e for e in entries if e.verdict and e.verdict.modelled_us is None]
+    ranked = [e for e in entries if e.verdict and e.verdict.modelled_us is not None]
+    last = max((e.number for e in history.entries.values()), default=1)
+    data = [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
+    for status, group in _grouped(ranked):
+        times = [e.verdict.modelled_us for e in group if e.verdict]
+        trace = _points(status, group, href, is_timed=False)
+        data.append({**trace, "name": f"{status.value} (emulated)", "y": times, "yaxis": "y"})
+    layout = _layout(
+        440,
+        xaxis=_axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d"),
+        yaxis=_axis("modelled time (µs, log)", type="log", domain=[0.2, 1], nticks=8),
+        yaxis2=_strip("not emulated"),
+        legend=_LEGEND,
+    )
+    return {"data": data, "layout": layout}
+
+
 def speedup_chart(history: History, href: Href) -> Figure:
     """Speed-up over candidate number: every candidate a point, the best so far a step line.
 
@@ -82,19 +108,22 @@ def speedup_chart(history: History, href: Href) -> Figure:
         440,
         xaxis=_axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d"),
         yaxis=_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
-        yaxis2=_axis(
-            "",
-            domain=[0, 0.13],
-            range=[-1, 1],
-            tickvals=[0],
-            ticktext=["not timed"],
-            showgrid=False,
-        ),
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        yaxis2=_strip("not timed"),
+        legend=_LEGEND,
         shapes=[{**line, "line": {"color": "--muted", "dash": "dash", "width": 1}}],
         annotations=[note],
     )
     return {"data": data, "layout": layout}
+
+
+_LEGEND: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
+def _strip(label: str) -> Figure:
+    """The axis of the strip below, for candidates without a time."""
+    return _axis(
+        "", domain=[0, 0.13], range=[-1, 1], tickvals=[0], ticktext=[label], showgrid=False
+    )
 
 
 def _log_ticks(timed: list[Entry]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MEANING = {
     Status.RESOURCE: "used more memory, processes or output than allowed",
     Status.PROTOCOL_ERROR: "the runner did not keep to the protocol",
     Status.HARNESS_ERROR: "the harness itself failed; not the candidate's fault",
-    Status.UNSUPPORTED: "needs something that this machine lacks",
+    Status.UNSUPPORTED: "this version or machine cannot judge it",
 }
 
 SIGN = {
@@ -141,6 +141,11 @@ def sentence(entry: Entry) -> str:
     if not verdict.status.is_pass:
         return f"Not accepted: {verdict.reasons[0].rstrip('.')}."
     measurement = verdict.measurement
+    if verdict.emulated:
+        return (
+            f"Right in an emulation of {verdict.target}; it did not run there, was not timed and "
+            "carries no speed-up."
+        )
     if verdict.status is Status.SCREENED or measurement is None:
         why = f": {verdict.reasons[0].rstrip('.')}" if verdict.reasons else ""
         return f"It passed the quick checks and carries no speed-up{why}."

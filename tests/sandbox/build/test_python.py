@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.signature import signature
 from kernelwright.sandbox.build.model import BuildFailed
-from kernelwright.sandbox.build.python import SOURCE_BYTES, Module, check
+from kernelwright.sandbox.build.python import Module, check
+from kernelwright.sandbox.source_text import SOURCE_BYTES
 
 SPMM = registry.get("spmm_csr")
 RUN = "def run(indptr, indices, values, B, C):\n    pass\n"
@@ -72,13 +73,16 @@ def test_the_printed_signature_is_taken(problem: str) -> None:
         ),
         ("async def run(C):\n    pass\n", "error at line 1:1: run cannot be asynchronous"),
         ("def ModelNew():\n    pass\n", "error at line 1:1: ModelNew must be a class"),
-        (f'"""\n---\nentry = run\n---\n"""\n{RUN}', "front matter that starts at line 3"),
+        (
+            f'"""\n---\nentry = run\n---\n"""\n{RUN}',
+            "error at line 3:9: the front matter is not TOML",
+        ),
         (f'"""\n---\nentry = "go"\n---\n"""\n{RUN}', "the front matter's entry is 'go'"),
         (f'"""\n---\nentry = "ModelNew"\n---\n"""\n{RUN}', "defines no entry point"),
         ("# coding: latin-1\n" + RUN, "declares the encoding iso-8859-1"),
         ("# coding: nonsense\n" + RUN, "unknown encoding"),
-        (RUN + "x = '\0'\n", "error at line 3: a null byte"),
-        (RUN + "x = '\ud800'\n", "error at line 3: a character that UTF-8 cannot hold"),
+        (RUN + "x = '\0'\n", "error at line 3:6: a null byte"),
+        (RUN + "x = '\ud800'\n", "error at line 3:6: a character that UTF-8 cannot hold"),
         (RUN + "#" * SOURCE_BYTES, "bytes, at most"),
         ("x = " + "(" * 500 + ")" * 500 + "\n" + RUN, "too many nested parentheses"),
     ],

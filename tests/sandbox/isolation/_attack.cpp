@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string>
+#include <sys/file.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -96,6 +97,17 @@ int main(int argc, char **argv) {
         verdict("utimensat", utimensat(AT_FDCWD, path, now, 0));
         verdict("truncate", truncate(path, 0));
         verdict("setxattr", setxattr(path, "user.one", "1", 1, 0));
+        const int file = open(path, O_RDONLY);
+        struct flock all = {};
+        all.l_type = F_RDLCK;
+        verdict("flock", flock(file, LOCK_SH | LOCK_NB));
+        verdict("lock", fcntl(file, F_SETLK, &all));
+        return verdict("readable", fcntl(file, F_GETFL));
+    }
+    if (what == "lease") {
+        const int file = open(argv[2], O_RDONLY);
+        verdict("lease", fcntl(file, F_SETLEASE, F_RDLCK));
+        verdict("notify", fcntl(open("/", O_RDONLY | O_DIRECTORY), F_NOTIFY, DN_ACCESS));
         return 0;
     }
     if (what == "calls") {

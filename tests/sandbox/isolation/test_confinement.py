@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Limits, Outcome
 
 Shell = Callable[..., Outcome]
@@ -46,9 +48,38 @@ def test_the_users_files_keep_their_modes_and_times(
     command = [str(attack), "mark", str(victim)]
     outcome = confining.start(command, confinement, Limits(wall_s=60.0)).wait()
     said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
-    assert len(said) == 5
+    assert said.pop("readable") == "done"
+    assert len(said) == 7
     assert set(said.values()) == {"Operation not permitted"}
     assert facts(victim) == was
+
+
+def test_only_given_devices_can_be_opened(confining: Jail) -> None:
+    nodes = [Path("/dev/fuse"), Path("/dev/net/tun"), Path("/dev/kvm")]
+    known = [node for node in nodes if node.exists() and node.stat().st_mode & 0o006 == 0o006]
+    if not known:
+        pytest.skip("this machine has no device that anybody may open")
+    given, *others = known
+    for devices, node, is_open in (
+        ((given,), given, True),
+        ((), given, False),
+        *(((given,), other, False) for other in others[:1]),
+    ):
+        command = ["sh", "-c", f"exec 3<>{node} && echo open"]
+        outcome = confining.start(command, Confinement(devices=devices), Limits()).wait()
+        assert (outcome.stdout == b"open\n") is is_open, outcome.stderr
+
+
+def test_nobody_can_be_made_to_wait_for_a_lease(confining: Jail, attack: Path, place: Path) -> None:
+    """A compiler's jail refuses it, too."""
+    library = place / "library"
+    library.write_text("whole")
+    library.chmod(0o644)
+    confinement = Confinement(readable=(attack, library))
+    command = [str(attack), "lease", str(library)]
+    outcome = confining.start(command, confinement, Limits(wall_s=60.0)).wait()
+    said = dict(line.split(" ", 1) for line in outcome.stdout.decode().splitlines())
+    assert said == dict.fromkeys(("lease", "notify"), "Operation not permitted")
 
 
 def test_only_writable_folders_can_be_written(confining: Jail, shell: Shell, place: Path) -> None:
@@ -135,6 +166,10 @@ def test_wide_system_calls_are_refused(confining: Jail, attack: Path) -> None:
     assert said.pop("socketpair") == "done"
     assert len(said) == 19
     assert set(said.values()) == {"Operation not permitted"}
+
+
+def test_only_a_few_signals_can_be_queued(confining: Jail, shell: Shell) -> None:
+    assert shell(confining, "bash -c 'ulimit -i'").stdout == b"64\n"
 
 
 def test_a_compiler_works_inside(confining: Jail, place: Path) -> None:

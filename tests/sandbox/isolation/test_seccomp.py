@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import struct
 
 import pytest
@@ -19,13 +20,13 @@ CALLS = {
         "read": 0, "socket": 41, "socketpair": 53, "clone": 56, "fork": 57, "execve": 59,
         "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272, "prlimit64": 302,
         "shmget": 29, "msgget": 68, "mq_open": 240, "setpriority": 141, "sched_setscheduler": 144,
-        "sched_setaffinity": 203,
+        "sched_setaffinity": 203, "fcntl": 72, "flock": 73, "rt_sigaction": 13,
     },
     "aarch64": {
         "read": 63, "socket": 198, "socketpair": 199, "clone": 220, "execve": 221,
         "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97, "prlimit64": 261,
         "shmget": 194, "msgget": 186, "mq_open": 180, "setpriority": 140, "sched_setscheduler": 119,
-        "sched_setaffinity": 122,
+        "sched_setaffinity": 122, "fcntl": 25, "flock": 32, "rt_sigaction": 134,
     },
 }  # fmt: skip
 
@@ -88,6 +89,27 @@ def test_files_may_be_left_unmarked(machine: str, may_mark: bool) -> None:
     rules = build_filter(may_fork=True, may_exec=True, may_mark=may_mark, machine=machine)
     for nr in {"x86_64": (76, 90, 188, 268, 280, 452), "aarch64": (45, 53, 5, 88, 452)}[machine]:
         assert decide(rules, ARCH[machine], nr) == (ALLOW if may_mark else REFUSED)
+    fcntl, flock = CALLS[machine]["fcntl"], CALLS[machine]["flock"]
+    for command in (6, 7, 37, 38):  # locks
+        found = decide(rules, ARCH[machine], fcntl, 3, command)
+        assert found == (ALLOW if may_mark else REFUSED)
+    assert decide(rules, ARCH[machine], flock, 3, 2) == (ALLOW if may_mark else REFUSED)
+    for command in (1, 2, 3, 4, 1030):  # flags, and a new descriptor
+        assert decide(rules, ARCH[machine], fcntl, 3, command) == ALLOW
+    for command in (1024, 1026):  # leases and notifications
+        assert decide(rules, ARCH[machine], fcntl, 3, command) == REFUSED
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
+@pytest.mark.parametrize("may_catch", [True, False])
+def test_faults_may_be_left_uncaught(machine: str, may_catch: bool) -> None:
+    rules = build_filter(may_fork=False, may_exec=False, may_catch=may_catch, machine=machine)
+    call = CALLS[machine]["rt_sigaction"]
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
+        found = decide(rules, ARCH[machine], call, number)
+        assert found == (ALLOW if may_catch else REFUSED)
+    for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM, signal.SIGUSR1):
+        assert decide(rules, ARCH[machine], call, number) == ALLOW
 
 
 @pytest.mark.parametrize("machine", sorted(ARCH))

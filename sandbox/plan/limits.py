@@ -1,0 +1,195 @@
+"""What a target allows a launch to ask for, and what to change where it asks for more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...kernelbench.targets import (
+    MAX_BLOCK,
+    MAX_GRID,
+    MAX_PARAMETER_BYTES,
+    MAX_REGISTERS_PER_THREAD,
+    MAX_THREADS_PER_BLOCK,
+    REGISTERS_PER_SM,
+    WARP,
+    Architecture,
+)
+from ..build.model import KernelFacts
+from .dtypes import ITEM_BYTES
+from .faults import FaultKind
+from .model import ArgumentKind, Extent, Launch
+
+MAX_SCRATCH_BYTES = 2 << 30
+"""All work buffers of a candidate together: more than kernels need, less than devices hold."""
+
+_AXES = "xyz"
+_WIDTHS = (1, 2, 4, 8)
+_KIND_BYTES = {
+    ArgumentKind.FLOAT32: (4,), ArgumentKind.FLOAT64: (8,), ArgumentKind.INTEGER: _WIDTHS,
+    ArgumentKind.TENSOR: (8,), ArgumentKind.SCRATCH: (8,),
+}  # fmt: skip
+_KIND_WORDS = {
+    ArgumentKind.FLOAT32: "a float", ArgumentKind.FLOAT64: "a double",
+    ArgumentKind.INTEGER: "an integer", ArgumentKind.TENSOR: "a pointer",
+    ArgumentKind.SCRATCH: "a pointer",
+}  # fmt: skip
+
+
+def grid_wrong(grid: Extent) -> tuple[int, str] | None:
+    """Which dimension is out of range, and the sentence for it."""
+    for at, (size, most) in enumerate(zip(grid, MAX_GRID, strict=True)):
+        if size < 1:
+            return at, (
+                f"grid {_AXES[at]} is {size}, and a grid needs at least 1 block; round up with "
+                "cdiv(), keep it positive with max(1, …), or leave the launch out with `when`"
+            )
+        if size > most:
+            return at, (
+                f"grid {_AXES[at]} is {size}, at most {most} is allowed; put the larger count in x "
+                "or give each block more work"
+            )
+    return None
+
+
+def block_wrong(block: Extent) -> tuple[int, str] | None:
+    """Which dimension is out of range, and the sentence for it."""
+    for at, (size, most) in enumerate(zip(block, MAX_BLOCK, strict=True)):
+        if size < 1:
+            return at, f"block {_AXES[at]} is {size}, and a block needs at least 1 thread"
+        if size > most:
+            return at, (
+                f"block {_AXES[at]} is {size}, at most {most} is allowed; use a smaller block and "
+                "a larger grid, or let each thread do more"
+            )
+    threads = block[0] * block[1] * block[2]
+    if threads > MAX_THREADS_PER_BLOCK:
+        return 0, (
+            f"the block has {threads} threads ({block[0]} x {block[1]} x {block[2]}), at most "
+            f"{MAX_THREADS_PER_BLOCK} are allowed; use a smaller block and a larger grid"
+        )
+    return None
+
+
+def cluster_wrong(
+    cluster: Extent, grid: Extent, architecture: Architecture
+) -> tuple[str, FaultKind] | None:
+    """What is wrong with a cluster of blocks."""
+    for at, size in enumerate(cluster):
+        if size < 1:
+            return f"cluster {_AXES[at]} is {size}; it must be at least 1", FaultKind.MISTAKE
+    blocks = cluster[0] * cluster[1] * cluster[2]
+    if blocks == 1:
+        return None
+    if architecture.max_cluster == 1:
+        return (
+            f"{architecture.name} has no clusters (they came with sm_90); leave `cluster` out",
+            FaultKind.UNSUPPORTED,
+        )
+    if blocks > architecture.max_cluster:
+        return (
+            f"the cluster has {blocks} blocks, {architecture.name} takes at most "
+            f"{architecture.max_cluster}", FaultKind.LIMIT,
+        )  # fmt: skip
+    for at, (size, whole) in enumerate(zip(cluster, grid, strict=True)):
+        if whole % size:
+            return (
+                f"grid {_AXES[at]} is {whole}, which is not a multiple of the cluster's {size}; "
+                f"round it up: cdiv(…, {size}) * {size}", FaultKind.MISTAKE,
+            )  # fmt: skip
+    return None
+
+
+def shared_wrong(
+    dynamic: int, architecture: Architecture, static: int = 0
+) -> tuple[str, FaultKind] | None:
+    """What is wrong with a block's shared memory; `static` where the build has told it."""
+    if dynamic < 0:
+        return f"shared_bytes is {dynamic}; it must not be negative", FaultKind.MISTAKE
+    most = architecture.shared_per_block
+    if dynamic + static <= most:
+        return None
+    parts = f"{dynamic} dynamic + {static} static = {dynamic + static}" if static else f"{dynamic}"
+    return (
+        f"a block asks for {parts} bytes of shared memory, {architecture.name} has at most {most}; "
+        "use smaller tiles or fewer stages", FaultKind.LIMIT,
+    )  # fmt: skip
+
+
+def registers_wrong(registers: int, threads: int) -> str | None:
+    """Whether a block's registers fit a multiprocessor, where the build has told their number."""
+    if registers > MAX_REGISTERS_PER_THREAD:
+        return f"a thread has {registers} registers, at most {MAX_REGISTERS_PER_THREAD} exist"
+    if _registers_of_block(registers, threads) <= REGISTERS_PER_SM:
+        return None
+    fitting = max(
+        (warps for warps in range(1, MAX_THREADS_PER_BLOCK // WARP + 1)
+         if _registers_of_block(registers, warps * WARP) <= REGISTERS_PER_SM), default=0,
+    )  # fmt: skip
+    return (
+        f"{threads} threads with {registers} registers each need more than the {REGISTERS_PER_SM} "
+        f"that there are; use at most {fitting * WARP} threads, or cap the registers with "
+        f"__launch_bounds__({threads})"
+    )
+
+
+def _registers_of_block(registers: int, threads: int) -> int:
+    """Registers are handed out per warp in units of 256, to warps in groups of four."""
+    warps = -(-threads // WARP)
+    return -(-registers * WARP // 256) * 256 * (-(-warps // 4) * 4)
+
+
+def parameters_wrong(sizes: Sequence[int]) -> str | None:
+    """Whether the parameters, laid out with their alignment, fit what a launch can carry."""
+    total = 0
+    for size in sizes:
+        total = -(-total // max(1, size)) * max(1, size) + size
+    if total <= MAX_PARAMETER_BYTES:
+        return None
+    return f"the arguments take {total} bytes, a launch carries at most {MAX_PARAMETER_BYTES}"
+
+
+def built_wrong(
+    launch: Launch, facts: KernelFacts, architecture: Architecture
+) -> tuple[str, str, FaultKind] | None:
+    """What is wrong with a launch of a built kernel: the plan's key, the sentence, its kind."""
+    if wrong := shared_wrong(launch.shared_bytes, architecture, facts.shared_bytes):
+        return "shared_bytes", *wrong
+    if reason := registers_wrong(facts.registers, launch.threads):
+        return "block", reason, FaultKind.LIMIT
+    sizes = facts.parameters
+    if len(sizes) != len(launch.arguments):
+        return "args", (
+            f"the kernel has {len(sizes)} parameters, and the launch gives "
+            f"{len(launch.arguments)} arguments"
+        ), FaultKind.MISTAKE  # fmt: skip
+    for at, (argument, size) in enumerate(zip(launch.arguments, sizes, strict=True)):
+        if size not in _KIND_BYTES[argument.kind]:
+            return "args", (
+                f"argument {at + 1} is {_KIND_WORDS[argument.kind]}, and the kernel's parameter "
+                f"has {size} bytes"
+            ), FaultKind.MISTAKE  # fmt: skip
+        if argument.kind is ArgumentKind.INTEGER and not fits(argument.value, size):
+            return "args", (
+                f"argument {at + 1} is {argument.value}, which the kernel's parameter of {size} "
+                "bytes cannot hold; declare it as long long"
+            ), FaultKind.MISTAKE  # fmt: skip
+    if reason := parameters_wrong(sizes):
+        return "args", reason, FaultKind.LIMIT
+    return None
+
+
+def fits(value: int, size: int, *, is_signed: bool | None = None) -> bool:
+    """Whether an integer of `size` bytes can be this value; signed, unsigned or either."""
+    bits = 8 * size
+    low = 0 if is_signed is False else -(1 << (bits - 1))
+    high = 1 << (bits - 1 if is_signed else bits)
+    return low <= value < high
+
+
+def holds(dtype: str, value: int) -> bool:
+    """Whether a parameter of this type can be this value; True where nothing is known of it."""
+    if not dtype.startswith(("int", "uint")):
+        return True
+    is_signed = dtype.startswith("int")
+    # Integers of a plan are signed words of 64 bits: the upper half of uint64 cannot be written.
+    return fits(value, ITEM_BYTES[dtype], is_signed=is_signed)

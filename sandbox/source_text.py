@@ -1,0 +1,56 @@
+"""What every source must be before anything reads it: text of a sane size, with no null bytes."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+
+from .front_matter import MalformedError, Place, moved
+
+SOURCE_BYTES = 256 << 10
+
+
+def encoded(source: str) -> bytes:
+    """The source as UTF-8.
+
+    Raises:
+        MalformedError: it is too large or cannot be a source.
+    """
+    try:
+        raw = source.encode()
+    except UnicodeEncodeError as error:
+        place = moved(Place(), source[: error.start])
+        raise MalformedError("a character that UTF-8 cannot hold", place) from error
+    if len(raw) > SOURCE_BYTES:
+        reason = f"the source has {len(raw)} bytes, at most {SOURCE_BYTES} are taken"
+        raise MalformedError(reason, Place())
+    if "\0" in source:
+        raise MalformedError("a null byte", moved(Place(), source[: source.index("\0")]))
+    return raw
+
+
+def python_tree(source: str) -> ast.Module:
+    """The syntax tree of a Python source; nothing of it is executed.
+
+    Raises:
+        MalformedError: it is not one.
+    """
+    raw = encoded(source)
+    try:
+        # A coding cookie would have Python read other text than people do.
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+    except SyntaxError as error:
+        raise MalformedError(str(error.msg), Place()) from error
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise MalformedError(f"the source declares the encoding {encoding}, not utf-8", Place())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(raw, "candidate.py")
+    except SyntaxError as error:
+        raise MalformedError(error.msg, Place(error.lineno or 1, error.offset or 1)) from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        reason = f"the source cannot be parsed: {type(error).__name__}: {error}"
+        raise MalformedError(reason, Place()) from error

@@ -1,0 +1,72 @@
+"""What went wrong in a candidate's code, in one sentence with the line in its file."""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+from .load import NAME
+
+_AT = re.compile(r"^at (\d+):(\d+):$", re.M)
+_FATAL = re.compile(r"ptxas\S*\s+(?:fatal|error)\s*:\s*(.+)")
+_UNIT = 2000
+
+
+def beneath(error: BaseException, kind: type[BaseException]) -> BaseException | None:
+    """The exception of `kind` that `error` was raised from, itself included."""
+    current: BaseException | None = error
+    while current is not None and not isinstance(current, kind):
+        current = current.__cause__ or current.__context__
+    return current
+
+
+def sentence(error: BaseException, source: str) -> str:
+    """One line: where, what, and the remedy where there is one."""
+    kind = type(error).__name__
+    if kind == "OutOfResources":
+        return _resources(error)
+    if kind == "PTXASError":
+        found = _FATAL.findall(str(error))
+        return f"ptxas refused the kernel: {'; '.join(found) or str(error).splitlines()[0]}"
+    if kind in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
+        return _compilation(error, source)
+    return _raised(error)
+
+
+def _resources(error: BaseException) -> str:
+    name, required, limit = (getattr(error, key, "?") for key in ("name", "required", "limit"))
+    remedy = "use smaller tiles or fewer num_stages" if name == "shared memory" else "ask for less"
+    return f"a kernel needs {required} of {name}, the target gives {limit}: {remedy}"
+
+
+def _compilation(error: BaseException, source: str) -> str:
+    """Triton counts lines from the kernel's `def`; its text says where in the file that is."""
+    deepest = error
+    while type(deepest.__cause__).__name__ == "CompilationError" and deepest.__cause__:
+        deepest = deepest.__cause__
+    text, node = getattr(deepest, "src", None), getattr(deepest, "node", None)
+    message = getattr(deepest, "error_message", None) or _cause(deepest)
+    where = ""
+    first = source.find(text) if isinstance(text, str) else -1
+    if node is not None and first >= 0:
+        line = source.count("\n", 0, first) + getattr(node, "lineno", 1)
+        where = f"error at line {line}:{getattr(node, 'col_offset', 0) + 1}: "
+    return _short(f"{where}{message or _AT.sub('', str(deepest))}")
+
+
+def _cause(error: BaseException) -> str:
+    cause = error.__cause__
+    return f"{type(cause).__name__}: {cause}" if cause is not None else ""
+
+
+def _raised(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == NAME]
+    if isinstance(error, SyntaxError) and error.filename == NAME:
+        return _short(f"error at line {error.lineno}: {error.msg}")
+    where = f"error at line {frames[-1].lineno}: " if frames else ""
+    return _short(f"{where}{type(error).__name__}: {error}")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _UNIT else text[:_UNIT] + "…"

@@ -1,0 +1,71 @@
+"""Sessions for tests that time nothing: no baselines, no peaks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.sandbox.isolation import choose
+from kernelwright.traces.records import Isolation
+from kernelwright.verifier.request import Task
+from kernelwright.verifier.roofline import Peaks
+from kernelwright.verifier.session import Session
+from kernelwright.verifier.trials import Stage
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    os.chmod(folder, 0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session_for(cache: Path) -> Iterator[Callable[[str], Session]]:
+    """Sessions without baselines: nothing is timed here."""
+    open_ones: dict[str, Session] = {}
+
+    def find(name: str) -> Session:
+        if name not in open_ones:
+            open_ones[name] = unmeasured_session(name, cache)
+        return open_ones[name]
+
+    yield find
+    for session in open_ones.values():
+        session.close()
+
+
+@pytest.fixture
+def session_of() -> Callable[[str, Path], Session]:
+    """A session with a cache of its own."""
+    return unmeasured_session
+
+
+def unmeasured_session(name: str, cache: Path) -> Session:
+    problem = registry.get(name)
+    workload = problem.workload("tiny")
+    others = tuple(
+        (each.name, problem.structure(each))
+        for each in problem.workloads
+        if each.kind == "adversarial"
+    )
+    jail = choose("auto")
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    peaks = Peaks(
+        bandwidth_gbs=10, llc_bandwidth_gbs=10, cache_bandwidth_gbs=10, flops_gflops=10,
+        l2_bytes=1 << 20, llc_bytes=1 << 25, cpus=cpus, compiler="none",
+    )  # fmt: skip
+    return Session(
+        Task(problem=name, workload=workload, cache_dir=str(cache)),
+        problem,
+        Stage(problem, problem.structure(workload), "tiny", others),
+        jail,
+        Isolation(mechanism=jail.name, capabilities={}),
+        peaks,
+        cpus,
+        cache,
+    )
