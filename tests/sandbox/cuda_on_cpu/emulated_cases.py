@@ -56,10 +56,10 @@ def spmm(rows: int = 50, columns: int = 64) -> Right:
     for row in range(rows):
         np.add.at(dense[row], indices[indptr[row] : indptr[row + 1]],
                   values[indptr[row] : indptr[row + 1]])  # fmt: skip
+    arguments = (rows, columns, "indptr", "indices", "values", "B", "C")
     case = Case(
         SPMM, ("spmm",), {"indptr": indptr, "indices": indices, "values": values, "B": B},
-        {"C": ("float32", (rows, columns))},
-        (Step((rows, columns // 32), 32, (rows, columns, "indptr", "indices", "values", "B", "C")),),
+        {"C": ("float32", (rows, columns))}, (Step((rows, columns // 32), 32, arguments),),
     )  # fmt: skip
     return Right(case, {"C": dense @ B.astype(np.float64)}, 1e-4)
 
