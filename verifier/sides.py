@@ -20,11 +20,13 @@ from ..sandbox.frames import SUMMED_WORDS
 from ..sandbox.run.process import Runner, Timed
 from ..traces.records import Check
 from . import gates, poison
-from .arena import Arena, Fence, Slot
+from .arena import Arena, Behind, Fence, Slot, nothing_more
 from .baselines import BaselineProcess
 from .clocks import Clocks
 from .trials import Item
 
+_UNWRITTEN = 0xFF
+"""In every byte of a work buffer before a call: NaN as a float of any size."""
 KEPT_BACK_BYTES = 256 << 10
 """Inputs up to so much in all are written last, while the runner watches the gate. What is larger
 must be there before, where CPU time is charged: writing it would take as long as a kernel."""
@@ -80,7 +82,9 @@ class CandidateSide:
         rng: np.random.Generator,
         *,
         timeout_s: float,
+        extra: Behind = nothing_more,
     ) -> None:
+        """`extra` says what a call on a structure is given beside its tensors."""
         self.name = name
         self.clocks = Clocks()
         self.slots: list[Slot] = []
@@ -89,12 +93,16 @@ class CandidateSide:
         self._problem = problem
         self._rng = rng
         self._timeout_s = timeout_s
+        self._extra = extra
         self._answers: list[_Answer] = []
 
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
+        extra = self._extra(structure)
         self._arena.reset(int(self._rng.integers(0, 4096)))
-        self.slots = [self._arena.place(self._problem, structure, fence) for _ in range(count)]
+        self.slots = [
+            self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
+        ]
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
         return self.slots
@@ -130,6 +138,8 @@ class CandidateSide:
         marks = poison.Marks(poison.choose(self._rng))
         for output in slot.outputs.values():
             poison.fill(output, marks.pattern)
+        for buffer in slot.scratch:
+            buffer.fill(_UNWRITTEN)
         for where, band in self._arena.guards(slot):
             marks.guard(slot.index, where, band, self._rng)
         late = kept_back(item)
