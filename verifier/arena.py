@@ -105,6 +105,8 @@ class Arena:
             ) from error
         self._at = [TABLE_BYTES, 0]
         self._index = 0
+        self._background = 1 + os.urandom(1)[0] % 254
+        self._dirty = self._outputs.size
 
     def __enter__(self) -> Self:
         return self
@@ -189,9 +191,28 @@ class Arena:
             bands.append((f"after {name}", view[end : end + GUARD_BYTES]))
         return bands
 
+    def surroundings(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
+        """The rest of the outputs' memory as bytes: (`before C`, view) … behind the guard bands.
+
+        Every byte of it now has one value, the same one in all of them. Only what slots were
+        placed in since the last time is written, since the whole may be large.
+        """
+        regions = sorted(slot.output_regions.items(), key=lambda item: item[1].offset)
+        edges = [(f"before {regions[0][0]}", 0)]
+        edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
+        ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
+        found = []
+        for (where, start), end in zip(edges, ends, strict=True):
+            if start < end:
+                found.append((where, self._outputs.view[start:end]))
+                self._outputs.view[start : min(end, self._dirty)] = self._background
+        self._dirty = self._at[1]
+        return found
+
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...]) -> Region:
         region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
+        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _array(self, side: int, region: Region) -> np.ndarray:

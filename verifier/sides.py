@@ -16,7 +16,7 @@ from ..kernelbench.problem import Arrays, Problem, Structure
 from ..sandbox.run.process import Runner
 from ..traces.records import Check
 from . import gates, poison
-from .arena import Arena, Slot
+from .arena import GUARD_BYTES, Arena, Slot
 from .baselines import BaselineProcess
 from .trials import Item
 
@@ -97,11 +97,13 @@ class CandidateSide:
         self._rng = rng
         self._timeout_s = timeout_s
         self._answers: list[_Answer] = []
+        self._held: dict[int, Structure] = {}
 
     def place(self, structure: Structure, count: int) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
         self._arena.reset(int(self._rng.integers(0, 4096)))
         self.slots = [self._arena.place(self._problem, structure) for _ in range(count)]
+        self._held = {slot.index: structure for slot in self.slots}
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
         return self.slots
@@ -112,6 +114,8 @@ class CandidateSide:
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
         marks = self._give([item], [slot])
+        for where, rest in self._arena.surroundings(slot):
+            marks.watch(slot.index, where, rest, GUARD_BYTES)
         self._runner.call(slot.index, timeout_s=self._timeout_s * patience)
         return [marks.check(slot.index), *self._snapshot(item, slot, marks).checks()]
 
@@ -152,12 +156,32 @@ class CandidateSide:
                 marks.guard(slot.index, where, band, self._rng)
             for name, array in item.inputs.items():
                 slot.inputs[name][...] = array
+            _rewrite(slot, self._held[slot.index], item.structure)
+            self._held[slot.index] = item.structure
         return marks
 
     def _snapshot(self, item: Item, slot: Slot, marks: poison.Marks) -> _Answer:
         # A copy: the process could rewrite its outputs while they are compared (E18).
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
         return _Answer(self._problem, item, outputs, marks.pattern)
+
+
+def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
+    """Puts one structure in another's place, which has the same sizes.
+
+    Only what differs is written: the rest of the arrays stays as far from the CPU as it was.
+    """
+    if old is new:
+        return
+    kept: tuple[Structure, Arrays] | None = new.cache.get("differs")
+    if kept is None or kept[0] is not old:
+        kept = (
+            old,
+            {name: np.flatnonzero(old.arrays[name] != a) for name, a in new.arrays.items()},
+        )
+        new.cache["differs"] = kept
+    for name, places in kept[1].items():
+        slot.inputs[name][places] = new.arrays[name][places]
 
 
 @dataclass(frozen=True)
