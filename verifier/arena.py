@@ -11,7 +11,7 @@ import fcntl
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -29,7 +29,7 @@ GUARD_BYTES = 4096
 """Before and after every tensor (verification.md §3.8)."""
 ALIGN = 64
 TABLE_BYTES = -(-_ENTRY_BYTES * MAX_SLOTS // 4096) * 4096
-_INTEGER, _INPUT, _OUTPUT, _FENCED = 0, 1, 2, 4
+_INTEGER, _INPUT, _OUTPUT, _SCRATCH, _FENCED = 0, 1, 2, 3, 4
 _PAGE = mmap.PAGESIZE
 _FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * _PAGE
 """What the pages around the tensors of one fenced call take beyond its footprint."""
@@ -45,6 +45,29 @@ class Fence(StrEnum):
     BEFORE = "begins where memory begins"
     AFTER = "ends where memory ends"
     """But for the alignment of its start."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What one call is given behind its tensors."""
+
+    table: bytes = b""
+    """Read-only, e.g. a table of launches."""
+    scratch: tuple[int, ...] = ()
+    """Bytes of each work buffer."""
+
+
+NOTHING_MORE = Extra()
+EXTRA_BYTES = 64 << 20
+"""Room for what calls are given behind their tensors, where they are."""
+Behind = Callable[[Structure], Extra]
+"""What a call on a structure is given behind its tensors."""
+
+
+def nothing_more(structure: Structure) -> Extra:
+    """For candidates that are called with their tensors and no more."""
+    del structure
+    return NOTHING_MORE
 
 
 def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
@@ -83,6 +106,8 @@ class Slot:
     outputs: Arrays
     input_regions: dict[str, Region]
     output_regions: dict[str, Region]
+    scratch: tuple[np.ndarray, ...] = ()
+    """Work buffers as bytes."""
 
 
 class _Memory:
@@ -166,10 +191,18 @@ class Arena:
             and self._index < MAX_SLOTS
         )
 
-    def place(self, problem: Problem, structure: Structure, fence: Fence = Fence.NONE) -> Slot:
+    def place(
+        self,
+        problem: Problem,
+        structure: Structure,
+        fence: Fence = Fence.NONE,
+        *,
+        extra: Extra = NOTHING_MORE,
+    ) -> Slot:
         """Lays out one call, writes its table entry and its index arrays.
 
-        A fenced call stands alone. It is a native runner that puts the fences up.
+        A fenced call stands alone. It is a native runner that puts the fences up. What is `extra`
+        comes after the tensors: the table's argument, then one for each work buffer.
         """
         if not self.fits(problem, structure.axes) or (fence is not Fence.NONE and self._index):
             raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
@@ -184,6 +217,12 @@ class Arena:
         fenced = 0 if fence is Fence.NONE else _FENCED
         for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
             arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
+        if extra.table:
+            table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
+            self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
+            arguments.append((_INPUT, table.offset, table.bytes))
+        scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
+        arguments += [(_SCRATCH | fenced, region.offset, region.bytes) for region in scratch]
         self._write_entry(arguments)
         slot = Slot(
             index=self._index,
@@ -192,6 +231,10 @@ class Arena:
             outputs={name: self._array(1, region) for name, region in outputs.items()},
             input_regions=inputs,
             output_regions=outputs,
+            scratch=tuple(
+                self._outputs.view[region.offset : region.offset + region.bytes]
+                for region in scratch
+            ),
         )
         for name, array in structure.arrays.items():
             slot.inputs[name][...] = array

@@ -17,7 +17,7 @@ from ..sandbox.run.process import Plane, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol
 from . import timing
-from .arena import Arena, footprint
+from .arena import Arena, Behind, footprint, nothing_more
 from .session import Session
 from .sides import BaselineSide, CandidateSide, Side
 from .trials import Item, make_item
@@ -91,8 +91,11 @@ def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSi
 
 
 @contextmanager
-def arena_for(session: Session) -> Iterator[Arena]:
-    """Memory that holds every timed slot, and two calls of any workload of the problem."""
+def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
+    """Memory that holds every timed slot, and two calls of any workload of the problem.
+
+    `extra_bytes` are there beside, for what calls are given behind their tensors.
+    """
     problem, stage = session.problem, session.stage
     inputs, outputs = footprint(problem, stage.target.axes)
     sizes = [(session.slots * inputs, session.slots * outputs), (2 * inputs, 2 * outputs)]
@@ -100,8 +103,8 @@ def arena_for(session: Session) -> Iterator[Arena]:
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))
     with Arena(
-        max(HIDDEN_ROOM, *(s[0] for s in sizes)) + SHIFT_ROOM,
-        max(HIDDEN_ROOM, *(s[1] for s in sizes)) + SHIFT_ROOM,
+        max(HIDDEN_ROOM, *(s[0] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(HIDDEN_ROOM, *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
     ) as arena:
         yield arena
 
@@ -114,6 +117,7 @@ def started(
     program: Program,
     arena: Arena,
     rng: np.random.Generator,
+    extra: Behind = nothing_more,
 ) -> Iterator[CandidateSide]:
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
     limits = Limits(
@@ -133,5 +137,5 @@ def started(
             os.close(fd)
     with runner:
         yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s()
+            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s(), extra=extra
         )
