@@ -21,9 +21,9 @@ from ...kernelbench.targets import Architecture
 from ...traces.records import Status
 from ..build import triton
 from ..build.model import Built
-from ..interpreter import FLAGS, homes, interpreter, needed
 from ..plan.model import Launches
-from .host_code import RAISED, packages
+from ..triton_inside.outside import readable, started
+from .host_code import RAISED
 from .program import Descriptors, Program
 
 LIMITED, FAULT = 91, 92
@@ -31,9 +31,6 @@ LIMITED, FAULT = 91, 92
 STEPS = 12_000
 """Loads, stores, atomics and products in one call; a step takes some 0.3 ms."""
 SCHEDULES = ("order", "reverse", "random:0")
-
-_INSIDE = Path(__file__).parent.parent / "triton_inside"
-_RUNNER = Path(__file__).with_name("runner.py")
 
 
 def interpreted_program(
@@ -54,25 +51,23 @@ def interpreted_program(
     Raises:
         PrerequisiteError: torch is not where packages are installed.
     """
-    folders = packages()
     plan = {
         "entry": entry,
         "axes": list(problem.axes),
         "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
         "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
-        "packages": [str(folder) for folder in folders],
+        "packages": [],
         "properties": triton.properties(architecture),
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        words = [str(interpreter()), *FLAGS, str(_INSIDE / "start.py"), "interpreting"]
-        return [*words, *given.words, str(given.gate), str(folder)]
+        return [*started("interpreting"), *given.words, str(given.gate), str(folder)]
 
     return Program(
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=(*needed(interpreter(), *homes(), *folders), _INSIDE, _RUNNER),
+        readable=readable(),
         environment={
             "TRITON_INTERPRET": "1",
             "TRITON_HOME": "/tmp",
