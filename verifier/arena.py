@@ -108,6 +108,7 @@ class Slot:
     output_regions: dict[str, Region]
     scratch: tuple[np.ndarray, ...] = ()
     """Work buffers as bytes."""
+    scratch_regions: tuple[Region, ...] = ()
 
 
 class _Memory:
@@ -145,6 +146,8 @@ class Arena:
             ) from error
         self._at = [TABLE_BYTES, 0]
         self._index = 0
+        self._background = 1 + os.urandom(1)[0] % 254
+        self._dirty = self._outputs.size
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +238,7 @@ class Arena:
                 self._outputs.view[region.offset : region.offset + region.bytes]
                 for region in scratch
             ),
+            scratch_regions=tuple(scratch),
         )
         for name, array in structure.arrays.items():
             slot.inputs[name][...] = array
@@ -251,11 +255,31 @@ class Arena:
             bands.append((f"after {name}", view[end : end + GUARD_BYTES]))
         return bands
 
+    def surroundings(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
+        """The rest of the outputs' memory as bytes: (`before C`, view) … behind the guard bands.
+
+        Every byte of it now has one value, the same one in all of them. Only what slots were
+        placed in since the last time is written, since the whole may be large.
+        """
+        own = [*slot.output_regions.items(), *(("scratch", r) for r in slot.scratch_regions)]
+        regions = sorted(own, key=lambda item: item[1].offset)
+        edges = [(f"before {regions[0][0]}", 0)]
+        edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
+        ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
+        found = []
+        for (where, start), end in zip(edges, ends, strict=True):
+            if start < end:
+                found.append((where, self._outputs.view[start:end]))
+                self._outputs.view[start : min(end, self._dirty)] = self._background
+        self._dirty = self._at[1]
+        return found
+
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
         if fence is not Fence.NONE:
             return self._reserve_fenced(side, dtype, shape, fence)
         region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
+        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _reserve_fenced(
@@ -270,6 +294,7 @@ class Arena:
         if side == 0:
             self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
         self._at[side] = end + _PAGE
+        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _array(self, side: int, region: Region) -> np.ndarray:
