@@ -34,11 +34,12 @@ _TOP = ("language", "knobs", "launch", "scratch", "recipe")
 _HOST_TOP = (*_TOP, "entry")
 """A Triton file with host code may say which entry point counts, as Python candidates do."""
 _ZERO = ("zero", "when")
-_LAUNCH = {
+LAUNCH_KEYS = {
     "cuda": ("kernel", "when", "grid", "block", "cluster", "shared_bytes", "args"),
     "triton": ("kernel", "when", "grid", "args", "constexpr", "num_warps", "num_stages",
                "num_ctas", "maxnreg"),
 }  # fmt: skip
+"""Of a launch of a kernel, by language."""
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _ENTRIES = ("run", "ModelNew")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
@@ -78,7 +79,7 @@ class _Reader(Fields):
         self.keys(facts, (), _HOST_TOP if is_host else _TOP)
         self._language(facts)
         if not launches and not (is_host and has_entry):
-            raise self.refused(_NO_LAUNCH[self.language], ())
+            raise self.refused(_NOLAUNCH_KEYS[self.language], ())
         knobs = self._knobs(facts)
         self._agreement(knobs, source)
         self._recipe(facts)
@@ -196,7 +197,7 @@ class _Reader(Fields):
                 )  # fmt: skip
             zero = self.string(table["zero"], (*path, "zero"))
             return DeclaredLaunch(index=index, zero=zero, when=when)
-        self.keys(table, path, (*_LAUNCH[self.language], "zero"))
+        self.keys(table, path, (*LAUNCH_KEYS[self.language], "zero"))
         if "kernel" not in table:
             raise self.refused('a launch needs kernel = "NAME", or zero = "BUFFER"', path)
         kernel = self.kernel(table["kernel"], (*path, "kernel"))

@@ -40,7 +40,7 @@ class _Buffer(NamedTuple):
     """What an argument may point at."""
 
     kind: ArgumentKind
-    number: int
+    place: int
     item_bytes: int
     elements: int
     is_output: bool
@@ -188,7 +188,7 @@ class _Resolver:
     def _fill(self, launch: DeclaredLaunch) -> Launch:
         buffer = self.buffers[launch.zero]
         size = buffer.elements * buffer.item_bytes
-        address = Argument(buffer.kind, buffer.number)
+        address = Argument(buffer.kind, buffer.place)
         return Launch(ZERO_FILL, arguments=(address, Argument(ArgumentKind.INTEGER, size)))
 
     def _argument(self, launch: DeclaredLaunch, at: int) -> Argument:
@@ -201,7 +201,7 @@ class _Resolver:
         node = given.expression.node
         if isinstance(node, Name) and node.name in self.buffers:
             buffer = self.buffers[node.name]
-            return Argument(buffer.kind, buffer.number)
+            return Argument(buffer.kind, buffer.place)
         value = given.expression.integer(self.values)
         if parameter and not limits.holds(parameter.dtype, value):
             raise RefusedError(
@@ -247,7 +247,7 @@ class _Resolver:
                 f"'{parameter.text}' must start at a multiple of {parameter.alignment}; round the "
                 "offset up, or take a pointer to single elements", part.offset.place(0),
             )  # fmt: skip
-        return Argument(buffer.kind, buffer.number, start)
+        return Argument(buffer.kind, buffer.place, start)
 
     def _triton(
         self, launch: DeclaredLaunch, grid: Extent, arguments: tuple[Argument, ...]
