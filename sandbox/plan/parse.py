@@ -79,7 +79,7 @@ class _Reader(Fields):
         self.keys(facts, (), _HOST_TOP if is_host else _TOP)
         self._language(facts)
         if not launches and not (is_host and has_entry):
-            raise self.refused(_NOLAUNCH_KEYS[self.language], ())
+            raise self.refused(_NO_LAUNCH[self.language], ())
         knobs = self._knobs(facts)
         self._agreement(knobs, source)
         self._recipe(facts)
