@@ -29,7 +29,7 @@ from ..traces.records import (
     Verdict,
     candidate_id,
 )
-from . import fences, gates, roofline, sampling, sanitize, stress, timing
+from . import clocks, fences, gates, roofline, sampling, sanitize, stress, timing
 from .arena import Arena
 from .checking import run_trials
 from .profile import cpu as profile
@@ -254,8 +254,7 @@ def _conclude(
     draft: _Draft, program: Program, series: timing.Series, rng: np.random.Generator
 ) -> Verdict:
     session = draft.session
-    ratio = timing.charge(series, "candidate", program.trips_uncharged)
-    draft.checks += timing.clock_checks(series, len(session.cpus))
+    draft.checks += clocks.checks(series.seen, len(session.cpus))
     axes = session.stage.target.axes
     flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
     floor = roofline.floor_us(flops, moved, session.peaks)
@@ -268,7 +267,6 @@ def _conclude(
         workload=session.task.workload.name,
         floor_us=floor,
         threads=len(session.cpus),
-        ratio=ratio,
         rng=rng,
     )
     draft.checks.append(roofline.plausible(measured.candidate.median_us, floor))

@@ -2,23 +2,32 @@
 
 A candidate's side poisons its outputs before each call and holds every answer against the truth
 afterwards, so that the calls that are timed are the calls that are checked (verification.md,
-finding 3). Baselines get their inputs the same way, in the same kind of memory.
+finding 3). The inputs of a call are written once the call before has been answered and its answer
+copied: nobody can work on several at once, or on the next one ahead (C7). Baselines get their
+inputs the same way, in the same kind of memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import statistics
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ..kernelbench.problem import Arrays, Problem, Structure
-from ..sandbox.run.process import Runner
+from ..sandbox.frames import SUMMED_WORDS
+from ..sandbox.run.process import Runner, Timed
 from ..traces.records import Check
 from . import gates, poison
 from .arena import Arena, Fence, Slot
 from .baselines import BaselineProcess
+from .clocks import Clocks
 from .trials import Item
+
+KEPT_BACK_BYTES = 256 << 10
+"""Inputs up to so much in all are written last, while the runner watches the gate. What is larger
+must be there before, where CPU time is charged: writing it would take as long as a kernel."""
 
 
 class Wrong(Exception):
@@ -35,7 +44,7 @@ class Side(Protocol):
     name: str
 
     def take(self, items: list[Item], first: int) -> float:
-        """Copies the items into consecutive slots from `first`, calls; microseconds per call."""
+        """Calls consecutive slots from `first`, one item each; the median call's microseconds."""
 
 
 @dataclass
@@ -49,30 +58,14 @@ class BaselineSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
-        slots = self.process.slots[first : first + len(items)]
-        for slot, item in zip(slots, items, strict=True):
-            for name, array in item.inputs.items():
-                slot.inputs[name][...] = array
+        spent_ns = []
+        for slot, item in zip(self.process.slots[first:], items, strict=False):
             for output in slot.outputs.values():
                 output.fill(0)
-        return self.process.call(self.baseline or self.name, slots) / 1e3 / len(items)
-
-
-@dataclass
-class Clocks:
-    """What the referee saw of the timed calls, beside the claims; microseconds."""
-
-    calls: list[int] = field(default_factory=list)
-    """Kernel calls in each sample."""
-    claimed_us: list[float] = field(default_factory=list)
-    """Per kernel call."""
-    wall_us: list[float] = field(default_factory=list)
-    """Per sample, the round trip included."""
-    cpu_us: list[float] = field(default_factory=list)
-    """Per kernel call."""
-    idle_cpu_us: list[float] = field(default_factory=list)
-    ping_us: list[float] = field(default_factory=list)
-    """An empty round trip just before each sample."""
+            for name, array in item.inputs.items():
+                slot.inputs[name][...] = array
+            spent_ns.append(self.process.call(self.baseline or self.name, [slot]))
+        return statistics.median(spent_ns) / 1e3
 
 
 class CandidateSide:
@@ -111,53 +104,69 @@ class CandidateSide:
 
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
-        marks = self._give([item], [slot])
-        self._runner.call(slot.index, timeout_s=self._timeout_s * patience)
-        return [marks.check(slot.index), *self._snapshot(item, slot, marks).checks()]
+        marks, _, answer = self._called(item, slot, self._timeout_s * patience)
+        return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
-        slots = self.slots[first : first + len(items)]
-        marks = self._give(items, slots)
-        self.clocks.ping_us.append(self._runner.ping(slots[0].index, len(slots)) / 1e3)
-        # A thread that worked on has had milliseconds since the last answer, and the inputs have
-        # been there for a while: whoever began early has spent CPU time by now.
-        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
-        timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
-        for item, slot in zip(items, slots, strict=True):
-            self._answers.append(self._snapshot(item, slot, marks))
+        counted = []
+        runner = self._runner
+        for slot, item in zip(self.slots[first:], items, strict=False):
+            marks, timed, answer = self._called(item, slot, self._timeout_s)
+            counted.append(self.clocks.add(timed, runner.clean, runner.cpus, runner.idle_cpu_us))
+            self._answers.append(answer)
             if not (guard := marks.check(slot.index)).passed:
                 raise Wrong(guard)
-        count = len(items)
-        # A claim of nothing is a lie for the clocks to answer, and no time to make statistics of.
-        claimed_us = max(timed.claimed_ns, 1) / 1e3 / count
-        self.clocks.calls.append(count)
-        self.clocks.claimed_us.append(claimed_us)
-        self.clocks.wall_us.append(timed.wall_ns / 1e3)
-        self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
-        return claimed_us
+        return statistics.median(counted)
 
     def answers(self) -> list[_Answer]:
         """What the timed calls answered since the last time this was asked."""
         kept, self._answers = self._answers, []
         return kept
 
-    def _give(self, items: list[Item], slots: list[Slot]) -> poison.Marks:
-        pattern = poison.choose(self._rng)
-        marks = poison.Marks(pattern)
-        for item, slot in zip(items, slots, strict=True):
-            for output in slot.outputs.values():
-                poison.fill(output, pattern)
-            for where, band in self._arena.guards(slot):
-                marks.guard(slot.index, where, band, self._rng)
-            for name, array in item.inputs.items():
-                slot.inputs[name][...] = array
-        return marks
+    def _called(
+        self, item: Item, slot: Slot, timeout_s: float
+    ) -> tuple[poison.Marks, Timed, _Answer]:
+        marks = poison.Marks(poison.choose(self._rng))
+        for output in slot.outputs.values():
+            poison.fill(output, marks.pattern)
+        for where, band in self._arena.guards(slot):
+            marks.guard(slot.index, where, band, self._rng)
+        late = kept_back(item)
+        for name in item.inputs.keys() - set(late):
+            slot.inputs[name][...] = item.inputs[name]
 
-    def _snapshot(self, item: Item, slot: Slot, marks: poison.Marks) -> _Answer:
-        # A copy: the process could rewrite its outputs while they are compared (E18).
+        def release() -> None:
+            for name in late:
+                slot.inputs[name][...] = item.inputs[name]
+
+        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=release)
+        # A copy, and at once: the process could rewrite its outputs while they are compared (E18).
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
-        return _Answer(self._problem, item, outputs, marks.pattern)
+        answer = _Answer(self._problem, item, outputs, marks.pattern, timed)
+        return marks, timed, answer
+
+
+def kept_back(item: Item) -> list[str]:
+    """The inputs to write while the runner watches the gate, the smallest last."""
+    late: list[str] = []
+    room = KEPT_BACK_BYTES
+    for name in sorted(item.inputs, key=lambda name: item.inputs[name].nbytes):
+        room -= item.inputs[name].nbytes
+        if room < 0:
+            break
+        late.insert(0, name)
+    return late
+
+
+def told(outputs: Arrays, choice: int) -> int:
+    """What an honest runner says of these outputs (`sum` in runner.cpp)."""
+    total = 0
+    for array in outputs.values():
+        words = array.reshape(-1).view(np.uint32)
+        step = words.size // SUMMED_WORDS + 1
+        total += int(words[choice % step :: step].sum(dtype=np.uint64))
+    return total % (1 << 64)
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,7 @@ class _Answer:
     item: Item
     outputs: Arrays
     pattern: int
+    timed: Timed
 
     def checks(self) -> list[Check]:
         """Every gate on every output."""
@@ -177,7 +187,10 @@ class _Answer:
                 name, self.outputs[name], expected, self.problem.precision, self.item.family,
                 poison=self.pattern,
             )  # fmt: skip
-        return found
+        # After the gates, which say more: an answer that is wrong differs here as well.
+        is_same = told(self.outputs, self.timed.choice) == self.timed.told_sum
+        detail = "" if is_same else "the outputs were not yet what they are as it was told done"
+        return [*found, Check(name="done when it said so", passed=is_same, detail=detail)]
 
     def failure(self) -> Check | None:
         """The first gate that did not hold."""

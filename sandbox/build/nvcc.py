@@ -39,10 +39,19 @@ def compile_source(
         SandboxError: the jail failed.
     """
     host = find_compiler()
-    with workplace(cuda_diagnostics.SOURCE) as place:
-        (place.folder / place.source).write_text(ask.source + _instances(ask.kernels))
+    with workplace() as place:
+        (place.folder / place.source(cuda_diagnostics.SOURCE)).write_text(
+            ask.source + _instances(ask.kernels)
+        )
         command = [str(tool.path), f"-ccbin={host.path}", *options(ask.build_name)]
-        outcome = _run([*command, place.source, "-o", "out.cubin"], tool, host, place, jail, limits)
+        outcome = _run(
+            [*command, place.source(cuda_diagnostics.SOURCE), "-o", "out.cubin"],
+            tool,
+            host,
+            place,
+            jail,
+            limits,
+        )
         made = read_output(place.folder / "out.cubin", limits.file_bytes)
     private = (str(place.folder), place.token, *(str(path) for path in tool.readable))
     log = diagnostics.readable(outcome.stderr, private)

@@ -72,6 +72,8 @@ def _mounts(confinement: Confinement) -> list[str]:
     wanted += [(path, "--bind") for path in confinement.writable]
     for path, how in sorted(wanted, key=lambda one: len(one[0].parts)):
         arguments += [how, str(path), str(path)]
+    for node in confinement.devices:
+        arguments += ["--dev-bind", str(node), str(node)]
     # What bwrap makes these of has no size of its own, and its pages belong to nobody's account.
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
 

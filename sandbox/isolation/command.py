@@ -37,7 +37,7 @@ def check_paths(confinement: Confinement) -> None:
     Raises:
         SandboxError: one is missing, relative, or the root, which would give everything away.
     """
-    for path in (*confinement.readable, *confinement.writable):
+    for path in (*confinement.readable, *confinement.writable, *confinement.devices):
         if not path.is_absolute() or not path.exists():
             raise SandboxError(
                 f"the job was to see {path}, which is not an existing absolute path",

@@ -122,6 +122,7 @@ class LandlockJail:
             landlock=abi(),
             readable=(*_existing(SYSTEM_READABLE), *map(str, confinement.readable)),
             writable=(*_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
+            devices=tuple(map(str, confinement.devices)),
             # A user's own processes, the baselines among them, would let themselves be pinned.
             seccomp=build_filter(
                 may_fork=confinement.may_fork,

@@ -32,6 +32,8 @@ class Confinement:
     """Files and folders to read and execute, at the same paths inside."""
     writable: tuple[Path, ...] = ()
     """Folders to write, at the same paths inside."""
+    devices: tuple[Path, ...] = ()
+    """Device nodes to open for reading and writing and to control, at the same paths inside."""
     pass_fds: tuple[int, ...] = ()
     """Descriptors inherited under their numbers; all others are closed."""
     env: Mapping[str, str] = field(default_factory=dict)

@@ -43,6 +43,7 @@ class SupervisedOrder:
     """The Landlock version to use; 0: none."""
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
     seccomp: bytes = b""
 
     def packed(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The runner's program: compiled once per machine from our own source and kept in the cache."""
+"""The runners' programs: compiled once per machine from our own sources and kept in the cache."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pathlib import Path
 
 from ...errors import PrerequisiteError
 
-_SOURCE = Path(__file__).with_name("runner.cpp")
-_FLAGS = ("-std=c++20", "-O2", "-rdynamic", "-ldl")
+_HERE = Path(__file__).parent
+_NATIVE = _HERE / "runner.cpp"
+_DEVICE = _HERE / "device" / "device_runner.cpp"
+_FLAGS = ("-std=c++20", "-O2", "-rdynamic")
+_LIBRARIES = ("-ldl",)
 _SANITIZED = ("-fsanitize=address,undefined", "-no-pie")
 """The runner itself is linked with the sanitizers, which must be there before any candidate. Where
 the kernel randomises 32 bits, a position-independent program may lie where ASan wants its heap."""
@@ -29,21 +32,30 @@ def compiler() -> str:
 
 
 def runner_binary(cache_dir: Path, *, sanitized: bool = False) -> Path:
-    """The compiled runner; built on first use, replaced atomically.
+    """The compiled runner of native candidates; built on first use, replaced atomically.
 
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
     """
-    source = _SOURCE.read_bytes()
-    flags = (*_FLAGS, *(_SANITIZED if sanitized else ()))
-    key = hashlib.sha256(source + " ".join(flags).encode()).hexdigest()[:16]
-    program = cache_dir / "runner" / f"runner-{key}"
+    return _compiled(_NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())), cache_dir)
+
+
+def device_runner_binary(cache_dir: Path) -> Path:
+    """The compiled runner of device candidates; as `runner_binary`."""
+    return _compiled(_DEVICE, _FLAGS, cache_dir)
+
+
+def _compiled(source: Path, flags: tuple[str, ...], cache_dir: Path) -> Path:
+    headers = sorted({*_HERE.glob("*.hpp"), *source.parent.glob("*.hpp")})
+    content = b"".join(file.read_bytes() for file in (source, *headers))
+    key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:16]
+    program = cache_dir / "runner" / f"{source.stem}-{key}"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            built = Path(folder) / "runner"
+            built = Path(folder) / source.stem
             done = subprocess.run(
-                [compiler(), str(_SOURCE), "-o", str(built), *flags],
+                [compiler(), str(source), "-o", str(built), *flags, *_LIBRARIES],
                 capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
             if done.returncode != 0:

@@ -86,7 +86,7 @@ class Staged:
 def _kernel(runner: Any) -> type:
     """The runner's Kernel, made for interpreted candidates."""
 
-    class Interpreted(runner.Kernel):  # type: ignore[misc]
+    class Interpreted(runner.Kernel):
         def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
             super().__init__(plan, *rest)
             self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))

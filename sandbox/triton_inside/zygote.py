@@ -74,11 +74,11 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     from triton.compiler import ASTSource
 
     # What a build needs is imported here, once.
-    from . import builder, load, modes
+    from . import load, memory, modes
 
     load.runner()
     importlib.import_module("triton.runtime.autotuner")
-    dispatch, device = modes.recording_modes(builder.Memory(), lambda tensor, memory: None)
+    dispatch, device = modes.recording_modes(memory.Memory(), lambda tensor, memory: None)
     with dispatch, device:
         torch.zeros_like(torch.empty((2, 2), device="cuda")).t().is_contiguous()
 

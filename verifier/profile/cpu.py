@@ -66,9 +66,10 @@ def imbalance(indptr: np.ndarray, threads: int) -> float:
     return float(entries.max() / entries.mean())
 
 
-def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+def achieved(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+    """What a timing alone says: the latency, and the rates that the declared work comes to."""
     latency = measured.candidate.median_us
-    metrics = [
+    return [
         Metric(name="latency_us", value=latency, unit="µs", level=Level.MEASURED),
         Metric(
             name="achieved_gbs", value=moved / latency / 1e3, unit="GB/s", level=Level.MEASURED
@@ -78,6 +79,11 @@ def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]
             level=Level.MEASURED,
         ),
     ]  # fmt: skip
+
+
+def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+    latency = measured.candidate.median_us
+    metrics = achieved(measured, flops, moved)
     if measured.cpu_us is not None:
         share = measured.cpu_us / (latency * measured.threads)
         metrics.append(Metric(name="cpu_utilisation", value=share, level=Level.MEASURED))

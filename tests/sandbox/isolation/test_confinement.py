@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Limits, Outcome
 
 Shell = Callable[..., Outcome]
@@ -50,6 +52,22 @@ def test_the_users_files_keep_their_modes_and_times(
     assert len(said) == 7
     assert set(said.values()) == {"Operation not permitted"}
     assert facts(victim) == was
+
+
+def test_only_given_devices_can_be_opened(confining: Jail) -> None:
+    nodes = [Path("/dev/fuse"), Path("/dev/net/tun"), Path("/dev/kvm")]
+    known = [node for node in nodes if node.exists() and node.stat().st_mode & 0o006 == 0o006]
+    if not known:
+        pytest.skip("this machine has no device that anybody may open")
+    given, *others = known
+    for devices, node, is_open in (
+        ((given,), given, True),
+        ((), given, False),
+        *(((given,), other, False) for other in others[:1]),
+    ):
+        command = ["sh", "-c", f"exec 3<>{node} && echo open"]
+        outcome = confining.start(command, Confinement(devices=devices), Limits()).wait()
+        assert (outcome.stdout == b"open\n") is is_open, outcome.stderr
 
 
 def test_nobody_can_be_made_to_wait_for_a_lease(confining: Jail, attack: Path, place: Path) -> None:

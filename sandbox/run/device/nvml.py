@@ -1,0 +1,265 @@
+"""What the driver tells of NVIDIA devices through NVML: what they are, and how they are just now.
+
+Reads only; it never sets a clock, a limit or a mode. NVML is the module `pynvml` of nvidia-ml-py,
+or anything with its functions. What a driver does not tell is None, and nothing here decides a
+verdict: `unstable` says in sentences why a timing block should be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any, NamedTuple
+
+from ....errors import PrerequisiteError
+
+CLOCK_TOLERANCE = 0.05
+"""Clocks that moved by more than this share make a block unstable (gpu.md §4.5)."""
+
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2
+_TEMPERATURE_GPU = 0
+
+
+class Reason(IntFlag):
+    """Why clocks are not at their highest: NVML's bits."""
+
+    IDLE = 0x1
+    APPLICATION_CLOCKS = 0x2
+    POWER_CAP = 0x4
+    HARDWARE_SLOWDOWN = 0x8
+    SYNC_BOOST = 0x10
+    THERMAL_SLOWDOWN = 0x20
+    HARDWARE_THERMAL_SLOWDOWN = 0x40
+    POWER_BRAKE = 0x80
+    DISPLAY_CLOCKS = 0x100
+
+
+SLOWDOWN = {
+    Reason.POWER_CAP: "the power limit",
+    Reason.HARDWARE_SLOWDOWN: "a slowdown by the hardware",
+    Reason.THERMAL_SLOWDOWN: "heat (by the driver)",
+    Reason.HARDWARE_THERMAL_SLOWDOWN: "heat (by the hardware)",
+    Reason.POWER_BRAKE: "the power supply's brake",
+}
+"""The bits that make a timing unstable."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a device is; none of it changes while the driver is loaded."""
+
+    index: int
+    """NVML's number: the order of the PCI bus."""
+    uuid: str
+    name: str
+    capability: int
+    """90 for compute capability 9.0."""
+    memory_bytes: int
+    driver: str
+    minor: int | None = None
+    """N of /dev/nvidiaN."""
+    has_ecc: bool | None = None
+    has_mig: bool | None = None
+    """Whether it is divided into instances, which are then the devices."""
+    is_persistent: bool | None = None
+    """Whether the driver stays loaded while nobody uses the device."""
+    power_limit_w: float | None = None
+    sm_clock_mhz: int | None = None
+    """The highest that it can have."""
+    memory_clock_mhz: int | None = None
+
+    @property
+    def architecture(self) -> str:
+        """`sm_90`."""
+        return f"sm_{self.capability}"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How a device is at one moment."""
+
+    sm_clock_mhz: int | None
+    memory_clock_mhz: int | None
+    reasons: Reason | None
+    temperature_c: int | None
+    power_w: float | None
+    energy_j: float | None
+    """Since the driver was loaded."""
+    free_bytes: int | None
+    processes: tuple[int, ...] | None
+    """Pids of what computes on it. In a container they may be those of the host."""
+
+
+@contextmanager
+def opened(nvml: Any = None) -> Iterator[Any]:
+    """NVML, initialised for the block.
+
+    Raises:
+        PrerequisiteError: nvidia-ml-py or the driver is missing, or they do not work together.
+    """
+    module = nvml or _module()
+    try:
+        module.nvmlInit()
+    except module.NVMLError as error:
+        raise PrerequisiteError(
+            f"no NVIDIA GPU can be used here ({error})",
+            hint="install NVIDIA's driver, or give the container the device (docker --gpus all); "
+            "--target cpu needs none",
+        ) from error
+    try:
+        yield module
+    finally:
+        module.nvmlShutdown()
+
+
+def devices(nvml: Any) -> list[Device]:
+    """Every device that the driver shows, in the order of the PCI bus."""
+    return [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+
+
+def snapshot(nvml: Any, uuid: str) -> Snapshot:
+    """How the device is now. Take it while it is busy: idle clocks tell nothing."""
+    ask = _Asking(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
+    reasons = ask.number("nvmlDeviceGetCurrentClocksEventReasons")
+    if reasons is None:
+        # Its name before NVML 12.
+        reasons = ask.number("nvmlDeviceGetCurrentClocksThrottleReasons")
+    memory = ask.any("nvmlDeviceGetMemoryInfo")
+    processes = ask.any("nvmlDeviceGetComputeRunningProcesses")
+    return Snapshot(
+        sm_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_SM),
+        memory_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_MEMORY),
+        reasons=None if reasons is None else Reason(reasons),
+        temperature_c=ask.number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
+        power_w=_scaled(ask.number("nvmlDeviceGetPowerUsage"), 1e-3),
+        energy_j=_scaled(ask.number("nvmlDeviceGetTotalEnergyConsumption"), 1e-3),
+        free_bytes=None if memory is None else int(memory.free),
+        processes=None if processes is None else tuple(sorted(int(p.pid) for p in processes)),
+    )
+
+
+def unstable(before: Snapshot, after: Snapshot, own: Collection[int] = ()) -> list[str]:
+    """Why a block between two snapshots should be repeated; empty where nothing speaks for it.
+
+    Args:
+        own: The pids of our own runners.
+    """
+    found = [
+        f"clocks were held down by {words}"
+        for bit, words in SLOWDOWN.items()
+        if any(s.reasons is not None and bit in s.reasons for s in (before, after))
+    ]
+    found += _moved("SM", before.sm_clock_mhz, after.sm_clock_mhz, before, after)
+    found += _moved("memory", before.memory_clock_mhz, after.memory_clock_mhz, before, after)
+    if others := max(_others(before, own), _others(after, own)):
+        found.append(f"{others} other process{'es' * (others > 1)} computed on the device")
+    return found
+
+
+class Disturbance(NamedTuple):
+    """What is known of a timing block on a device."""
+
+    before: Snapshot
+    after: Snapshot
+    reasons: tuple[str, ...]
+
+
+@contextmanager
+def watched(nvml: Any, uuid: str, own: Collection[int] = ()) -> Iterator[Callable[[], Disturbance]]:
+    """Takes a snapshot now; what it yields takes the second one and says what happened between."""
+    before = snapshot(nvml, uuid)
+
+    def finish() -> Disturbance:
+        after = snapshot(nvml, uuid)
+        return Disturbance(before, after, tuple(unstable(before, after, own)))
+
+    yield finish
+
+
+def _module() -> Any:
+    try:
+        import pynvml
+    except ImportError as error:
+        raise PrerequisiteError(
+            "nvidia-ml-py is not installed", hint="pip install nvidia-ml-py"
+        ) from error
+    return pynvml
+
+
+class _Asking:
+    """Questions about one device; one that the driver does not answer is None."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+
+    def any(self, function: str, *arguments: int) -> Any:
+        if not hasattr(self._nvml, function):
+            return None
+        try:
+            return getattr(self._nvml, function)(self._handle, *arguments)
+        except self._nvml.NVMLError:
+            return None
+
+    def number(self, function: str, *arguments: int) -> int | None:
+        value = self.any(function, *arguments)
+        return None if value is None else int(value)
+
+    def switch(self, function: str) -> bool | None:
+        """A mode, or the first of the current and the pending one."""
+        value = self.any(function)
+        if isinstance(value, list | tuple):
+            value = value[0]
+        return None if value is None else bool(value)
+
+
+def _device(nvml: Any, index: int) -> Device:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    ask = _Asking(nvml, handle)
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Device(
+        index=index,
+        uuid=_word(nvml.nvmlDeviceGetUUID(handle)),
+        name=_word(nvml.nvmlDeviceGetName(handle)),
+        capability=10 * major + minor,
+        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        driver=_word(nvml.nvmlSystemGetDriverVersion()),
+        minor=ask.number("nvmlDeviceGetMinorNumber"),
+        has_ecc=ask.switch("nvmlDeviceGetEccMode"),
+        has_mig=ask.switch("nvmlDeviceGetMigMode"),
+        is_persistent=ask.switch("nvmlDeviceGetPersistenceMode"),
+        power_limit_w=_scaled(ask.number("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+        sm_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
+        memory_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY),
+    )
+
+
+def _moved(
+    which: str, first: int | None, second: int | None, before: Snapshot, after: Snapshot
+) -> list[str]:
+    is_idle = any(s.reasons is not None and Reason.IDLE in s.reasons for s in (before, after))
+    if not first or not second or is_idle:
+        return []
+    share = abs(second - first) / max(first, second)
+    if share <= CLOCK_TOLERANCE:
+        return []
+    return [f"the {which} clock moved from {first} to {second} MHz ({share:.0%})"]
+
+
+def _others(seen: Snapshot, own: Collection[int]) -> int:
+    """How many processes are not ours. Pids of another namespace can only be counted."""
+    if seen.processes is None:
+        return 0
+    foreign = [pid for pid in seen.processes if pid not in own]
+    is_our_namespace = len(foreign) < len(seen.processes)
+    return len(foreign) if is_our_namespace else max(0, len(foreign) - len(own))
+
+
+def _scaled(value: int | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _word(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

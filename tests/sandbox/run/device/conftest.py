@@ -1,0 +1,175 @@
+"""A fake driver, and a stage on which its kernels are run by the real device runner in a jail."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.plan.model import Launches
+from kernelwright.sandbox.run.binary import compiler
+from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.device.program import device_program
+from kernelwright.sandbox.run.device.runner import DeviceRunner
+from kernelwright.sandbox.run.process import Plane
+
+HERE = Path(__file__).parent
+GUARD = 4096
+_ENTRY_BYTES, _SLOTS = 8 + 16 * 32, 64
+_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("device-cache")
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def library(cache: Path) -> Path:
+    """The fake driver, compiled."""
+    built = cache / "driver" / "libcuda.so.1"
+    built.parent.mkdir()
+    source = HERE / "fake_cuda.cpp"
+    command = [compiler(), "-std=c++20", "-O1", "-shared", "-fPIC", str(source), "-o", str(built)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return built
+
+
+@pytest.fixture
+def access_to(library: Path) -> Callable[..., Access]:
+    """The fake device, broken as asked."""
+
+    def make(broken: str = "") -> Access:
+        extra = {"FAKE_CUDA": broken} if broken else {}
+        return Access(library, readable=(library.parent,), extra=extra)
+
+    return make
+
+
+@pytest.fixture
+def jail() -> Jail:
+    try:
+        return choose("auto")
+    except PrerequisiteError as error:
+        pytest.skip(f"no jail works here: {error}")
+
+
+@dataclass
+class Placed:
+    """What the referee sees of one slot: x is the input, y the output."""
+
+    x: np.ndarray
+    y: np.ndarray
+    y_guards: tuple[np.ndarray, np.ndarray]
+    scratch: list[np.ndarray]
+
+
+class Memory:
+    """One memfd that regions are cut from, each between two guard bands."""
+
+    def __init__(self, start: int) -> None:
+        self.fd = os.memfd_create("kw-test")
+        self.bytes = 1 << 22
+        os.ftruncate(self.fd, self.bytes)
+        self.view = np.frombuffer(mmap.mmap(self.fd, self.bytes), dtype=np.uint8)
+        self._at = start
+
+    def cut(self, size: int) -> tuple[int, np.ndarray]:
+        offset = self._at + GUARD
+        self._at = -(-(offset + size + GUARD) // 64) * 64
+        return offset, self.view[offset : offset + size]
+
+
+class Stage:
+    """The memory of a runner, and the runner once it is started."""
+
+    def __init__(self, jail: Jail, access: Access, cache: Path, stack: ExitStack) -> None:
+        self._jail, self._access, self._cache, self._stack = jail, access, cache, stack
+        self._inputs = Memory(_ENTRY_BYTES * _SLOTS)
+        self._outputs = Memory(0)
+        for memory in (self._inputs, self._outputs):
+            stack.callback(os.close, memory.fd)
+
+    def place(
+        self, slot: int, launches: Launches, *, words: int = 16, table: bytes | None = None
+    ) -> Placed:
+        """Lays out one call of softmax's signature with `words` elements in x and in y."""
+        x_at, x = self._inputs.cut(4 * words)
+        y_at, y = self._outputs.cut(4 * words)
+        packed = launches.pack() if table is None else table
+        table_at, region = self._inputs.cut(len(packed))
+        region[...] = np.frombuffer(packed, dtype=np.uint8)
+        work = [
+            self._outputs.cut(int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize)
+            for one in launches.scratch
+        ]
+        arguments = [(_INTEGER, 4, 4), (_INTEGER, words // 4, 4)]
+        arguments += [(_INPUT, x_at, 4 * words), (_OUTPUT, y_at, 4 * words)]
+        arguments += [(_INPUT, table_at, len(packed))]
+        arguments += [(_OUTPUT, at, view.size) for at, view in work]
+        self.write(slot, arguments)
+        x.view(np.float32)[...] = np.arange(1, words + 1)
+        y.view(np.uint32)[...] = 0x7FC0DEAD
+        bands = (
+            self._outputs.view[y_at - GUARD : y_at],
+            self._outputs.view[y_at + 4 * words : y_at + 4 * words + GUARD],
+        )
+        for band in bands:
+            band[...] = np.random.default_rng(slot).integers(0, 256, band.size, dtype=np.uint8)
+        return Placed(x.view(np.float32), y.view(np.float32), bands, [view for _, view in work])
+
+    def write(self, slot: int, arguments: list[tuple[int, int, int]]) -> None:
+        numbers = [number for kind, value, _ in arguments for number in (kind, value)]
+        numbers += [number for _, _, size in arguments for number in (_INTEGER, size)]
+        packed = struct.pack(f"<{1 + len(numbers)}Q", len(arguments), *numbers)
+        start = slot * _ENTRY_BYTES
+        self._inputs.view[start : start + len(packed)] = np.frombuffer(packed, dtype=np.uint8)
+
+    def start(
+        self, kernels: dict[str, int], *, image: bytes = b"FAKE sm_90", **changes: object
+    ) -> DeviceRunner:
+        """A runner with these kernels: symbol and number of parameters."""
+        facts = tuple(
+            KernelFacts(symbol, symbol, 32, 0, 0, 0, 0, (8,) * count)
+            for symbol, count in kernels.items()
+        )
+        built = DeviceBuilt("sm_90a", (Built(image, "0" * 64, 0.1),), facts)
+        program = device_program(built, registry.get("softmax"), self._access, self._cache)
+        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", os.O_RDONLY | os.O_CLOEXEC)
+        self._stack.callback(os.close, inputs)
+        plane = Plane(inputs, self._outputs.fd, self._inputs.bytes, self._outputs.bytes)
+        return self._stack.enter_context(
+            DeviceRunner(
+                self._jail, replace(program, **changes), plane, cpus=(),  # type: ignore[arg-type]
+                limits=Limits(memory_bytes=program.memory_bytes, open_files=256),
+            )
+        )  # fmt: skip
+
+
+@pytest.fixture
+def stage_for(
+    jail: Jail, access_to: Callable[..., Access], cache: Path
+) -> Iterator[Callable[..., Stage]]:
+    with ExitStack() as stack:
+        yield lambda broken="": Stage(jail, access_to(broken), cache, stack)
+
+
+@pytest.fixture
+def stage(stage_for: Callable[..., Stage]) -> Stage:
+    return stage_for()

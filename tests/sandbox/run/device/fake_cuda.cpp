@@ -1,0 +1,254 @@
+// A CUDA driver for tests: memory is malloc'ed, kernels are the host functions below.
+//
+// A "cubin" begins with FAKE; its kernels are found by name. Launches run at once, in the caller's
+// thread; what a device tells late (a wrong address, a hang) is told late here, too. FAKE_CUDA in
+// the environment names what is wrong: no_device, no_context, bad_memory, hang, small, crowded.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using Address = uint64_t;
+using Handle = void*;
+struct Attribute { int id; char pad[4]; unsigned cluster[16]; };
+struct Config {
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    const Attribute* attributes;
+    unsigned attribute_count;
+};
+struct Call { Config config; std::vector<uint64_t> values; };
+struct Kernel {
+    const char* name;
+    size_t parameters;
+    std::function<void(const Call&)> body;
+    int shared_limit = 48 << 10;
+    bool may_be_wide = false;
+};
+struct Event { double ms = 0; };
+struct Graph { std::vector<std::function<void()>> nodes; };
+
+size_t total_bytes = size_t(1) << 30, others = size_t(64) << 20;  // what other processes hold
+size_t held = 0;
+std::map<Address, size_t> blocks;
+int sticky = 0;
+bool hangs = false, is_current = false;
+Graph* captured = nullptr;
+bool plays_graph = false;
+// Counted since the last launch.
+size_t flushed_bytes = 0, resets = 0;
+size_t uploads = 0, persisting = 99;
+
+bool is_broken(const char* how) {
+    const char* what = std::getenv("FAKE_CUDA");
+    return what && std::string(what) == how;
+}
+
+double now_ms() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return double(t.tv_sec) * 1e3 + double(t.tv_nsec) / 1e6;
+}
+
+void wait_ms(double ms) { for (const double end = now_ms() + ms; now_ms() < end;) {} }
+
+template <typename T> T* at(const Call& call, size_t i) { return reinterpret_cast<T*>(call.values[i]); }
+float number(const Call& call, size_t i) {
+    float value;
+    std::memcpy(&value, &call.values[i], sizeof value);
+    return value;
+}
+
+std::vector<Kernel> kernels = {
+    // n, a, x, y: y = a x
+    {"scale", 4, [](const Call& c) {
+        for (int i = 0; i < int(c.values[0]); ++i) at<float>(c, 3)[i] = number(c, 1) * at<float>(c, 2)[i];
+    }},
+    {"_Z5scaleIfLi4EEvv", 2, [](const Call& c) { at<float>(c, 1)[0] = 4 * at<float>(c, 0)[0]; }},
+    {"copy_first", 2, [](const Call& c) { at<float>(c, 1)[0] = at<float>(c, 0)[0]; }},
+    {"adds", 2, [](const Call& c) { at<float>(c, 1)[0] += at<float>(c, 0)[0]; }},
+    {"nothing", 2, [](const Call&) {}},
+    {"writes_before", 2, [](const Call& c) { at<char>(c, 1)[-1] ^= 1; }},
+    {"writes_input", 2, [](const Call& c) { at<float>(c, 0)[1] += 1; }},
+    {"writes_before_input", 2, [](const Call& c) { at<char>(c, 0)[-2] ^= 1; }},
+    {"wrong_address", 2, [](const Call&) { sticky = 700; }},
+    {"breaks_the_device", 2, [](const Call&) { sticky = 214; }},
+    {"hangs", 2, [](const Call&) { hangs = true; }},
+    {"takes_a_while", 2, [](const Call& c) { wait_ms(number(c, 1)); }},
+    {"tells_address", 2, [](const Call& c) { std::memcpy(at<char>(c, 1), &c.values[0], 8); }},
+    // Into y: what the runner did, and how it launched.
+    {"tells", 2, [](const Call& c) {
+        auto* y = at<float>(c, 1);
+        const auto& config = c.config;
+        const float told[] = {
+            float(flushed_bytes >> 20), float(resets), float(persisting), float(config.grid[0]),
+            float(config.block[1]), float(config.shared),
+            float(config.attribute_count ? config.attributes[0].cluster[0] : 0),
+            float(plays_graph), float(uploads), float(held >> 20),
+        };
+        std::memcpy(y, told, sizeof told);
+    }},
+};
+
+int launch(const Config& config, Kernel& kernel, std::vector<uint64_t> values) {
+    const auto threads = config.block[0] * config.block[1] * config.block[2];
+    unsigned blocks_in_cluster = 1;
+    if (config.attribute_count)
+        for (int i = 0; i < 3; ++i) blocks_in_cluster *= config.attributes[0].cluster[i];
+    if (threads > 1024) return 1;
+    if (int(config.shared) > kernel.shared_limit) return 1;
+    if (blocks_in_cluster > (kernel.may_be_wide ? 16 : 8)) return 912;
+    if (threads == 999) return 701;
+    Call call{config, std::move(values)};
+    static Attribute attribute;
+    if (config.attribute_count) attribute = *config.attributes;
+    call.config.attributes = config.attribute_count ? &attribute : nullptr;
+    auto run = [call, &kernel] {
+        kernel.body(call);
+        flushed_bytes = resets = 0;
+    };
+    if (captured) captured->nodes.push_back(run);
+    else run();
+    return 0;
+}
+
+int done() {
+    while (hangs) pause();
+    return sticky;
+}
+
+int set(Address to, const void* pattern, size_t size, size_t count) {
+    if (size * count > 64 << 20) return flushed_bytes += size * count, done();  // a flush: slow here
+    auto fill = [=, value = std::string(static_cast<const char*>(pattern), size)] {
+        for (size_t i = 0; i < count; ++i)
+            std::memcpy(reinterpret_cast<char*>(to) + i * size, value.data(), size);
+    };
+    if (captured) captured->nodes.push_back(fill);
+    else fill();
+    return done();
+}
+
+}  // namespace
+
+extern "C" {
+int cuInit(unsigned) {
+    if (is_broken("hang")) for (;;) pause();
+    if (is_broken("small")) total_bytes = 2 << 20, others = 0;
+    if (is_broken("crowded")) others = total_bytes - (2 << 20);
+    return is_broken("no_device") ? 100 : 0;
+}
+int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal ? 101 : 0; }
+int cuDeviceGetName(char* name, int size, int) { return std::strncpy(name, "Fake GPU", size), 0; }
+int cuDeviceGetAttribute(int* value, int which, int) {
+    static const std::map<int, int> known = {{16, 4}, {17, 0}, {38, 1 << 20}, {75, 9}, {76, 0}, {88, 0}};
+    return *value = known.at(which), 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = total_bytes, 0; }
+int cuDevicePrimaryCtxRetain(Handle* context, int) {
+    return *context = &sticky, is_broken("no_context") ? 46 : 0;
+}
+int cuDevicePrimaryCtxSetFlags_v2(int, unsigned) { return 0; }
+int cuCtxSetCurrent(Handle context) { return is_current = context != nullptr, 0; }
+int cuCtxSynchronize() { return done(); }
+int cuCtxSetLimit(int which, size_t value) { return which == 6 ? persisting = value : 0, 0; }
+int cuCtxResetPersistingL2Cache() { return ++resets, 0; }
+int cuModuleLoadData(Handle* module, const void* image) {
+    *module = &kernels;
+    return std::strncmp(static_cast<const char*>(image), "FAKE", 4) ? 200 : 0;
+}
+int cuModuleGetFunction(Handle* function, Handle, const char* name) {
+    for (auto& kernel : kernels)
+        if (!std::strcmp(kernel.name, name)) return *function = &kernel, 0;
+    return 500;
+}
+int cuFuncSetAttribute(Handle function, int which, int value) {
+    auto& kernel = *static_cast<Kernel*>(function);
+    if (which == 14) return kernel.may_be_wide = value, 0;
+    if (which != 8 || value > 227 << 10) return 1;
+    return kernel.shared_limit = value, 0;
+}
+int cuLaunchKernelEx(const Config* config, Handle function, void** arguments, void**) {
+    auto& kernel = *static_cast<Kernel*>(function);
+    std::vector<uint64_t> values(kernel.parameters);
+    for (size_t i = 0; i < kernel.parameters; ++i) std::memcpy(&values[i], arguments[i], 8);
+    return launch(*config, kernel, values);
+}
+int cuMemAlloc_v2(Address* at, size_t bytes) {
+    if (!is_current) return 201;
+    if (held + bytes + others > total_bytes) return 2;
+    void* block = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+    std::memset(block, 0x11, bytes < 64 << 20 ? bytes : 0);
+    *at = reinterpret_cast<Address>(block);
+    blocks[*at] = bytes;
+    held += bytes;
+    return 0;
+}
+int cuMemFree_v2(Address at) {
+    if (!blocks.count(at)) return 1;
+    held -= blocks[at];
+    blocks.erase(at);
+    std::free(reinterpret_cast<void*>(at));
+    return done();
+}
+int cuMemGetInfo_v2(size_t* unused, size_t* total) {
+    return *unused = total_bytes - others - held, *total = total_bytes, 0;
+}
+int cuMemcpyHtoD_v2(Address to, const void* from, size_t bytes) {
+    ++uploads;
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return done();
+}
+int cuMemcpyDtoH_v2(void* to, Address from, size_t bytes) {
+    std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+    if (is_broken("bad_memory")) static_cast<char*>(to)[bytes / 2] ^= 1;
+    return done();
+}
+int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Handle) {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+    return 0;
+}
+int cuMemsetD32Async(Address to, unsigned value, size_t count, Handle) { return set(to, &value, 4, count); }
+int cuMemsetD8Async(Address to, unsigned char value, size_t count, Handle) { return set(to, &value, 1, count); }
+int cuStreamCreate(Handle* stream, unsigned flags) { return *stream = &captured, flags == 1 ? 0 : 1; }
+int cuStreamSynchronize(Handle) { return done(); }
+int cuStreamBeginCapture_v2(Handle, int) { return captured = new Graph, 0; }
+int cuStreamEndCapture(Handle, Handle* graph) { return *graph = captured, captured = nullptr, 0; }
+int cuGraphInstantiateWithFlags(Handle* ready, Handle graph, unsigned long long) {
+    return *ready = new Graph(*static_cast<Graph*>(graph)), 0;
+}
+int cuGraphUpload(Handle, Handle) { return 0; }
+int cuGraphLaunch(Handle ready, Handle) {
+    plays_graph = true;
+    for (auto& node : static_cast<Graph*>(ready)->nodes) node();
+    plays_graph = false;
+    return 0;
+}
+int cuGraphExecDestroy(Handle ready) { return delete static_cast<Graph*>(ready), 0; }
+int cuGraphDestroy(Handle graph) { return delete static_cast<Graph*>(graph), 0; }
+int cuEventCreate(Handle* event, unsigned) { return *event = new Event, 0; }
+int cuEventRecord(Handle event, Handle) { return static_cast<Event*>(event)->ms = now_ms(), 0; }
+int cuEventSynchronize(Handle) { return done(); }
+int cuEventElapsedTime(float* ms, Handle from, Handle to) {
+    return *ms = float(static_cast<Event*>(to)->ms - static_cast<Event*>(from)->ms), 0;
+}
+int cuGetErrorName(int number, const char** name) {
+    static const std::map<int, const char*> known = {
+        {1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"}, {100, "CUDA_ERROR_NO_DEVICE"},
+        {200, "CUDA_ERROR_INVALID_IMAGE"}, {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+        {500, "CUDA_ERROR_NOT_FOUND"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"}, {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE"},
+    };
+    const auto found = known.find(number);
+    return *name = found == known.end() ? nullptr : found->second, found == known.end();
+}
+int cuGetErrorString(int, const char** words) { return *words = "words of the driver", 0; }
+}

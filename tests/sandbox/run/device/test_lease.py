@@ -1,0 +1,171 @@
+"""One process at a time on a device; ill ones stay out of use until a probe finds them well."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.sandbox.run.device import lease
+from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.device.health import Health, probe
+
+WELL, ILL = Health(), Health("memory does not hold what was set")
+
+
+def well(_: str) -> Health:
+    return WELL
+
+
+def ill(_: str) -> Health:
+    return ILL
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from kernelwright.sandbox.run.device.health import Health
+from kernelwright.sandbox.run.device.lease import lease
+with lease(Path(sys.argv[1]), [sys.argv[2]], lambda uuid: Health()):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the device a."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path), "a"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_device_is_held_by_one_process(tmp_path: Path, held: subprocess.Popen[str]) -> None:
+    assert f"process {held.pid}" in lease.holder(tmp_path, "a")
+    with (
+        pytest.raises(PrerequisiteError, match=f"a is held by process {held.pid}"),
+        lease.lease(tmp_path, ["a"], well),
+    ):
+        pass
+
+
+def test_the_next_free_device_is_taken(tmp_path: Path, held: subprocess.Popen[str]) -> None:
+    with lease.lease(tmp_path, ["a", "b"], well) as found:
+        assert found.uuid == "b"
+    assert held.poll() is None
+
+
+def test_a_lease_goes_with_its_holder(tmp_path: Path, held: subprocess.Popen[str]) -> None:
+    held.kill()
+    held.wait()
+    assert lease.holder(tmp_path, "a") == ""
+    with lease.lease(tmp_path, ["a"], well) as found:
+        assert found.uuid == "a"
+
+
+def test_one_waits_for_a_device(tmp_path: Path, held: subprocess.Popen[str]) -> None:
+    from threading import Timer
+
+    timer = Timer(0.3, held.kill)
+    timer.start()
+    with lease.lease(tmp_path, ["a"], well, timeout_s=60) as found:
+        assert found.uuid == "a"
+    timer.join()
+
+
+def test_a_lease_ends_with_its_block(tmp_path: Path) -> None:
+    for _ in range(2):
+        with lease.lease(tmp_path, ["a"], well):
+            assert lease.holder(tmp_path, "a")
+        with pytest.raises(ZeroDivisionError), lease.lease(tmp_path, ["a"], well):
+            raise ZeroDivisionError
+    assert lease.holder(tmp_path, "a") == ""
+
+
+def test_a_device_that_stays_ill_is_not_given_out(tmp_path: Path) -> None:
+    with lease.lease(tmp_path, ["a"], well) as found:
+        assert not found.recover(ill, "a kernel hung").is_well
+    note = lease.quarantined(tmp_path, "a")
+    assert note is not None
+    assert note.reason == "a kernel hung; memory does not hold what was set"
+    assert abs(note.since - time.time()) < 3600
+    with (
+        pytest.raises(PrerequisiteError, match=r"a is in quarantine \(a kernel hung.*still ill"),
+        lease.lease(tmp_path, ["a"], ill),
+    ):
+        pass
+    with lease.lease(tmp_path, ["a", "b"], ill) as found:
+        assert found.uuid == "b"
+
+
+def test_a_device_that_is_well_again_comes_out(tmp_path: Path) -> None:
+    with lease.lease(tmp_path, ["a"], well) as found:
+        found.quarantine("it hung")
+    with lease.lease(tmp_path, ["a"], well) as found:
+        assert found.uuid == "a"
+    assert lease.quarantined(tmp_path, "a") is None
+
+
+def test_a_device_that_recovers_at_once_is_not_put_away(tmp_path: Path) -> None:
+    with lease.lease(tmp_path, ["a"], well) as found:
+        assert found.recover(well, "a kernel hung").is_well
+    assert lease.quarantined(tmp_path, "a") is None
+
+
+def test_a_damaged_note_keeps_the_device_out(tmp_path: Path) -> None:
+    with lease.lease(tmp_path, ["a"], well) as found:
+        found.quarantine("it hung")
+    (tmp_path / "devices" / "a.quarantine").write_text("{")
+    note = lease.quarantined(tmp_path, "a")
+    assert note is not None
+    assert "cannot be read" in note.reason
+
+
+def test_without_devices_there_is_none(tmp_path: Path) -> None:
+    with (
+        pytest.raises(PrerequisiteError, match="no device to lease"),
+        lease.lease(tmp_path, [], well),
+    ):
+        pass
+
+
+Access_to = Callable[..., Access]
+
+
+def test_the_probe_tells_what_a_device_is(access_to: Access_to, cache: Path) -> None:
+    health = probe(access_to(), cache)
+    assert health.is_well, health.reason
+    assert health.facts["name"] == "Fake GPU"
+    assert health.facts["l2_bytes"] == str(1 << 20)
+    assert (health.facts["major"], health.reads_host_memory) == ("9", False)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("bad_memory", "memory does not hold what was copied"),
+        ("no_device", "CUDA_ERROR_NO_DEVICE"),
+        ("no_context", "CUDA_ERROR_DEVICE_UNAVAILABLE"),
+    ],
+)
+def test_the_probe_tells_what_is_wrong(
+    access_to: Access_to, cache: Path, broken: str, words: str
+) -> None:
+    health = probe(access_to(broken), cache)
+    assert not health.is_well
+    assert words in health.reason
+
+
+def test_a_probe_that_hangs_is_ended(access_to: Access_to, cache: Path) -> None:
+    health = probe(access_to("hang"), cache, timeout_s=1.0)
+    assert health.reason == "the probe had no answer within 1 s"

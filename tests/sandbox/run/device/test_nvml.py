@@ -1,0 +1,135 @@
+"""What NVML's answers are made into, and what counts as a disturbed block."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.sandbox.run.device import nvml
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fake_nvml import H200, FakeNvml
+
+UUID = H200["nvmlDeviceGetUUID"]
+
+
+def test_a_device_is_read_whole() -> None:
+    with nvml.opened(FakeNvml()) as module:
+        (device,) = nvml.devices(module)
+    assert (device.name, device.architecture, device.minor) == ("NVIDIA H200", "sm_90", 3)
+    assert (device.has_ecc, device.has_mig, device.is_persistent) == (True, False, True)
+    assert (device.power_limit_w, device.sm_clock_mhz, device.memory_clock_mhz) == (700, 1980, 3201)
+    assert device.driver == "580.95.05"
+
+
+def test_old_bindings_answer_in_bytes() -> None:
+    table = {**H200, "nvmlDeviceGetUUID": b"GPU-1", "nvmlDeviceGetName": b"Tesla T4"}
+    (device,) = nvml.devices(FakeNvml([table], driver=b"470.1"))
+    assert (device.uuid, device.name, device.driver) == ("GPU-1", "Tesla T4", "470.1")
+
+
+def test_what_a_driver_does_not_tell_is_not_known() -> None:
+    needed = ("UUID", "Name", "CudaComputeCapability", "MemoryInfo")
+    table = {f"nvmlDeviceGet{name}": H200[f"nvmlDeviceGet{name}"] for name in needed}
+    fake = FakeNvml([table])
+    (device,) = nvml.devices(fake)
+    assert (device.minor, device.has_ecc, device.power_limit_w) == (None, None, None)
+    seen = nvml.snapshot(fake, UUID)
+    assert (seen.sm_clock_mhz, seen.reasons, seen.processes) == (None, None, None)
+    assert nvml.unstable(seen, seen) == []
+
+
+def test_the_reasons_are_found_under_their_old_name() -> None:
+    table = {k: v for k, v in H200.items() if k != "nvmlDeviceGetCurrentClocksEventReasons"}
+    table["nvmlDeviceGetCurrentClocksThrottleReasons"] = 0x8
+    assert nvml.snapshot(FakeNvml([table]), UUID).reasons == nvml.Reason.HARDWARE_SLOWDOWN
+
+
+def test_without_a_driver_the_reason_and_the_remedy_are_told() -> None:
+    fake = FakeNvml(fails_with="NVML Shared Library Not Found")
+    with (
+        pytest.raises(PrerequisiteError, match="Shared Library Not Found") as found,
+        nvml.opened(fake),
+    ):
+        pass
+    assert "driver" in found.value.hint
+    assert fake.is_open == 0
+
+
+def test_it_is_closed_whatever_happens() -> None:
+    fake = FakeNvml()
+    with pytest.raises(ZeroDivisionError), nvml.opened(fake):
+        raise ZeroDivisionError
+    assert fake.is_open == 0
+
+
+@pytest.fixture
+def calm() -> nvml.Snapshot:
+    return nvml.snapshot(FakeNvml(), UUID)
+
+
+def test_a_calm_block_is_stable(calm: nvml.Snapshot) -> None:
+    assert (calm.temperature_c, calm.power_w, calm.energy_j) == (41, 312.45, 9000.0)
+    assert nvml.unstable(calm, calm) == []
+    assert nvml.unstable(calm, replace(calm, sm_clock_mhz=1890)) == []
+
+
+@pytest.mark.parametrize(
+    ("bit", "words"),
+    [
+        (0x4, "the power limit"),
+        (0x8, "a slowdown by the hardware"),
+        (0x20, "heat (by the driver)"),
+        (0x40, "heat (by the hardware)"),
+        (0x80, "the power supply's brake"),
+    ],
+)
+def test_each_slowdown_is_named(calm: nvml.Snapshot, bit: int, words: str) -> None:
+    slowed = replace(calm, reasons=nvml.Reason(bit))
+    for pair in ((calm, slowed), (slowed, calm)):
+        assert nvml.unstable(*pair) == [f"clocks were held down by {words}"]
+
+
+def test_settings_of_clocks_are_no_slowdown(calm: nvml.Snapshot) -> None:
+    settings = replace(calm, reasons=nvml.Reason(0x1 | 0x2 | 0x10 | 0x100))
+    assert nvml.unstable(calm, settings) == []
+
+
+def test_clocks_that_moved_are_told_with_their_figures(calm: nvml.Snapshot) -> None:
+    slower = replace(calm, sm_clock_mhz=1755, memory_clock_mhz=2619)
+    assert nvml.unstable(calm, slower) == [
+        "the SM clock moved from 1980 to 1755 MHz (11%)",
+        "the memory clock moved from 3201 to 2619 MHz (18%)",
+    ]
+    # An idle device has its lowest clocks, which tell nothing of the block.
+    assert nvml.unstable(replace(calm, reasons=nvml.Reason.IDLE), slower) == []
+
+
+def test_other_processes_are_counted(calm: nvml.Snapshot) -> None:
+    alone, shared = replace(calm, processes=(71,)), replace(calm, processes=(71, 900, 901))
+    assert nvml.unstable(alone, alone, own=[71]) == []
+    assert nvml.unstable(alone, shared, own=[71]) == ["2 other processes computed on the device"]
+    assert nvml.unstable(calm, replace(calm, processes=(5,))) == [
+        "1 other process computed on the device"
+    ]
+    # In a container the pids are the host's: only their number can be held against ours.
+    assert nvml.unstable(calm, replace(calm, processes=(40071,)), own=[71]) == []
+    assert len(nvml.unstable(calm, replace(calm, processes=(40071, 40072)), own=[71])) == 1
+
+
+def test_a_block_is_watched_from_its_start_to_its_end() -> None:
+    fake = FakeNvml()
+    with nvml.watched(fake, UUID, own=[7]) as finish:
+        fake.tables[0]["nvmlDeviceGetComputeRunningProcesses"] = [
+            SimpleNamespace(pid=7),
+            SimpleNamespace(pid=8),
+        ]
+        disturbed = finish()
+    assert disturbed.before.processes == ()
+    assert disturbed.after.processes == (7, 8)
+    assert disturbed.reasons == ("1 other process computed on the device",)

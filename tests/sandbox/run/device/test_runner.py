@@ -1,0 +1,328 @@
+"""The device runner over a fake driver: what is copied, launched, timed, checked and refused."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import SandboxError
+from kernelwright.sandbox.plan.model import (
+    ZERO_FILL,
+    Argument,
+    ArgumentKind,
+    Launch,
+    Launches,
+    Scratch,
+)
+from kernelwright.sandbox.run import device
+from kernelwright.sandbox.run.binary import compiler
+from kernelwright.sandbox.run.process import RunFault
+from kernelwright.traces.records import Status
+
+if TYPE_CHECKING:
+    from .conftest import Stage
+
+X = Argument(ArgumentKind.TENSOR, 0)
+Y = Argument(ArgumentKind.TENSOR, 1)
+_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
+
+
+def bits(value: float) -> Argument:
+    return Argument(ArgumentKind.FLOAT32, struct.unpack("<i", struct.pack("<f", value))[0])
+
+
+def once(kernel: str, *arguments: Argument, **more: object) -> Launches:
+    given = arguments or (X, Y)
+    return Launches((kernel,), (Launch(0, arguments=given, **more),))  # type: ignore[arg-type]
+
+
+SCALE = once("scale", Argument(ArgumentKind.INTEGER, 16), bits(2.5), X, Y)
+
+
+def test_a_call_computes_what_its_kernels_say(stage: Stage) -> None:
+    slot = stage.place(0, SCALE)
+    runner = stage.start({"scale": 4})
+    timed = runner.call(0, timeout_s=10)
+    np.testing.assert_array_equal(slot.y, 2.5 * slot.x)
+    assert 1 <= timed.claimed_ns <= timed.wall_ns
+
+
+def test_slots_are_apart(stage: Stage) -> None:
+    slots = [stage.place(number, SCALE) for number in range(3)]
+    for number, slot in enumerate(slots):
+        slot.x[...] += 100 * number
+    runner = stage.start({"scale": 4})
+    runner.ping(0, 3)
+    runner.call(0, 3, timeout_s=10)
+    for slot in slots:
+        np.testing.assert_array_equal(slot.y, 2.5 * slot.x)
+
+
+def test_an_untouched_output_keeps_its_poison(stage: Stage) -> None:
+    slot = stage.place(0, once("nothing"))
+    stage.start({"nothing": 2}).call(0, timeout_s=10)
+    assert set(slot.y.view(np.uint32)) == {0x7FC0DEAD}
+
+
+def test_guard_bands_come_back_as_they_are_left(stage: Stage) -> None:
+    slots = [stage.place(0, once("nothing")), stage.place(1, once("writes_before"))]
+    before = [[band.copy() for band in slot.y_guards] for slot in slots]
+    stage.start({"nothing": 2}).call(0, timeout_s=10)
+    stage.start({"writes_before": 2}).call(1, timeout_s=10)
+    assert all(map(np.array_equal, before[0], slots[0].y_guards))
+    changed = np.flatnonzero(before[1][0] != slots[1].y_guards[0])
+    assert list(changed) == [4095]
+    assert np.array_equal(before[1][1], slots[1].y_guards[1])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [("writes_input", "x of 64 bytes, at byte 6"), ("writes_before_input", "at byte -2")],
+)
+def test_a_kernel_that_writes_its_input_is_found_out(stage: Stage, kernel: str, words: str) -> None:
+    stage.place(0, once(kernel))
+    runner = stage.start({kernel: 2})
+    with pytest.raises(RunFault, match=f"wrote to an input: .*{words}") as found:
+        runner.call(0, timeout_s=10)
+    assert found.value.status is Status.CRASHED
+
+
+def test_launches_follow_each_other_with_work_buffers_zeros_and_offsets(stage: Stage) -> None:
+    work = Argument(ArgumentKind.SCRATCH, 0)
+    second = Argument(ArgumentKind.TENSOR, 1, offset=8)
+    launches = Launches(
+        ("copy_first", "adds"),
+        (
+            Launch(ZERO_FILL, arguments=(Y, Argument(ArgumentKind.INTEGER, 64))),
+            Launch(0, arguments=(X, work)),
+            Launch(1, arguments=(work, second)),
+            Launch(1, arguments=(work, second)),
+        ),
+        (Scratch("partial", "float32", (4,)),),
+    )
+    slot = stage.place(0, launches)
+    stage.start({"copy_first": 2, "adds": 2}).call(0, timeout_s=10)
+    assert list(slot.y) == [0, 0, 2, *[0] * 13]
+
+
+def test_work_buffers_are_poisoned_as_the_referee_chose(stage: Stage) -> None:
+    launches = Launches(
+        ("copy_first",),
+        (Launch(0, arguments=(Argument(ArgumentKind.SCRATCH, 0, offset=28), Y)),),
+        (Scratch("partial", "float32", (8,)),),
+    )
+    slot = stage.place(0, launches)
+    slot.scratch[0].view(np.uint32)[0] = 0xFFD1BEEF
+    stage.start({"copy_first": 2}).call(0, timeout_s=10)
+    assert slot.y.view(np.uint32)[0] == 0xFFD1BEEF
+
+
+def test_instances_of_templates_have_mangled_names(stage: Stage) -> None:
+    slot = stage.place(0, once("_Z5scaleIfLi4EEvv"))
+    stage.start({"_Z5scaleIfLi4EEvv": 2}).call(0, timeout_s=10)
+    assert slot.y[0] == 4
+
+
+def told(slot: np.ndarray) -> dict[str, float]:
+    names = (
+        "flushed_mib", "resets", "persisting", "grid", "block_y", "shared", "cluster", "graph",
+        "uploads", "held_mib",
+    )  # fmt: skip
+    return dict(zip(names, slot.tolist(), strict=False))
+
+
+def test_geometry_arrives_and_the_cache_is_flushed_before_each_call(stage: Stage) -> None:
+    launches = once(
+        "tells", grid=(6, 1, 1), block=(32, 4, 1), shared_bytes=100 << 10, cluster=(2, 1, 1)
+    )
+    slots = [stage.place(number, launches) for number in range(2)]
+    stage.start({"tells": 2}).call(0, 2, timeout_s=10)
+    for slot in slots:
+        found = told(slot.y)
+        # Nothing lies in the cache, and no share of it is set aside.
+        assert (found["flushed_mib"], found["resets"], found["persisting"]) == (256, 1, 0)
+        assert (found["grid"], found["block_y"], found["cluster"]) == (6, 4, 2)
+        assert found["shared"] == 100 << 10
+        assert found["graph"] == 0
+
+
+def test_wide_clusters_are_asked_for(stage: Stage) -> None:
+    slot = stage.place(0, once("tells", grid=(16, 1, 1), cluster=(16, 1, 1)))
+    stage.start({"tells": 2}).call(0, timeout_s=10)
+    assert told(slot.y)["cluster"] == 16
+
+
+def test_later_inputs_are_not_on_the_device_during_a_call(stage: Stage) -> None:
+    slots = [stage.place(number, once("tells")) for number in range(3)]
+    stage.start({"tells": 2}).call(0, 3, timeout_s=10)
+    copies = [told(slot.y)["uploads"] for slot in slots]
+    each = copies[0]
+    assert copies == [each, 2 * each, 3 * each]
+
+
+def test_addresses_change_from_call_to_call(stage: Stage) -> None:
+    slot = stage.place(0, once("tells_address"))
+    runner = stage.start({"tells_address": 2})
+    seen = set()
+    for _ in range(8):
+        runner.call(0, timeout_s=10)
+        address = int(slot.y.view(np.uint64)[0])
+        assert address % 256 == 0
+        seen.add(address)
+    assert len(seen) == 8
+
+
+def test_a_graph_holds_all_slots(stage: Stage) -> None:
+    slots = [stage.place(number, once("tells")) for number in range(4)]
+    runner = stage.start({"tells": 2})
+    timed = runner.call(0, 4, timeout_s=10, as_graph=True)
+    assert [told(slot.y)["graph"] for slot in slots] == [1] * 4
+    assert told(slots[0].y)["flushed_mib"] == 256
+    assert told(slots[1].y)["flushed_mib"] == 0
+    assert timed.claimed_ns >= 1
+
+
+def test_events_time_the_kernels_and_not_the_flush(stage: Stage) -> None:
+    stage.place(0, once("takes_a_while", X, bits(30.0)))
+    stage.place(1, once("nothing"))
+    runner = stage.start({"takes_a_while": 2})
+    timed = runner.call(0, timeout_s=20)
+    assert timed.claimed_ns >= 30_000_000
+    assert timed.wall_ns >= timed.claimed_ns
+    assert timed.host_ns >= 30_000_000
+
+
+def test_a_ping_with_slots_does_all_that_a_call_does_but_the_launches(stage: Stage) -> None:
+    slot = stage.place(0, once("tells"))
+    runner = stage.start({"tells": 2})
+    runner.ping()
+    runner.ping(0, 1)
+    runner.call(0, timeout_s=10)
+    found = told(slot.y)
+    assert (found["flushed_mib"], found["resets"]) == (512, 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "more", "status", "words"),
+    [
+        ("wrong_address", {}, Status.CRASHED, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("breaks_the_device", {}, Status.HARNESS_ERROR, "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        ("nothing", {"block": (999, 1, 1)}, Status.RESOURCE, "LAUNCH_OUT_OF_RESOURCES"),
+        ("nothing", {"block": (1024, 2, 1)}, Status.CRASHED, "block 1024 x 2 x 1"),
+        ("nothing", {"shared_bytes": 300 << 10}, Status.RESOURCE, "307200 bytes of dynamic"),
+    ],
+)
+def test_failures_have_a_status_and_the_drivers_words(
+    stage: Stage, kernel: str, more: dict[str, object], status: Status, words: str
+) -> None:
+    stage.place(0, once(kernel, **more))
+    runner = stage.start({kernel: 2})
+    with pytest.raises(RunFault, match=words) as found:
+        runner.call(0, timeout_s=10)
+    assert found.value.status is status
+
+
+def test_a_kernel_that_hangs_is_killed_at_its_deadline(stage: Stage) -> None:
+    stage.place(0, once("hangs"))
+    runner = stage.start({"hangs": 2})
+    started = time.monotonic()
+    with pytest.raises(RunFault, match=r"no answer within 1\.0 s") as found:
+        runner.call(0, timeout_s=1.0)
+    assert found.value.status is Status.TIMED_OUT
+    assert time.monotonic() - started < 30
+    # The next process finds the device as it was.
+    slot = stage.place(1, SCALE)
+    stage.start({"scale": 4}).call(1, timeout_s=10)
+    assert slot.y[0] == 2.5
+
+
+def test_a_cubin_that_does_not_load_is_a_failed_build(stage: Stage) -> None:
+    with pytest.raises(RunFault, match="CUDA_ERROR_INVALID_IMAGE") as found:
+        stage.start({"scale": 4}, image=b"not a cubin")
+    assert found.value.status is Status.BUILD_FAILED
+    with pytest.raises(RunFault, match="the cubin has no kernel missing"):
+        stage.start({"missing": 1})
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (b"", "ends too early"),
+        (struct.pack("<q", 1), "ends too early"),
+        (struct.pack("<q", -5), "-5 as a number of launches"),
+        (once("scale", X, Y, Argument(ArgumentKind.TENSOR, 7), Y).pack(), "names buffer 7 of 2"),
+        (once("scale", X, Y).pack(), "scale has 4 parameters, and the plan passes 2 arguments"),
+        (once("scale", X, Y, X, Y, grid=(0, 1, 1)).pack(), "0 as a grid"),
+        (Launches(("k",), (Launch(3),)).pack(), "3 as a kernel"),
+        (Launches((), (Launch(ZERO_FILL, arguments=(Y,)),)).pack(), "takes two arguments"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(stage: Stage, table: bytes, words: str) -> None:
+    stage.place(0, SCALE, table=table)
+    runner = stage.start({"scale": 4})
+    with pytest.raises(RunFault, match=words) as found:
+        runner.call(0, timeout_s=10)
+    assert found.value.status is Status.BUILD_FAILED
+
+
+@pytest.mark.parametrize(
+    ("broken", "status"), [("small", Status.RESOURCE), ("crowded", Status.HARNESS_ERROR)]
+)
+def test_too_little_memory_is_told_with_figures(
+    stage_for: Callable[..., Stage], broken: str, status: Status
+) -> None:
+    stage = stage_for(broken)
+    stage.place(0, once("nothing"))
+    runner = stage.start({"nothing": 2})
+    with pytest.raises(RunFault, match=r"4 MiB of device memory are needed, 2 MiB of") as found:
+        runner.call(0, timeout_s=10)
+    assert found.value.status is status
+
+
+@pytest.mark.parametrize(
+    "region", [(_INPUT, 65536, 5 << 30), (_INPUT, 100, 64), (_OUTPUT, (1 << 22) - 64, 64)]
+)
+def test_a_call_that_points_outside_of_its_memory_is_not_followed(
+    stage: Stage, region: tuple[int, int, int]
+) -> None:
+    stage.place(0, once("nothing"))
+    axes = [(_INTEGER, 4, 4), (_INTEGER, 4, 4)]
+    stage.write(0, [*axes, region, (_OUTPUT, 8192, 64), (_INPUT, 65536, 8)])
+    with pytest.raises(RunFault) as found:
+        stage.start({"nothing": 2}).call(0, timeout_s=10)
+    assert found.value.status is Status.CRASHED
+    assert "outside of its memory" in found.value.log
+
+
+def test_a_device_that_cannot_be_used_is_our_failure(stage_for: Callable[..., Stage]) -> None:
+    for broken, words in (
+        ("no_device", "CUDA_ERROR_NO_DEVICE"),
+        ("no_context", "CUDA_ERROR_DEVICE_UNAVAILABLE"),
+    ):
+        with pytest.raises(SandboxError, match=words):
+            stage_for(broken).start({"nothing": 2})
+
+
+def test_our_declarations_are_those_of_the_drivers_header(tmp_path: Path) -> None:
+    wheel = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include"
+    folder = next(
+        (f for f in (wheel, Path("/usr/local/cuda/include")) if (f / "cuda.h").exists()), None
+    )
+    if folder is None:
+        pytest.skip("cuda.h is not installed (pip install 'kernelwright[cuda]')")
+    done = subprocess.run(
+        [
+            compiler(), "-std=c++20", "-fsyntax-only", f"-I{folder}",
+            f"-I{Path(device.__file__).parent}", str(Path(__file__).parent / "abi_check.cpp"),
+        ],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[:2000]

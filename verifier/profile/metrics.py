@@ -1,0 +1,155 @@
+"""Which hardware metrics there are to collect, and which of them a Judge is fed: `metrics.toml`.
+
+It knows names and where they hold, no values. A user's own file, as `kernelwright metrics derive`
+writes it, adds [judge] tables that go before the packaged ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import ConfigError, UnknownNameError
+
+PACKAGED = Path(__file__).with_name("metrics.toml")
+OWN = "metrics.toml"
+"""The name of the user's file, in the home of the store."""
+STALLS = "stalls"
+"""In a list of names: the whole breakdown of stalls."""
+SCHEMA = 1
+
+Choice = Mapping[str, tuple[str, ...]]
+"""Names of metrics by tag of problems; `any` for the rest."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The content of the metrics' files."""
+
+    sets: Mapping[str, tuple[str, ...]]
+    stall_reasons: Mapping[str, tuple[str, ...]]
+    """By set."""
+    stall_metric: str
+    """With `{reason}`."""
+    meanings: Mapping[str, str]
+    renamed: Mapping[str, Mapping[str, str]]
+    absent: Mapping[str, tuple[str, ...]]
+    judge: Choice
+    judge_on: Mapping[str, Choice]
+    """By target (`sm_90`, `cpu`); goes before `judge`."""
+
+    def names(self, architecture: str, which: str = "full") -> tuple[str, ...]:
+        """What ncu is asked for on this architecture, stalls included.
+
+        Raises:
+            UnknownNameError: there is no such set.
+        """
+        if which not in self.sets:
+            raise UnknownNameError.among("set of metrics", which, self.sets)
+        plain = plain_name(architecture)
+        renamed, absent = self.renamed.get(plain, {}), self.absent.get(plain, ())
+        names = [renamed.get(name, name) for name in self.sets[which] if name not in absent]
+        return (*names, *self.stalls(architecture, which))
+
+    def stalls(self, architecture: str, which: str = "full") -> dict[str, str]:
+        """Metric → reason of the stalls that this architecture tells."""
+        absent = self.absent.get(plain_name(architecture), ())
+        return {
+            self.stall_metric.format(reason=reason): reason
+            for reason in self.stall_reasons.get(which, ())
+            if reason not in absent
+        }
+
+    def judged(self, target: str, tags: Sequence[str]) -> tuple[str, ...]:
+        """What a Judge is fed of a problem with these tags; `stalls` stands for the breakdown."""
+        renamed = self.renamed.get(plain_name(target), {})
+        for choice in (self.judge_on.get(plain_name(target), {}), self.judge):
+            for tag in (*tags, "any"):
+                if tag in choice:
+                    return tuple(renamed.get(name, name) for name in choice[tag])
+        return ()
+
+
+def plain_name(architecture: str) -> str:
+    """`sm_90` for `sm_90a`; `cpu` stays."""
+    return architecture.rstrip("af") if architecture.startswith("sm_") else architecture
+
+
+@functools.lru_cache(maxsize=1)
+def packaged() -> Catalogue:
+    """What ships with kernelwright."""
+    content = tomllib.loads(PACKAGED.read_text("utf-8"))
+    sets, stalls = content["sets"], content["stalls"]
+    judge, judge_on = _choices(content["judge"])
+    return Catalogue(
+        sets={name: tuple(_expanded(sets, name)) for name in sets},
+        stall_reasons={name: tuple(one.get("stalls", ())) for name, one in sets.items()},
+        stall_metric=stalls["metric"],
+        meanings=stalls["meaning"],
+        renamed=content["renamed"],
+        absent={name: tuple(names) for name, names in content["absent"].items()},
+        judge=judge,
+        judge_on=judge_on,
+    )
+
+
+def catalogue(home: Path | None = None) -> Catalogue:
+    """The packaged catalogue, with what the user's file in `home` says of the Judge.
+
+    Raises:
+        ConfigError: that file cannot be read or does not have its form.
+    """
+    own = home / OWN if home else None
+    if own is None or not own.exists():
+        return packaged()
+    try:
+        content = tomllib.loads(own.read_text("utf-8"))
+        if content.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {content.get('schema')}, not {SCHEMA}")
+        if unknown := content.keys() - {"schema", "judge", "derived"}:
+            raise ValueError(f"it has the unknown table {min(unknown)}")
+        judge, judge_on = _choices(content.get("judge", {}))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the metrics' file {own} cannot be used: {error}",
+            hint="delete it, or write it anew with `kernelwright metrics derive --write`",
+        ) from error
+    found = packaged()
+    targets = {*found.judge_on, *judge_on}
+    merged = {t: {**found.judge_on.get(t, {}), **judge_on.get(t, {})} for t in targets}
+    return replace(found, judge={**found.judge, **judge}, judge_on=merged)
+
+
+def _expanded(sets: Mapping[str, Any], name: str) -> Iterable[str]:
+    """The names of a set, those that it includes first, each once."""
+    names = [n for other in sets[name].get("includes", ()) for n in _expanded(sets, other)]
+    return dict.fromkeys([*names, *sets[name]["names"]])
+
+
+def _choices(tables: object) -> tuple[dict[str, tuple[str, ...]], dict[str, Choice]]:
+    """[judge.TAG] and [judge.TARGET.TAG]. Raises ValueError."""
+    if not isinstance(tables, dict):
+        raise ValueError("judge is no table")
+    everywhere: dict[str, tuple[str, ...]] = {}
+    on_target: dict[str, Choice] = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"judge.{name} is no table")
+        if "names" in table:
+            everywhere[name] = _names(f"judge.{name}", table)
+        else:
+            on_target[name] = {
+                tag: _names(f"judge.{name}.{tag}", inner) for tag, inner in table.items()
+            }
+    return everywhere, on_target
+
+
+def _names(place: str, table: object) -> tuple[str, ...]:
+    names = table.get("names") if isinstance(table, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{place} has no list of names")
+    return tuple(names)
