@@ -92,6 +92,9 @@ def _kernel(runner: Any) -> type:
             self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))
             self.at_end = True
             self.alive: list[Any] = []
+            self.held: list[Any] = []
+            self.lasting: list[Region] = []
+            """What models have made for themselves."""
             pretend_device(plan["properties"])
             open_eyes(self.watch)
             _settle_driver()
@@ -107,8 +110,11 @@ def _kernel(runner: Any) -> type:
             axes, table = _read_entry(entry, self.plan, self.bytes)
             if self.plan["entry"] == "ModelNew":
                 # A model may make tensors of its own, which its kernels will reach.
+                self.watch.begin([])
                 with self._looking():
                     made = super()._made(entry)
+                self.lasting += self.watch.regions
+                self.held += self.alive
             else:
                 made = super()._made(entry)
             return Staged(made, axes, table, super_tensors(self, entry, axes))
@@ -124,7 +130,7 @@ def _kernel(runner: Any) -> type:
             for name, (memory, _) in outputs.items():
                 regions.append(Region(name, memory.start, memory.size, is_writable=True))
             self.alive = []
-            self.watch.begin(regions)
+            self.watch.begin([*regions, *self.lasting])
             if prepared.table is None:
                 self._run_host(prepared, _tensors(inputs), _tensors(outputs))
             else:

@@ -8,7 +8,7 @@ import traceback
 from .load import NAME
 
 _AT = re.compile(r"^at (\d+):(\d+):$", re.M)
-_FATAL = re.compile(r"ptxas\S*\s+(?:fatal|error)\s*:\s*(.+)")
+_REFUSED = re.compile(r"(?:^|; )(?:ptxas\S*\s+)?(error|fatal)\s*:\s*(.+)", re.M)
 _UNIT = 2000
 
 
@@ -26,8 +26,9 @@ def sentence(error: BaseException, source: str) -> str:
     if kind == "OutOfResources":
         return _resources(error)
     if kind == "PTXASError":
-        found = _FATAL.findall(str(error))
-        return f"ptxas refused the kernel: {'; '.join(found) or str(error).splitlines()[0]}"
+        found = _REFUSED.findall(str(error)) or [("", str(error).splitlines()[0])]
+        said = [words for kind, words in found if kind == "error"] or [found[0][1]]
+        return _short(f"ptxas refused the kernel: {'; '.join(dict.fromkeys(said))}")
     if kind in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
         return _compilation(error, source)
     return _raised(error)
