@@ -5,8 +5,14 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..recipe import Recipe
 from . import gemm, rows, sparse
+from .triton import gemm as triton_gemm
+from .triton import rows as triton_rows
+from .triton import sparse as triton_sparse
 
-RECIPES: tuple[Recipe, ...] = (*sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES)
+RECIPES: tuple[Recipe, ...] = (
+    *sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES,
+    *triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES,
+)  # fmt: skip
 
 
 def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:
