@@ -1,12 +1,15 @@
 """The control plane between the referee and a runner: frames of 24 bytes, nothing else.
 
-A frame is `<IIQQ`: kind, nonce, two numbers. There is no frame that means "pass"; what a runner
-says is a claim that the referee checks. Anything that is not a whole, expected frame is a protocol
-error of the candidate. Nothing is ever unpickled (verification.md E17).
+A frame is `<IIQQ`: kind, nonce, two numbers, and one packet of the channel. There is no frame that
+means "pass"; what a runner says is a claim that the referee checks. Anything that is not a whole,
+expected frame is a protocol error of the candidate. Nothing is ever unpickled (verification.md
+E17). The kernel stamps each packet as it is sent: its sender cannot choose that time, and how long
+the referee takes to wake up does not enter it.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import time
@@ -15,6 +18,13 @@ from typing import NamedTuple
 
 _FORMAT = struct.Struct("<IIQQ")
 FRAME_BYTES = _FORMAT.size
+SUMMED_WORDS = 256
+"""DONE carries a sum over at most so many words of an output; the runners hold the same number."""
+_SO_TIMESTAMPNS = 35
+_STAMP = struct.Struct("@qq")
+_ANCILLARY = socket.CMSG_SPACE(_STAMP.size)
+_AWAKE_S = 0.002
+"""How long `receive` may stay awake where it is asked to."""
 
 
 class Kind(IntEnum):
@@ -23,12 +33,13 @@ class Kind(IntEnum):
     READY = 1
     """First of the runner itself, before any code of the candidate; then the answer to LOAD."""
     CALL = 2
-    """first slot, count: run these slots one after the other."""
+    """slot: run it once the gate holds this frame's nonce. Before LOAD nothing is run. To a device
+    runner: first slot, count."""
     DONE = 3
-    """claimed nanoseconds in the kernel, number of calls; from a device runner in place of the
-    number the nanoseconds by the host's clock."""
+    """claimed nanoseconds in the kernel, sum over words of the outputs that the gate chose; from a
+    device runner in place of the sum the nanoseconds by the host's clock."""
     PING = 4
-    """first slot, count: the slots that the next CALL names, or none."""
+    """first slot, count: slots that calls will name, or none."""
     PONG = 5
     REFUSED = 6
     """The artefact could not be loaded; the reason is on stderr."""
@@ -40,6 +51,8 @@ class Kind(IntEnum):
     """first slot, count: bring their outputs back, and look at their inputs; the answer is PONG."""
     REPLAY = 10
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
+    ARMED = 11
+    """The first answer to CALL, but from a device runner: the runner watches the gate."""
 
 
 class Frame(NamedTuple):
@@ -51,6 +64,14 @@ class Frame(NamedTuple):
     second: int = 0
 
 
+class Received(NamedTuple):
+    """A frame, and when it was sent."""
+
+    frame: Frame
+    sent_ns: int
+    """By the kernel's CLOCK_REALTIME; when it was received, where the kernel gives no stamps."""
+
+
 class FrameError(Exception):
     """The peer closed, was late, or sent something else than a frame."""
 
@@ -58,6 +79,18 @@ class FrameError(Exception):
         super().__init__(message)
         self.is_late = is_late
         self.is_closed = is_closed
+
+
+def channel() -> tuple[socket.socket, socket.socket]:
+    """The referee's end, on which packets are stamped, and the runner's."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    return ours, theirs
+
+
+def now_ns() -> int:
+    """The clock of `Received.sent_ns`."""
+    return time.clock_gettime_ns(time.CLOCK_REALTIME)
 
 
 def send(channel: socket.socket, frame: Frame) -> None:
@@ -68,25 +101,26 @@ def send(channel: socket.socket, frame: Frame) -> None:
         raise FrameError(f"the runner closed its channel ({error})", is_closed=True) from error
 
 
-def receive(channel: socket.socket, timeout_s: float) -> Frame:
-    """Receives one frame within `timeout_s`. Raises FrameError."""
-    deadline = time.monotonic() + timeout_s
-    held = b""
-    while len(held) < FRAME_BYTES:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise FrameError(f"no answer within {timeout_s:.1f} s", is_late=True)
-        channel.settimeout(left)
-        try:
-            part = channel.recv(FRAME_BYTES - len(held))
-        except TimeoutError as error:
-            raise FrameError(f"no answer within {timeout_s:.1f} s", is_late=True) from error
-        except OSError as error:
-            raise FrameError(f"the runner's channel broke ({error})", is_closed=True) from error
-        if not part:
-            raise FrameError("the runner closed its channel", is_closed=True)
-        held += part
-    return Frame(*_FORMAT.unpack(held))
+def receive(channel: socket.socket, timeout_s: float, *, stay_awake: bool = False) -> Received:
+    """Receives one frame within `timeout_s`; awake for its first moments, or asleep.
+
+    Raises FrameError.
+    """
+    try:
+        found = _watched(channel) if stay_awake else None
+        if found is None:
+            channel.settimeout(timeout_s)
+            found = _packet(channel)
+    except TimeoutError as error:
+        raise FrameError(f"no answer within {timeout_s:.1f} s", is_late=True) from error
+    except OSError as error:
+        raise FrameError(f"the runner's channel broke ({error})", is_closed=True) from error
+    content, sent_ns = found
+    if not content:
+        raise FrameError("the runner closed its channel", is_closed=True)
+    if len(content) != FRAME_BYTES:
+        raise FrameError("the runner sent something else than a frame")
+    return Received(Frame(*_FORMAT.unpack(content)), sent_ns)
 
 
 def has_more(channel: socket.socket) -> bool:
@@ -98,3 +132,35 @@ def has_more(channel: socket.socket) -> bool:
         return False
     finally:
         channel.setblocking(True)
+
+
+def _watched(channel: socket.socket) -> tuple[bytes, int] | None:
+    channel.setblocking(False)
+    until = time.monotonic() + _AWAKE_S
+    while time.monotonic() < until:
+        try:
+            return _packet(channel)
+        except BlockingIOError:
+            os.sched_yield()
+    return None
+
+
+def _packet(channel: socket.socket) -> tuple[bytes, int]:
+    """One packet with its stamp; one byte more than a frame tells that it is none."""
+    content, ancillary, flags, _ = channel.recvmsg(FRAME_BYTES + 1, _ANCILLARY)
+    sent_ns = now_ns()
+    is_plain = not flags & socket.MSG_CTRUNC
+    for level, kind, told in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS) and len(told) == _STAMP.size:
+            seconds, rest = _STAMP.unpack(told)
+            sent_ns = seconds * 1_000_000_000 + rest
+        else:
+            is_plain = False
+            _close_all(kind, told)
+    return (content if is_plain or not content else content + b"and descriptors"), sent_ns
+
+
+def _close_all(kind: int, told: bytes) -> None:
+    if kind == socket.SCM_RIGHTS:
+        for fd in struct.unpack(f"@{len(told) // 4}i", told[: len(told) // 4 * 4]):
+            os.close(fd)

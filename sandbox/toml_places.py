@@ -72,7 +72,7 @@ class _Scanner:
         self._take(mark)
         keys = self._keys()
         self._take("]" * len(mark))
-        path = (*self._through(keys[:-1]), keys[-1])
+        path = (*self._through(keys[:-1], start), keys[-1])
         if mark == "[[":
             self.spots.values.setdefault(path, start)
             self.lengths[path] = self.lengths.get(path, 0) + 1
@@ -81,14 +81,15 @@ class _Scanner:
         self.spots.keys[path] = self.spots.values[path] = start
         return path
 
-    def _through(self, keys: list[str]) -> Path:
+    def _through(self, keys: list[str], start: int) -> Path:
         """The path of a table: an array of tables on the way stands for its last one."""
         path: Path = ()
         for key in keys:
             path = (*path, key)
             if path in self.lengths:
                 path = (*path, self.lengths[path] - 1)
-            self.spots.values.setdefault(path, self.at)
+            self.spots.keys.setdefault(path, start)
+            self.spots.values.setdefault(path, start)
         return path
 
     def _pair(self, table: Path) -> None:

@@ -139,7 +139,7 @@ class Measurement(Record):
     threads: int = 1
     """CPUs that either side may use."""
     is_launch_bound: bool = False
-    """The kernel takes less than five round trips to the runner: treat the figure with care."""
+    """The kernel takes less than 50 µs: treat the figure with care."""
 
     @property
     def against_baselines(self) -> dict[str, Speedup]:

@@ -2,23 +2,34 @@
 
 A candidate's side poisons its outputs before each call and holds every answer against the truth
 afterwards, so that the calls that are timed are the calls that are checked (verification.md,
-finding 3). Baselines get their inputs the same way, in the same kind of memory.
+finding 3). The inputs of a call are written once the call before has been answered and its answer
+copied: nobody can work on several at once, or on the next one ahead (C7). Baselines get their
+inputs the same way, in the same kind of memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import statistics
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ..kernelbench.problem import Arrays, Problem, Structure
-from ..sandbox.run.process import Runner
+from ..sandbox.frames import SUMMED_WORDS
+from ..sandbox.run.process import Runner, Timed
 from ..traces.records import Check
 from . import gates, poison
-from .arena import Arena, Fence, Slot
+from .arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from .baselines import BaselineProcess
+from .clocks import Clocks
 from .trials import Item
+
+_UNWRITTEN = 0xFF
+"""In every byte of a work buffer before a call: NaN as a float of any size."""
+KEPT_BACK_BYTES = 256 << 10
+"""Inputs up to so much in all are written last, while the runner watches the gate. What is larger
+must be there before, where CPU time is charged: writing it would take as long as a kernel."""
 
 
 class Wrong(Exception):
@@ -35,7 +46,7 @@ class Side(Protocol):
     name: str
 
     def take(self, items: list[Item], first: int) -> float:
-        """Copies the items into consecutive slots from `first`, calls; microseconds per call."""
+        """Calls consecutive slots from `first`, one item each; the median call's microseconds."""
 
 
 @dataclass
@@ -49,30 +60,14 @@ class BaselineSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
-        slots = self.process.slots[first : first + len(items)]
-        for slot, item in zip(slots, items, strict=True):
-            for name, array in item.inputs.items():
-                slot.inputs[name][...] = array
+        spent_ns = []
+        for slot, item in zip(self.process.slots[first:], items, strict=False):
             for output in slot.outputs.values():
                 output.fill(0)
-        return self.process.call(self.baseline or self.name, slots) / 1e3 / len(items)
-
-
-@dataclass
-class Clocks:
-    """What the referee saw of the timed calls, beside the claims; microseconds."""
-
-    calls: list[int] = field(default_factory=list)
-    """Kernel calls in each sample."""
-    claimed_us: list[float] = field(default_factory=list)
-    """Per kernel call."""
-    wall_us: list[float] = field(default_factory=list)
-    """Per sample, the round trip included."""
-    cpu_us: list[float] = field(default_factory=list)
-    """Per kernel call."""
-    idle_cpu_us: list[float] = field(default_factory=list)
-    ping_us: list[float] = field(default_factory=list)
-    """An empty round trip just before each sample."""
+            for name, array in item.inputs.items():
+                slot.inputs[name][...] = array
+            spent_ns.append(self.process.call(self.baseline or self.name, [slot]))
+        return statistics.median(spent_ns) / 1e3
 
 
 class CandidateSide:
@@ -87,7 +82,9 @@ class CandidateSide:
         rng: np.random.Generator,
         *,
         timeout_s: float,
+        extra: Behind = nothing_more,
     ) -> None:
+        """`extra` says what a call on a structure is given beside its tensors."""
         self.name = name
         self.clocks = Clocks()
         self.slots: list[Slot] = []
@@ -96,68 +93,132 @@ class CandidateSide:
         self._problem = problem
         self._rng = rng
         self._timeout_s = timeout_s
+        self._extra = extra
         self._answers: list[_Answer] = []
+        self._held: dict[int, Structure] = {}
+        self._shift = 0
 
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
-        self._arena.reset(int(self._rng.integers(0, 4096)))
-        self.slots = [self._arena.place(self._problem, structure, fence) for _ in range(count)]
+        self._shift = int(self._rng.integers(0, 4096))
+        self._lay_out(structure, count, fence)
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
         return self.slots
+
+    def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
+        extra = self._extra(structure)
+        self._arena.reset(self._shift)
+        self.slots = [
+            self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
+        ]
+        self._held = {slot.index: structure for slot in self.slots}
+
+    def _hold(self, slot: Slot, structure: Structure) -> Slot:
+        """The slot with another structure of its sizes, at the same addresses."""
+        held = self._held[slot.index]
+        if structure is held:
+            return slot
+        if self._extra is nothing_more:
+            _rewrite(slot, held, structure)
+            self._held[slot.index] = structure
+            return slot
+        # Launches follow from the structure too; the tensors come first and stay where they are.
+        self._lay_out(structure, len(self.slots), Fence.NONE)
+        return self.slots[slot.index]
 
     def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
 
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
-        marks = self._give([item], [slot])
-        self._runner.call(slot.index, timeout_s=self._timeout_s * patience)
-        return [marks.check(slot.index), *self._snapshot(item, slot, marks).checks()]
+        marks, _, answer = self._called(item, slot, self._timeout_s * patience, is_alone=True)
+        return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
-        slots = self.slots[first : first + len(items)]
-        marks = self._give(items, slots)
-        self.clocks.ping_us.append(self._runner.ping(slots[0].index, len(slots)) / 1e3)
-        # A thread that worked on has had milliseconds since the last answer, and the inputs have
-        # been there for a while: whoever began early has spent CPU time by now.
-        self.clocks.idle_cpu_us.append(self._runner.idle_ns() / 1e3)
-        timed = self._runner.call(slots[0].index, len(slots), timeout_s=self._timeout_s)
-        for item, slot in zip(items, slots, strict=True):
-            self._answers.append(self._snapshot(item, slot, marks))
+        counted = []
+        runner = self._runner
+        for slot, item in zip(self.slots[first:], items, strict=False):
+            marks, timed, answer = self._called(item, slot, self._timeout_s)
+            counted.append(self.clocks.add(timed, runner.clean, runner.cpus, runner.idle_cpu_us))
+            self._answers.append(answer)
             if not (guard := marks.check(slot.index)).passed:
                 raise Wrong(guard)
-        count = len(items)
-        # A claim of nothing is a lie for the clocks to answer, and no time to make statistics of.
-        claimed_us = max(timed.claimed_ns, 1) / 1e3 / count
-        self.clocks.calls.append(count)
-        self.clocks.claimed_us.append(claimed_us)
-        self.clocks.wall_us.append(timed.wall_ns / 1e3)
-        self.clocks.cpu_us.append(timed.cpu_ns / 1e3 / count)
-        return claimed_us
+        return statistics.median(counted)
 
     def answers(self) -> list[_Answer]:
         """What the timed calls answered since the last time this was asked."""
         kept, self._answers = self._answers, []
         return kept
 
-    def _give(self, items: list[Item], slots: list[Slot]) -> poison.Marks:
-        pattern = poison.choose(self._rng)
-        marks = poison.Marks(pattern)
-        for item, slot in zip(items, slots, strict=True):
-            for output in slot.outputs.values():
-                poison.fill(output, pattern)
-            for where, band in self._arena.guards(slot):
-                marks.guard(slot.index, where, band, self._rng)
-            for name, array in item.inputs.items():
-                slot.inputs[name][...] = array
-        return marks
+    def _called(
+        self, item: Item, slot: Slot, timeout_s: float, *, is_alone: bool = False
+    ) -> tuple[poison.Marks, Timed, _Answer]:
+        """One call; of one that is alone, all memory around its outputs is watched."""
+        slot = self._hold(slot, item.structure)
+        marks = poison.Marks(poison.choose(self._rng))
+        for output in slot.outputs.values():
+            poison.fill(output, marks.pattern)
+        for buffer in slot.scratch:
+            buffer.fill(_UNWRITTEN)
+        for where, band in self._arena.guards(slot):
+            marks.guard(slot.index, where, band, self._rng)
+        for where, rest in self._arena.surroundings(slot) if is_alone else ():
+            marks.watch(slot.index, where, rest, GUARD_BYTES)
+        late = kept_back(item)
+        for name in item.inputs.keys() - set(late):
+            slot.inputs[name][...] = item.inputs[name]
 
-    def _snapshot(self, item: Item, slot: Slot, marks: poison.Marks) -> _Answer:
-        # A copy: the process could rewrite its outputs while they are compared (E18).
+        def release() -> None:
+            for name in late:
+                slot.inputs[name][...] = item.inputs[name]
+
+        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=release)
+        # A copy, and at once: the process could rewrite its outputs while they are compared (E18).
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
-        return _Answer(self._problem, item, outputs, marks.pattern)
+        answer = _Answer(self._problem, item, outputs, marks.pattern, timed)
+        return marks, timed, answer
+
+
+def kept_back(item: Item) -> list[str]:
+    """The inputs to write while the runner watches the gate, the smallest last."""
+    late: list[str] = []
+    room = KEPT_BACK_BYTES
+    for name in sorted(item.inputs, key=lambda name: item.inputs[name].nbytes):
+        room -= item.inputs[name].nbytes
+        if room < 0:
+            break
+        late.insert(0, name)
+    return late
+
+
+def told(outputs: Arrays, choice: int) -> int:
+    """What an honest runner says of these outputs (`sum` in runner.cpp)."""
+    total = 0
+    for array in outputs.values():
+        words = array.reshape(-1).view(np.uint32)
+        step = words.size // SUMMED_WORDS + 1
+        total += int(words[choice % step :: step].sum(dtype=np.uint64))
+    return total % (1 << 64)
+
+
+def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
+    """Puts one structure in another's place, which has the same sizes.
+
+    Only what differs is written: the rest of the arrays stays as far from the CPU as it was.
+    """
+    if old is new:
+        return
+    kept: tuple[Structure, Arrays] | None = new.cache.get("differs")
+    if kept is None or kept[0] is not old:
+        kept = (
+            old,
+            {name: np.flatnonzero(old.arrays[name] != a) for name, a in new.arrays.items()},
+        )
+        new.cache["differs"] = kept
+    for name, places in kept[1].items():
+        slot.inputs[name][places] = new.arrays[name][places]
 
 
 @dataclass(frozen=True)
@@ -168,6 +229,7 @@ class _Answer:
     item: Item
     outputs: Arrays
     pattern: int
+    timed: Timed
 
     def checks(self) -> list[Check]:
         """Every gate on every output."""
@@ -177,7 +239,10 @@ class _Answer:
                 name, self.outputs[name], expected, self.problem.precision, self.item.family,
                 poison=self.pattern,
             )  # fmt: skip
-        return found
+        # After the gates, which say more: an answer that is wrong differs here as well.
+        is_same = told(self.outputs, self.timed.choice) == self.timed.told_sum
+        detail = "" if is_same else "the outputs were not yet what they are as it was told done"
+        return [*found, Check(name="done when it said so", passed=is_same, detail=detail)]
 
     def failure(self) -> Check | None:
         """The first gate that did not hold."""

@@ -8,33 +8,21 @@ trampoline of ours, `kw_entry(void** args)`, is linked in. Nothing here runs wha
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
-import signal
-import stat
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import SandboxError
 from ...kernelbench.problem import Problem, c_parameters
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ..isolation.model import End, Jail, Outcome
 from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, Built, Variant
+from .workplace import LIMITS, Workplace, read_output, run, stopped, workplace
 
 FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 
-LIMITS = Limits(
-    wall_s=60.0, cpu_s=60.0, memory_bytes=2 << 30, file_bytes=64 << 20, processes=64,
-    open_files=256, output_bytes=1 << 20,
-)  # fmt: skip
-
+_SOURCE = "candidate.cpp"
 ENTRY = "kw_entry"
 """The trampoline's name: `void kw_entry(void** args)`. An int parameter's argument points at the
 int; a pointer parameter's argument is the pointer itself."""
@@ -99,7 +87,7 @@ def build(
     if (kept := cache.load(cache_dir, key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
     trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
-    with _workplace() as place:
+    with workplace() as place:
         headers = ["prototype.h"]
         if precompiled.place(source, variant, compiler, cache_dir, place.folder):
             headers.insert(0, precompiled.NAME)
@@ -111,30 +99,6 @@ def build(
     return result
 
 
-@dataclass(frozen=True)
-class _Workplace:
-    folder: Path
-    token: str
-    """A folder name that the source cannot learn; remarks are believed only under it."""
-
-    @property
-    def source(self) -> str:
-        return f"{self.token}/candidate.cpp"
-
-
-@contextmanager
-def _workplace() -> Iterator[_Workplace]:
-    with tempfile.TemporaryDirectory(prefix="kernelwright-build-") as outer:
-        token = secrets.token_hex(8)
-        folder = Path(outer) / token
-        (folder / token).mkdir(parents=True)
-        if os.geteuid() == 0:
-            # A jail may drop root; the folder is reachable only by those who know its name.
-            os.chmod(outer, 0o711)
-            folder.chmod(0o777)
-        yield _Workplace(folder, token)
-
-
 def _compile(
     source: str,
     declaration: str,
@@ -142,37 +106,37 @@ def _compile(
     command: list[str],
     compiler: Compiler,
     trampoline: bytes,
-    place: _Workplace,
+    place: Workplace,
     jail: Jail | None,
 ) -> Built | BuildFailed:
     (place.folder / "prototype.h").write_text(declaration + "\n")
-    (place.folder / place.source).write_bytes(source.encode(errors="surrogatepass"))
+    (place.folder / place.source(_SOURCE)).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
-    outcome = _run(command, compiler, place, jail)
+    outcome = run(command, compiler, place, jail)
     told = tuple(word.replace(place.token + "/", "") for word in command)
     log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, prototype=declaration, entry=entry)
-    artefact = _read_output(place.folder / "out.so", LIMITS.file_bytes)
+    artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
     if artefact is None:
         return BuildFailed(
             f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
             log, is_resource=True, seconds=outcome.wall_s, command=told,
         )  # fmt: skip
-    said = _read_output(place.folder / "remarks.txt", 8 << 20) or b""
+    said = read_output(place.folder / "remarks.txt", 8 << 20) or b""
     return Built(
         artefact=artefact,
         sha256=hashlib.sha256(artefact).hexdigest(),
         seconds=outcome.wall_s,
         log=log,
-        remarks=diagnostics.remarks(said.decode(errors="replace"), place.source),
+        remarks=diagnostics.remarks(said.decode(errors="replace"), place.source(_SOURCE)),
         command=told,
         compiler=compiler.version,
     )
 
 
 def _command(
-    compiler: Compiler, variant: Variant, place: _Workplace, headers: list[str]
+    compiler: Compiler, variant: Variant, place: Workplace, headers: list[str]
 ) -> list[str]:
     words = [
         str(compiler.path),
@@ -187,72 +151,16 @@ def _command(
     words.append(f"-ffile-prefix-map={place.token}/=")
     for header in headers:
         words += ["-include", header]
-    words.append(place.source)
+    words.append(place.source(_SOURCE))
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
-
-
-def _run(command: list[str], compiler: Compiler, place: _Workplace, jail: Jail | None) -> Outcome:
-    if jail is None:
-        return _run_unconfined(command, compiler, place)
-    confinement = Confinement(
-        readable=compiler.readable,
-        writable=(place.folder,),
-        env={**compiler.environment, "TMPDIR": str(place.folder)},
-        cwd=place.folder,
-    )
-    job = jail.start(command, confinement, LIMITS)
-    try:
-        return job.wait()
-    finally:
-        job.kill()
-
-
-def _run_unconfined(command: list[str], compiler: Compiler, place: _Workplace) -> Outcome:
-    started = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, start_new_session=True,
-        env={**compiler.environment, "TMPDIR": str(place.folder)},
-    )  # fmt: skip
-    end = End.EXITED
-    try:
-        _, stderr = process.communicate(timeout=LIMITS.wall_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        _, stderr = process.communicate()
-        end = End.WALL
-    return Outcome(
-        end, process.returncode, stderr=stderr, wall_s=time.monotonic() - started,
-        detail=f"{LIMITS.wall_s:g} s",
-    )  # fmt: skip
 
 
 def _failure(
     outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
 ) -> BuildFailed:
-    limit = diagnostics.limit(log)
-    if outcome.end is not End.EXITED:
-        why = f"the compiler was stopped: {outcome.end.value}"
-        why += f" ({outcome.detail})" if outcome.detail else f" after {outcome.wall_s:.1f} s"
-    elif limit is not None:
-        why = f"the compiler met a limit: {limit}"
-    else:
-        why = diagnostics.reason(log, prototype=prototype, entry=entry)
-    is_resource = limit is not None or outcome.end is not End.EXITED
-    return BuildFailed(why, log, is_resource=is_resource, seconds=outcome.wall_s, command=command)
-
-
-def _read_output(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file that a jailed job wrote; None for anything else."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-            return None
-        return file.read(limit + 1)
+    limit = stopped(outcome, log)
+    why = limit or diagnostics.reason(log, prototype=prototype, entry=entry)
+    return BuildFailed(why, log, is_resource=bool(limit), seconds=outcome.wall_s, command=command)
 
 
 def _trampoline(
@@ -267,13 +175,13 @@ def _trampoline(
     })  # fmt: skip
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
-    with _workplace() as place:
+    with workplace() as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
         command = [str(compiler.path), *flags(Variant.RELEASE, compiler), "-c", "trampoline.cpp",
                    "-o", "trampoline.o"]  # fmt: skip
-        outcome = _run(command, compiler, place, jail)
-        code = _read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
+        outcome = run(command, compiler, place, jail)
+        code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
         log = diagnostics.readable(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(

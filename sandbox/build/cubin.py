@@ -167,7 +167,7 @@ def _parameters(attributes: tuple[_Attribute, ...]) -> tuple[int, ...]:
             _, ordinal, _, packed = struct.unpack("<IHHI", attribute.payload)
             sizes[ordinal] = packed >> 18
         elif attribute.code == _PARAMETER_V2:
-            _, ordinal, _, _, size = struct.unpack("<IHHHH", attribute.payload)
+            _, ordinal, _, size, _ = struct.unpack("<IHHHH", attribute.payload)
             sizes[ordinal] = size
     return tuple(sizes[ordinal] for ordinal in sorted(sizes))
 

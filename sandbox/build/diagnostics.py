@@ -50,35 +50,36 @@ def reason(log: str, *, prototype: str, entry: str) -> str:
     """One sentence: what went wrong first, and where."""
     missing = _UNDEFINED.search(log)
     if missing and missing[1].split("(")[0] == entry:
-        return _short(f"the source does not define the entry point; it must define {prototype}")
+        return shortened(f"the source does not define the entry point; it must define {prototype}")
     if found := _ERROR.search(log):
         line, column, message = found.groups()
         where = f"line {line}" + (f":{column}" if column else "")
         sentence = f"error at {where}: {message}"
         if "conflicting declaration" in message and entry in message:
             sentence += f"; the entry point must be {prototype}"
-        return _short(sentence)
+        return shortened(sentence)
     if found := _ASSEMBLER.search(log):
-        return _short(f"the assembler refused the source: {found[2]}")
+        return shortened(f"the assembler refused the source: {found[2]}")
     if missing:
-        return _short(f"undefined reference to '{missing[1]}'")
+        return shortened(f"undefined reference to '{missing[1]}'")
     if found := _TWICE.search(log):
-        return _short(f"'{found[1]}' is defined twice")
+        return shortened(f"'{found[1]}' is defined twice")
     if found := _PLAIN_ERROR.search(log):
-        return _short(f"error: {found[1]}")
+        return shortened(f"error: {found[1]}")
     first = next((line for line in log.splitlines() if line.strip()), "")
-    return _short(f"the compiler failed: {first}" if first else "the compiler failed silently")
+    return shortened(f"the compiler failed: {first}" if first else "the compiler failed silently")
 
 
 def limit(log: str) -> str | None:
     """Which limit ended a part of the compiler, as it told; None where none did."""
     found = next((hit for hit in (pattern.search(log) for pattern in _LIMITS) if hit), None)
-    return _short(found[1]) if found else None
+    return shortened(found[1]) if found else None
 
 
-def _short(sentence: str) -> str:
+def shortened(sentence: str, characters: int = REASON_CHARACTERS) -> str:
+    """One line of at most so many characters."""
     sentence = " ".join(sentence.split())
-    return sentence if len(sentence) <= REASON_CHARACTERS else sentence[:REASON_CHARACTERS] + "…"
+    return sentence if len(sentence) <= characters else sentence[:characters] + "…"
 
 
 def remarks(text: str, source_name: str) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ def remarks(text: str, source_name: str) -> tuple[str, ...]:
         found = _REMARK.match(line[len(source_name) + 1 :])
         if not found:
             continue
-        number, kind, message = int(found[1]), found[2], _short(clean(found[3]))
+        number, kind, message = int(found[1]), found[2], shortened(clean(found[3]))
         if kind == "optimized" and message.startswith("loop "):
             if message not in done.setdefault(number, []):
                 done[number].append(message)

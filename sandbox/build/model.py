@@ -14,6 +14,16 @@ class Variant(StrEnum):
     """ASan + UBSan, for promotion."""
 
 
+class EmulatedVariant(StrEnum):
+    """How a CUDA source is built for the CPU."""
+
+    PLAIN = "plain"
+    ASAN = "asan"
+    """With the address and the undefined-behaviour sanitizer: out of bounds, overflow."""
+    ACCESS = "access"
+    """Every access to memory is told: races on shared memory, sectors, bank conflicts."""
+
+
 @dataclass(frozen=True)
 class Built:
     """An artefact as bytes, immutable, named by its hash."""
@@ -41,6 +51,16 @@ class BuildFailed:
     """True where a limit ended the compiler: RESOURCE rather than BUILD_FAILED."""
     seconds: float = 0.0
     command: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """A source may be right and cannot be built here: neither a pass nor a failure."""
+
+    reasons: tuple[str, ...]
+    """One sentence each: `line 12: inline PTX (asm)`."""
+    log: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,12 +99,3 @@ class DeviceBuilt:
     kernels: tuple[KernelFacts, ...]
     """In the order of Launches.kernels."""
     is_cached: bool = False
-
-
-@dataclass(frozen=True)
-class Unsupported:
-    """The source may be right and this builder cannot tell: neither a pass nor a failure."""
-
-    reasons: tuple[str, ...]
-    log: str = ""
-    seconds: float = 0.0

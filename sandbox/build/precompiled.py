@@ -9,15 +9,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from ...errors import SandboxError
 from . import cache
 from .compiler import Compiler, cpu_signature, flags
 from .model import Built, Variant
+from .workplace import compile_own
 
 NAME = "vectors.h"
 _TEXT = "#include <immintrin.h>\n"
@@ -51,26 +49,8 @@ def _kept(variant: Variant, compiler: Compiler, cache_dir: Path) -> bytes:
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
     started = time.monotonic()
-    made = _precompile(words, compiler)
+    made = compile_own({NAME: _TEXT}, [*words, "-x", "c++-header", NAME], f"{NAME}.gch", compiler)
     digest = hashlib.sha256(made).hexdigest()
     seconds = time.monotonic() - started
     cache.store(cache_dir, key, Built(made, digest, seconds, compiler=compiler.version))
     return made
-
-
-def _precompile(words: tuple[str, ...], compiler: Compiler) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="kernelwright-build-") as folder:
-        (Path(folder) / NAME).write_text(_TEXT)
-        made = Path(folder) / f"{NAME}.gch"
-        done = subprocess.run(
-            [str(compiler.path), *words, "-x", "c++-header", NAME, "-o", made.name],
-            cwd=folder, env={**compiler.environment, "TMPDIR": folder}, timeout=60,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            raise SandboxError(
-                f"{compiler.path} does not compile its own <immintrin.h>: "
-                + done.stderr[:300].strip(),
-                hint="free space in the folder for temporary files, or reinstall the compiler",
-            )
-        return made.read_bytes()

@@ -262,7 +262,7 @@ def _files(
         structures.append({
             "axes": structure.axes,
             "shapes": {t.name: list(t.extent(structure.axes)) for t in problem.tensors},
-            "calls": _calls(plan) if plan is not None else None,
+            "calls": calls(plan) if plan is not None else None,
             "scratch": [[s.name, s.dtype, list(s.shape)] for s in plan.scratch] if plan else [],
         })  # fmt: skip
         for tensor in problem.inputs:
@@ -275,12 +275,12 @@ def _files(
         "inputs": [[t.name, t.dtype, t.is_index] for t in problem.inputs],
         "outputs": [[t.name, t.dtype, False] for t in problem.outputs],
         "structures": structures,
-        "properties": _properties(architecture),
+        "properties": properties(architecture),
     }
     return {**files, "request.json": json.dumps(told, ensure_ascii=False).encode()}
 
 
-def _properties(architecture: Architecture) -> dict[str, int]:
+def properties(architecture: Architecture) -> dict[str, int]:
     """What host code may ask of the device."""
     device = device_of(architecture.name)
     return {
@@ -292,7 +292,8 @@ def _properties(architecture: Architecture) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _calls(plan: Launches) -> list[dict[str, Any]]:
+def calls(plan: Launches) -> list[dict[str, Any]]:
+    """The launches of a plan as programs inside a jail read them."""
     return [_call(launch, plan) for launch in plan.launches]
 
 

@@ -20,11 +20,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ...errors import SandboxError
-from ..interpreter import FLAGS, homes, interpreter, needed
 from ..isolation.bubblewrap import BubblewrapJail
 from ..isolation.landlock import LandlockJail, abi, job_uid
 from ..isolation.model import Confinement, End, Jail, Limits, Outcome
-from ..run.host_code import packages
+from ..triton_inside.outside import readable, started
 
 START_S = 120.0
 """torch and Triton take seconds to import, many on a busy machine."""
@@ -36,8 +35,6 @@ LIMITS = Limits(
     open_files=256, output_bytes=1 << 20,
 )  # fmt: skip
 
-_INSIDE = Path(__file__).parent.parent / "triton_inside"
-_RUNNER = Path(__file__).parent.parent / "run" / "runner.py"
 _PRIVATE = {BubblewrapJail.name: ("/tmp", "/dev/shm")}
 """Folders that only the jail sees, which a build may write and must not leave anything in."""
 _SCOPES_SIGNALS = 6
@@ -102,16 +99,14 @@ class WarmProcess:
         self.facts: dict[str, Any] = {}
         told = {
             **settings,
-            "packages": [str(folder) for folder in packages()],
             "private": _PRIVATE.get(jail.name, ()),
             "may_sweep": self.is_lasting,
         }
         command = [
-            str(interpreter()), *FLAGS, str(_INSIDE / "start.py"), "zygote",
-            str(theirs.fileno()), str(self._place), json.dumps(told),
+            *started("zygote"), str(theirs.fileno()), str(self._place), json.dumps(told),
         ]  # fmt: skip
         confinement = Confinement(
-            readable=(*needed(interpreter(), *homes(), *packages()), _INSIDE, _RUNNER),
+            readable=readable(),
             writable=(self._place,),
             pass_fds=(theirs.fileno(),),
             env=_environment(),

@@ -8,7 +8,7 @@ from ...kernelbench.targets import Architecture
 from ..build.model import KernelFacts
 from ..front_matter import Place
 from .declared import Plan
-from .faults import PlanFault
+from .faults import PlanFault, fault_at
 from .limits import built_wrong
 from .model import Launches
 
@@ -31,7 +31,7 @@ def check_built(
         if wrong := built_wrong(launch, facts, architecture):
             key, sentence, kind = wrong
             place = _place(plan, launches, launch.kernel, key)
-            return PlanFault(f"{facts.name}: {sentence}", place.line, place.column, kind)
+            return fault_at(f"{facts.name}: {sentence}", place, kind)
     return None
 
 

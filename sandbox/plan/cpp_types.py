@@ -32,8 +32,8 @@ _IGNORED = frozenset({
 _NAMESPACES = frozenset({"std", "cuda", "nv"})
 _BYTES = ("char", "uint8")
 """Pointers to these point at bytes of anything; `signed char*` and `int8_t*` at numbers."""
-_DEPTH = 8
-"""Aliases of aliases."""
+_REPLACEMENTS = 100
+"""Words looked at: an alias may lead to itself."""
 
 
 def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None]) -> Parameter:
@@ -57,18 +57,22 @@ def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None
     )  # fmt: skip
 
 
-def _expanded(
-    tokens: list[str], aliases: Mapping[str, Sequence[str] | None], depth: int = 0
-) -> list[str]:
+def _expanded(tokens: list[str], aliases: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """The tokens with aliases replaced, and theirs in turn, as far as that is few."""
+    # The last word is the parameter's own name, except where it is all there is.
+    name = tokens[-1:] if len(tokens) > 1 else []
+    pending = list(reversed(tokens[: len(tokens) - len(name)]))
     found: list[str] = []
-    for at, text in enumerate(tokens):
-        # The last word is the parameter's own name, except where it is all there is.
+    for _ in range(_REPLACEMENTS):
+        if not pending:
+            break
+        text = pending.pop()
         alias = aliases.get(text)
-        if alias is None or depth >= _DEPTH or (at == len(tokens) - 1 and at > 0):
+        if alias is None:
             found.append(text)
         else:
-            found += _expanded([*alias, ""], aliases, depth + 1)[:-1]
-    return found
+            pending += reversed(alias)
+    return [*found, *reversed(pending), *name]
 
 
 def _without_default(tokens: list[str]) -> list[str]:
@@ -112,9 +116,7 @@ def _joined(base: Sequence[str]) -> str:
 
 def _dtype(base: Sequence[str]) -> tuple[str, int]:
     """The element type's name and its alignment; an empty name where it is not known."""
-    while len(base) > 2 and base[0] in _NAMESPACES and base[1] == "::":
-        base = base[2:]
-    if base and base[0] == "::":
+    while len(base) > 1 and (base[0] == "::" or (base[0] in _NAMESPACES and base[1] == "::")):
         base = base[1:]
     if base and all(word in _BUILTIN or word == "double" for word in base) and base != ["double"]:
         name = _builtin(base)

@@ -11,6 +11,7 @@ from ..front_matter import Place
 
 SHOWN = 60
 """Characters of a candidate's own words that a reason repeats."""
+REASON_CHARACTERS = 800
 
 
 class FaultKind(StrEnum):
@@ -45,13 +46,22 @@ class RefusedError(Exception):
 
     def __init__(self, reason: str, place: Place, kind: FaultKind = FaultKind.MISTAKE) -> None:
         super().__init__(reason)
-        self.fault = PlanFault(reason, place.line, place.column, kind)
+        self.fault = fault_at(reason, place, kind)
+
+
+def fault_at(reason: str, place: Place, kind: FaultKind = FaultKind.MISTAKE) -> PlanFault:
+    """The fault with its reason made fit to be shown: a candidate's words are in it."""
+    return PlanFault(_printable(reason)[:REASON_CHARACTERS], place.line, place.column, kind)
 
 
 def shown(value: object) -> str:
     """A candidate's value in quotes: printable, on one line, short."""
-    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    text = _printable(str(value))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[:SHOWN]}…'"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def missing(kind: str, name: str, known: Iterable[str]) -> str:

@@ -49,27 +49,39 @@ def check(plan: Plan, problem: Problem, features: Collection[str]) -> None:
     """
     numbers = {*problem.axes, *features, *plan.knobs}
     buffers = {tensor.name: tensor.dtype for tensor in problem.tensors}
-    _check_names(plan, problem, numbers, buffers)
+    _check_names(plan, problem, features)
     buffers |= {each.name: each.dtype for each in plan.scratch}
     for scratch in plan.scratch:
         for extent in scratch.shape:
             _check_expression(extent, numbers, buffers)
     for launch in plan.launches:
         _check_launch(plan, problem, launch, numbers, buffers)
+    _check_outputs(plan, problem)
 
 
-def _check_names(
-    plan: Plan, problem: Problem, numbers: Collection[str], buffers: Collection[str]
-) -> None:
-    taken = {*problem.axes, *(set(numbers) - set(plan.knobs)), *buffers}
-    for table, names in (("knobs", plan.knobs), ("scratch", [s.name for s in plan.scratch])):
-        for name in names:
-            if name in taken or (table == "scratch" and name in numbers):
-                raise RefusedError(
-                    f"{shown(name)} is already a name of {problem.name}: its axes, features and "
-                    "tensors keep theirs; choose another", plan.matter.place((table, name),
-                                                                             of_key=True),
-                )  # fmt: skip
+def _check_outputs(plan: Plan, problem: Problem) -> None:
+    reached = {launch.zero for launch in plan.launches}
+    for launch in plan.launches:
+        for argument in launch.arguments:
+            reached.add(argument.buffer if isinstance(argument, Part) else argument.text.strip())
+    lacking = [tensor.name for tensor in problem.outputs if tensor.name not in reached]
+    if lacking and plan.launches:
+        raise plan.refused(
+            f"no launch gets the output {lacking[0]}, so that it cannot be written; put it into "
+            "args", ("launch", plan.launches[-1].index, "args"),
+        )  # fmt: skip
+
+
+def _check_names(plan: Plan, problem: Problem, features: Collection[str]) -> None:
+    taken = {*problem.axes, *features, *(tensor.name for tensor in problem.tensors)}
+    paths = [("knobs", name) for name in plan.knobs]
+    paths += [("scratch", scratch.name) for scratch in plan.scratch]
+    for path in paths:
+        if path[1] in taken:
+            raise RefusedError(
+                f"{shown(path[1])} is already a name of {problem.name}: its axes, features and "
+                "tensors keep theirs; choose another", plan.matter.place(path, of_key=True),
+            )  # fmt: skip
 
 
 def _check_launch(

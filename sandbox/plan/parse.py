@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from ...errors import UnknownNameError
 from ..front_matter import FrontMatter, MalformedError, Path, read_comment, read_docstring
 from ..source_text import encoded, python_tree
 from .cuda_signature import CudaSource, read_cuda
@@ -26,7 +27,7 @@ from .declared import (
 )
 from .dtypes import ITEM_BYTES
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS, Expression, Literal
-from .faults import PlanFault, RefusedError, missing, shown
+from .faults import PlanFault, RefusedError, fault_at, missing, shown
 from .grammar import parse_expression
 from .model import Constant, Dtype
 from .signature import Signature
@@ -67,7 +68,12 @@ def parse(source: str, language: str) -> Plan | PlanFault:
 
     A Triton file without a `[[launch]]` that defines `run` or `ModelNew` has a plan without
     launches: its host code makes them.
+
+    Raises:
+        UnknownNameError: there are no plans in `language`.
     """
+    if language not in LANGUAGES:
+        raise UnknownNameError.among("language with launch plans", language, LANGUAGES)
     try:
         if language == "triton":
             tree = python_tree(source)
@@ -76,7 +82,7 @@ def parse(source: str, language: str) -> Plan | PlanFault:
         encoded(source)
         return _Reader(read_comment(source), language).plan(read_cuda(source))
     except MalformedError as error:
-        return PlanFault(error.reason, error.place.line, error.place.column)
+        return fault_at(error.reason, error.place)
     except RefusedError as error:
         return error.fault
 
@@ -359,6 +365,6 @@ def _defines_entry(tree: ast.Module) -> bool:
 _NO_LAUNCH = {
     "cuda": "there is no launch plan: the file must start with /*--- and a [[launch]] with kernel, "
     "grid, block and args, and ---*/",
-    "triton": "there is no launch plan: give the docstring a [[launch]] with kernel, grid and args "
-    "between two lines of ---, or define run(...) or class ModelNew",
+    "triton": "there is no launch plan: start the module's docstring with a line --- and a "
+    "[[launch]] with kernel, grid and args, ended by a line ---; or define run(...) or ModelNew",
 }

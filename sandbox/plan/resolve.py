@@ -40,11 +40,10 @@ class _Buffer(NamedTuple):
     """What an argument may point at."""
 
     kind: ArgumentKind
-    index: int
+    place: int
     item_bytes: int
     elements: int
-    is_input: bool
-    """Whether it must not be written."""
+    is_output: bool
 
 
 def resolve(
@@ -80,7 +79,7 @@ class _Resolver:
 
     def launches(self) -> Launches:
         made = [self._launch(each) for each in self.plan.launches if self._is_wanted(each)]
-        if not made and any(b.elements for b in self.buffers.values() if not b.is_input):
+        if not made and any(b.elements for b in self.buffers.values() if b.is_output):
             raise self._nothing_wanted()
         if self.plan.language == "triton":
             special = tuple(self.specialisations.values())
@@ -131,12 +130,12 @@ class _Resolver:
         for index, tensor in enumerate(problem.tensors):
             found[tensor.name] = _Buffer(
                 ArgumentKind.TENSOR, index, ITEM_BYTES[tensor.dtype],
-                math.prod(tensor.extent(axes)), is_input=index < len(problem.inputs),
+                math.prod(tensor.extent(axes)), is_output=index >= len(problem.inputs),
             )  # fmt: skip
         for index, each in enumerate(self.scratch):
             found[each.name] = _Buffer(
                 ArgumentKind.SCRATCH, index, ITEM_BYTES[each.dtype], math.prod(each.shape),
-                is_input=False,
+                is_output=False,
             )  # fmt: skip
         return found
 
@@ -145,6 +144,9 @@ class _Resolver:
             return self._fill(launch)
         grid = self._extent(launch.grid, limits.grid_wrong)
         arguments = tuple(self._argument(launch, at) for at in range(len(launch.arguments)))
+        if reason := limits.parameters_wrong(self._sizes(launch)):
+            path = ("launch", launch.index, "args")
+            raise self.plan.refused(reason, path, FaultKind.LIMIT)
         if self.plan.language == "triton":
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
@@ -186,7 +188,7 @@ class _Resolver:
     def _fill(self, launch: DeclaredLaunch) -> Launch:
         buffer = self.buffers[launch.zero]
         size = buffer.elements * buffer.item_bytes
-        address = Argument(buffer.kind, buffer.index)
+        address = Argument(buffer.kind, buffer.place)
         return Launch(ZERO_FILL, arguments=(address, Argument(ArgumentKind.INTEGER, size)))
 
     def _argument(self, launch: DeclaredLaunch, at: int) -> Argument:
@@ -199,7 +201,7 @@ class _Resolver:
         node = given.expression.node
         if isinstance(node, Name) and node.name in self.buffers:
             buffer = self.buffers[node.name]
-            return Argument(buffer.kind, buffer.index)
+            return Argument(buffer.kind, buffer.place)
         value = given.expression.integer(self.values)
         if parameter and not limits.holds(parameter.dtype, value):
             raise RefusedError(
@@ -208,6 +210,19 @@ class _Resolver:
                 given.expression.place(0),
             )
         return Argument(ArgumentKind.INTEGER, value)
+
+    def _sizes(self, launch: DeclaredLaunch) -> list[int]:
+        """Bytes of each parameter, the least that it may have where the source does not tell."""
+        found = []
+        for at, given in enumerate(launch.arguments):
+            parameter = self._parameter(launch, at)
+            if isinstance(given, Float):
+                found.append(given.bits // 8)
+            elif isinstance(given, Part) or given.text in self.buffers:
+                found.append(8)
+            else:
+                found.append(ITEM_BYTES.get(parameter.dtype, 4) if parameter else 4)
+        return found
 
     def _parameter(self, launch: DeclaredLaunch, at: int) -> Parameter | None:
         """What the source says of the parameter; None where it is not certain."""
@@ -232,7 +247,7 @@ class _Resolver:
                 f"'{parameter.text}' must start at a multiple of {parameter.alignment}; round the "
                 "offset up, or take a pointer to single elements", part.offset.place(0),
             )  # fmt: skip
-        return Argument(buffer.kind, buffer.index, start)
+        return Argument(buffer.kind, buffer.place, start)
 
     def _triton(
         self, launch: DeclaredLaunch, grid: Extent, arguments: tuple[Argument, ...]
@@ -245,6 +260,8 @@ class _Resolver:
         special = Specialisation(launch.kernel, constants, **options)
         cluster = (special.num_ctas, 1, 1)
         whole = (grid[0] * special.num_ctas, grid[1], grid[2])
+        if found := limits.grid_wrong(whole):
+            raise self.plan.refused(found[1], ("launch", launch.index, "grid"))
         self._hold(launch, "num_ctas", limits.cluster_wrong(cluster, whole, self.architecture))
         self.specialisations.setdefault(special.label, special)
         return Launch(

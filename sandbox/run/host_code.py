@@ -56,7 +56,8 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [str(interpreter()), *FLAGS, str(_RUNNER), *given.words, str(folder)]
+        words = [*given.words, str(given.gate), str(folder)]
+        return [str(interpreter()), *FLAGS, str(_RUNNER), *words]
 
     return Program(
         built,
@@ -72,8 +73,6 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         exits={RAISED: "its code raised"},
         # Measured: 10 to 20 µs on an idle machine, up to 90 on one with three times its load.
         idle_cpu_us=150.0,
-        trips_uncharged=0.0,
-        ping_limit=10.0,
     )
 
 

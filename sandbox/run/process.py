@@ -1,4 +1,4 @@
-"""One runner process: started in a jail, called by frames, measured from outside.
+"""One runner process: started in a jail, called by frames and a gate, measured from outside.
 
 It turns whatever goes wrong inside into a RunFault with the status the candidate gets. It knows no
 problem, no expected value and no language: what differs between languages is in its Program.
@@ -9,12 +9,13 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
+import mmap
 import os
 import secrets
-import socket
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,13 +23,24 @@ from typing import NamedTuple, Self
 
 from ...errors import SandboxError
 from ...traces.records import Status
-from ..frames import Frame, FrameError, Kind, has_more, receive, send
+from ..frames import (
+    Frame,
+    FrameError,
+    Kind,
+    Received,
+    channel,
+    has_more,
+    now_ns,
+    receive,
+    send,
+)
 from ..isolation.model import Confinement, End, Jail, Job, Limits, Outcome
 from ..isolation.seccomp import build_filter
 from .program import Descriptors, Program
 
-CLEAN_PINGS = 9
-"""Round trips before the candidate is loaded; their median is what one costs here."""
+CLEAN_CALLS = 15
+"""Empty calls before the candidate is loaded: what the runner itself takes here."""
+_GATE_BYTES = 4096
 _STATUS = {
     End.WALL: Status.TIMED_OUT,
     End.CPU: Status.TIMED_OUT,
@@ -36,12 +48,6 @@ _STATUS = {
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
 }
-_ANSWER = {
-    Kind.PING: Kind.PONG, Kind.UPLOAD: Kind.PONG, Kind.FETCH: Kind.PONG, Kind.CALL: Kind.DONE,
-    Kind.REPLAY: Kind.DONE, Kind.LOAD: Kind.READY,
-}  # fmt: skip
-_COPY_S = 30.0
-"""What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _REASON_CHARACTERS = 300
 
 
@@ -59,11 +65,17 @@ class Timed(NamedTuple):
     """What one CALL took, in nanoseconds."""
 
     claimed_ns: int
-    """The runner's own sum over its calls: a claim."""
+    """The runner's own time in the kernel: a claim."""
     wall_ns: int
-    """The referee's clock around the round trip."""
+    """From the opening of the gate to the kernel's stamp on the answer."""
     cpu_ns: int
-    """CPU time of the whole process, by the kernel's accounting."""
+    """CPU time of the whole process from the gate until the answer was here."""
+    idle_ns: int = 0
+    """CPU time of the process since its last answer, less what watching the gate took."""
+    choice: int = 0
+    """Which words of the outputs were to be summed; told as the gate opened."""
+    told_sum: int = 0
+    """The runner's sum over them as it answered."""
     host_ns: int = 0
     """A device runner's claim by the host's clock, where `claimed_ns` is by the device's events."""
 
@@ -122,20 +134,21 @@ class Runner:
         self._job: Job | None = None
         self._pid = 0
         self._cpu_mark = 0
-        self._clean = Timed(0, 0, 0)
-        self._dry_ns = 0
+        self.cpus = max(1, len(cpus))
+        self.idle_cpu_us = program.idle_cpu_us
+        self.clean = Timed(0, 0, 0)
         folder = self._filled_folder()
-        ours, theirs = socket.socketpair()
-        self._channel = ours
+        self._channel, theirs = channel()
         filter_fd = _filter_fd(seccomp)
+        self._gate, gate_fd = _gate()
         given = Descriptors(
             theirs.fileno(), plane.input_fd, plane.input_bytes,
-            plane.output_fd, plane.output_bytes, filter_fd,
+            plane.output_fd, plane.output_bytes, filter_fd, gate_fd,
         )  # fmt: skip
         confinement = Confinement(
             readable=(*program.readable, folder),
             devices=program.devices,
-            pass_fds=(given.control, given.inputs, given.outputs, given.filter),
+            pass_fds=(given.control, given.inputs, given.outputs, given.filter, given.gate),
             env={**thread_environment(len(cpus)), **program.environment},
             cpus=cpus,
             may_mark=False,
@@ -145,11 +158,10 @@ class Runner:
         finally:
             theirs.close()
             os.close(filter_fd)
+            os.close(gate_fd)
         try:
             self._await_ready()
-            self._exchange(
-                Kind.LOAD, 0, 0, program.load_timeout_s, while_doing="while it was loaded"
-            )
+            self._load(program.load_timeout_s)
         except BaseException:
             self.close()
             raise
@@ -172,52 +184,40 @@ class Runner:
         self._folder.cleanup()
         return outcome
 
-    def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> int:
-        """Nanoseconds of an empty round trip; names the slots that the next call will run.
-
-        A Python runner makes their tensors then, once for each place in memory; a device runner
-        does all that a call does but the launches. Where the Program limits pings, a slow one
-        counts as that limit.
-        """
-        wall = self._exchange(Kind.PING, first, count, timeout_s).wall_ns
-        self._dry_ns = wall
-        limit = self._program.ping_limit * self._clean.wall_ns
-        return min(wall, int(limit)) if limit else wall
+    def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> None:
+        """Names slots that calls will run: a Python runner makes their tensors now."""
+        self._hear(Kind.PONG, self._say(Kind.PING, first, count), timeout_s)
+        self._cpu_mark = self._cpu_now()
 
     def call(
-        self, first: int, count: int = 1, *, timeout_s: float, as_graph: bool = False
+        self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
     ) -> Timed:
-        """Runs `count` placed slots from `first`. Raises RunFault.
+        """Runs one placed slot; `release` writes what is kept back until the gate. Raises RunFault.
 
-        On a device each slot is copied there right before its own call, so that no call finds the
-        inputs of a later one; the round trips beyond the first are taken off, each as long as the
-        last ping. As one CUDA graph the slots are all there at once.
+        The runner answers twice. Once it watches the gate it is awake, and so is the referee, which
+        takes the time and opens the gate; neither clock is the runner's, and nobody has to wake up
+        in between. CPU time before the gate is told apart from CPU time behind it.
         """
-        if not self._program.has_own_memory:
-            return self._exchange(Kind.CALL, first, count, timeout_s)
-        if as_graph:
-            return self._on_device(Kind.REPLAY, first, count, timeout_s)
-        calls = [
-            self._on_device(Kind.CALL, slot, 1, timeout_s) for slot in range(first, first + count)
-        ]
-        total = Timed(*(sum(column) for column in zip(*calls, strict=True)))
-        return total._replace(wall_ns=max(1, total.wall_ns - (count - 1) * self._dry_ns))
-
-    def _on_device(self, kind: Kind, first: int, count: int, timeout_s: float) -> Timed:
-        self._exchange(Kind.UPLOAD, first, count, timeout_s + _COPY_S)
-        timed = self._exchange(kind, first, count, timeout_s)
-        self._exchange(Kind.FETCH, first, count, timeout_s + _COPY_S)
-        return timed
-
-    def idle_ns(self) -> int:
-        """CPU time the process spent since its last call, when it had nothing but pings to do.
-
-        What waking up takes, and twice what a ping took before the candidate was loaded, is left
-        out. Asked right before a call it also shows work that was done ahead of it, on inputs that
-        were already there.
-        """
-        allowed = 2 * self._clean.cpu_ns + int(self._program.idle_cpu_us * 1e3)
-        return max(0, self._cpu_now() - self._cpu_mark - allowed)
+        nonce = self._say(Kind.CALL, slot)
+        armed = self._hear(Kind.ARMED, nonce, timeout_s, stay_awake=True)
+        if release:
+            release()
+        choice = self._gate[1] = secrets.randbits(32)
+        before = self._cpu_now()
+        watched = now_ns() - armed.sent_ns
+        start, started = now_ns(), time.perf_counter_ns()
+        # What was written before is visible by now on any CPU: reading a CPU clock takes locks.
+        self._gate[0] = nonce
+        done = self._hear(Kind.DONE, nonce, timeout_s)
+        elapsed = time.perf_counter_ns() - started
+        after = self._cpu_now()
+        idle = max(0, before - self._cpu_mark - max(0, watched))
+        self._cpu_mark = after
+        wall = done.sent_ns - start
+        # Where somebody sets the time of day meanwhile, the other clock counts.
+        wall = wall if 0 < wall <= elapsed else elapsed
+        claimed, told_sum = max(done.frame.first, 1), done.frame.second
+        return Timed(claimed, wall, after - before, idle, choice, told_sum)
 
     def _filled_folder(self) -> Path:
         folder = Path(self._folder.name)
@@ -228,35 +228,44 @@ class Runner:
             file.chmod(0o755)
         return folder
 
-    def _exchange(
-        self, kind: Kind, first: int, count: int, timeout_s: float, while_doing: str = ""
-    ) -> Timed:
-        nonce = secrets.randbits(32)
-        before = self._cpu_now()
+    def _load(self, timeout_s: float) -> None:
+        nonce = self._say(Kind.LOAD)
+        self._hear(Kind.READY, nonce, timeout_s, while_doing="while it was loaded")
+        self._cpu_mark = self._cpu_now()
+
+    def _say(self, kind: Kind, first: int = 0, count: int = 0) -> int:
+        nonce = secrets.randbits(32) or 1
         try:
-            start = time.perf_counter_ns()
             send(self._channel, Frame(kind, nonce, first, count))
-            answer = receive(self._channel, timeout_s)
-            wall = time.perf_counter_ns() - start
+        except FrameError as error:
+            raise self._fault(error, 0.0) from error
+        return nonce
+
+    def _hear(
+        self,
+        expected: Kind,
+        nonce: int,
+        timeout_s: float,
+        *,
+        while_doing: str = "",
+        stay_awake: bool = False,
+    ) -> Received:
+        try:
+            answer = receive(self._channel, timeout_s, stay_awake=stay_awake)
         except FrameError as error:
             raise self._fault(error, timeout_s, while_doing) from error
-        after = self._cpu_now()
-        if kind is not Kind.PING or self._program.has_own_memory:
-            self._cpu_mark = after
-        if answer.kind == Kind.REFUSED and kind is Kind.LOAD:
+        frame = answer.frame
+        if frame.kind == Kind.REFUSED and expected is Kind.READY:
             raise self._end(
                 Status.BUILD_FAILED, "the built artefact cannot be loaded", tells_why=True
             )
-        expected = _ANSWER[kind]
-        if answer.kind != expected or answer.nonce != nonce or has_more(self._channel):
+        if frame.kind != expected or frame.nonce != nonce or has_more(self._channel):
             raise self._end(
                 Status.PROTOCOL_ERROR,
-                f"the runner answered with frame {answer.kind} where {expected.name} was due, or "
+                f"the runner answered with frame {frame.kind} where {expected.name} was due, or "
                 "with more than one frame",
             )
-        # A claim of nothing at all would break every ratio that is made of it.
-        host = answer.second if self._program.has_own_memory else 0
-        return Timed(max(answer.first, 1), wall, after - before, host)
+        return answer
 
     def _cpu_now(self) -> int:
         try:
@@ -265,7 +274,7 @@ class Runner:
             return self._cpu_mark
 
     def _await_ready(self) -> None:
-        """Until our own runner is up, and what a round trip to it costs. Raises SandboxError."""
+        """Until our own runner is up, and what it takes by itself. Raises SandboxError."""
         assert self._job is not None
         timeout_s = self._program.start_timeout_s
         try:
@@ -273,20 +282,25 @@ class Runner:
                 answer = receive(self._channel, timeout_s)
             except FrameError as error:
                 raise self._fault(error, timeout_s) from error
-            if answer.kind != Kind.READY:
-                raise SandboxError(f"the runner began with frame {answer.kind} instead of READY")
+            if answer.frame.kind != Kind.READY:
+                kind = answer.frame.kind
+                raise SandboxError(f"the runner began with frame {kind} instead of READY")
             self._pid = self._job.pid
             if self._cpu_now() == self._cpu_mark == 0:
                 raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
-            pings = [self._exchange(Kind.PING, 0, 0, timeout_s) for _ in range(CLEAN_PINGS)]
+            self._measure_empty(timeout_s)
         except RunFault as fault:
             raise SandboxError(
                 f"the runner did not start: {fault.reason}: {fault.log.strip()[-400:]}"
             ) from fault
-        self._clean = Timed(
+
+    def _measure_empty(self, timeout_s: float) -> None:
+        empty = [self.call(0, timeout_s=timeout_s) for _ in range(CLEAN_CALLS)]
+        self.clean = Timed(
             0,
-            statistics.median_low(ping.wall_ns for ping in pings),
-            statistics.median_low(ping.cpu_ns for ping in pings),
+            min(one.wall_ns for one in empty),
+            statistics.median_low(one.cpu_ns for one in empty),
+            statistics.median_low(one.idle_ns for one in empty),
         )
 
     def _fault(self, error: FrameError, timeout_s: float, while_doing: str = "") -> RunFault:
@@ -294,6 +308,8 @@ class Runner:
         if error.is_late:
             where = while_doing or "in one call"
             return self._end(Status.TIMED_OUT, f"no answer within {timeout_s:.1f} s {where}")
+        if not error.is_closed:
+            return self._end(Status.PROTOCOL_ERROR, f"{error}, in place of a frame")
         ended = self._job.wait(2.0)
         if ended.end is End.SIGNALLED:
             return RunFault(
@@ -328,6 +344,17 @@ def _filter_fd(wanted: bool) -> int:
         os.write(fd, build_filter(may_fork=False, may_exec=False, may_catch=False))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
+
+
+def _gate() -> tuple[memoryview, int]:
+    """A word that the referee writes, and a descriptor by which it can only be read."""
+    fd = os.memfd_create("kw-gate", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, _GATE_BYTES)
+        gate = memoryview(mmap.mmap(fd, _GATE_BYTES)).cast("I")
+        return gate, os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(fd)
 
 
 def _signal_name(number: int) -> str:

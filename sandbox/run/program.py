@@ -24,11 +24,12 @@ class Descriptors(NamedTuple):
     outputs: int
     output_bytes: int
     filter: int
+    gate: int
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The six numbers as arguments."""
-        return tuple(map(str, self))
+        """The numbers as arguments, but for the gate, which not every runner has."""
+        return tuple(map(str, self[:-1]))
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,4 @@ class Program:
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
     idle_cpu_us: float = 0.0
-    """CPU time beyond a native runner's that this one needs to wake up and answer a ping."""
-    trips_uncharged: float = 2.0
-    """Round trips by which the referee's clock may exceed the claim before the claim is charged."""
-    ping_limit: float = 0.0
-    """A round trip counts as at most this many of those before the candidate was loaded; 0: as it
-    is. A runner in the candidate's own language could be slow on purpose where it is not timed."""
+    """CPU time beyond a native runner's that this one needs between two calls."""

@@ -1,11 +1,16 @@
 // The runner: a fresh process that loads one built candidate and calls it when the referee says so.
 //
-//   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD ARTEFACT
+//   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD GATE_FD ARTEFACT
 //
 // Inputs are mapped read-only, outputs writable; the call table stands at the start of the inputs.
 // It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program (may
 // be empty) that is installed before any of the candidate's code, constructors included, can run.
 // The first READY comes before that, so that what fails until then is not the candidate's fault.
+//
+// A call begins where the referee opens the gate, a word in memory that is watched without sleep,
+// and ends with the kernel's stamp on DONE: neither clock is this process's, and no time of waking
+// up lies between them. DONE carries a sum over words of the outputs that are chosen as the gate
+// opens, so that it cannot well precede them.
 //
 // Built with the address sanitizer it copies each tensor into a block of its own for the call, so
 // that an access right before or after one is seen, reads included. The plain build can make the
@@ -21,6 +26,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -28,13 +34,18 @@
 
 namespace {
 
-enum Kind : uint32_t { READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7 };
+enum Kind : uint32_t {
+    READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7, ARMED = 11
+};
 // verifier/arena.py holds the same numbers
 enum Argument : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, FENCED = 4 };
 constexpr uint64_t MAX_ARGUMENTS = 32;
 constexpr uint64_t MAX_SLOTS = 64;
+constexpr uint64_t SUMMED_WORDS = 256;  // sandbox/frames.py holds the same
+constexpr size_t GATE_BYTES = 4096;
 
 struct Frame { uint32_t kind, nonce; uint64_t first, second; };
+struct Gate { uint32_t nonce, choice; };
 // Behind the first `count` arguments stand their sizes in bytes, in the same order, as values.
 struct Entry {
     uint64_t count;
@@ -59,14 +70,10 @@ constexpr size_t ALIGNMENT = 64;  // what tensors are aligned to in the arena, t
 }
 
 bool read_frame(int fd, Frame& frame) {
-    auto* at = reinterpret_cast<char*>(&frame);
-    for (size_t held = 0; held < sizeof frame;) {
-        const ssize_t got = read(fd, at + held, sizeof frame - held);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        held += size_t(got);
-    }
-    return true;
+    ssize_t got;
+    do got = read(fd, &frame, sizeof frame);
+    while (got < 0 && errno == EINTR);
+    return got == ssize_t(sizeof frame);
 }
 
 void write_frame(int fd, const Frame& frame) {
@@ -119,6 +126,72 @@ uint64_t now_ns() {
     return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
 }
 
+// Without sleep, so that no time of waking up is measured. The gate opens within microseconds; who
+// yields sooner waits for its next turn on a busy machine, who never does keeps a single CPU.
+void await(const Gate* gate, uint32_t nonce) {
+    for (unsigned turn = 1; __atomic_load_n(&gate->nonce, __ATOMIC_ACQUIRE) != nonce; ++turn)
+        if (turn % 65536 == 0) sched_yield();
+}
+
+class Call {
+public:
+    Call(const Entry& entry, const char* inputs, char* outputs)
+        : entry(entry), count(entry.count), outputs(outputs) {
+        if (count > MAX_ARGUMENTS / 2) _exit(95);
+        for (uint64_t i = 0; i < count; ++i) {
+            const auto& argument = entry.arguments[i];
+            integers[i] = int(argument.value);
+            arguments[i] = argument.kind() == INTEGER ? static_cast<void*>(&integers[i])
+                         : argument.kind() == INPUT   ? const_cast<char*>(inputs) + argument.value
+                                                    : outputs + argument.value;
+        }
+    }
+
+    // Nanoseconds in the candidate. Copies are made here: before the gate there are no inputs.
+    uint64_t run(void (*kernel)(void**)) {
+        for (uint64_t i = 0; SANITIZED && i < count; ++i)
+            if (entry.arguments[i].kind() != INTEGER)
+                arguments[i] = own_block(static_cast<char*>(arguments[i]), bytes(i));
+        if (!SANITIZED) fences(entry, arguments, PROT_NONE, PROT_NONE);
+        const uint64_t start = now_ns();
+        if (kernel) kernel(arguments);
+        const uint64_t spent = now_ns() - start;
+        if (!SANITIZED) fences(entry, arguments, PROT_READ, PROT_READ | PROT_WRITE);
+        for (uint64_t i = 0; SANITIZED && i < count; ++i) {
+            if (entry.arguments[i].kind() == INTEGER) continue;
+            if (entry.arguments[i].kind() == OUTPUT)
+                std::memcpy(outputs + entry.arguments[i].value, arguments[i], bytes(i));
+            std::free(arguments[i]);
+        }
+        return spent;
+    }
+
+    // Of every n-th word of each output, from one that `choice` names, modulo 2^64.
+    uint64_t sum(uint32_t choice) const {
+        uint64_t total = 0;
+        for (uint64_t i = 0; i < count; ++i) {
+            if (entry.arguments[i].kind() != OUTPUT) continue;
+            const char* at = outputs + entry.arguments[i].value;
+            const uint64_t words = bytes(i) / 4, step = words / SUMMED_WORDS + 1;
+            for (uint64_t word = choice % step; word < words; word += step) {
+                uint32_t held;
+                std::memcpy(&held, at + 4 * word, 4);
+                total += held;
+            }
+        }
+        return total;
+    }
+
+private:
+    uint64_t bytes(uint64_t i) const { return entry.arguments[count + i].value; }
+
+    const Entry& entry;
+    const uint64_t count;
+    char* const outputs;
+    void* arguments[MAX_ARGUMENTS];
+    int integers[MAX_ARGUMENTS];
+};
+
 }  // namespace
 
 #ifdef __SANITIZE_ADDRESS__
@@ -142,13 +215,14 @@ static void enlarge_stacks() {}
 #endif
 
 int main(int argc, char** argv) {
-    if (argc != 8) return 96;
+    if (argc != 9) return 96;
     enlarge_stacks();
     const int control = std::atoi(argv[1]);
     const auto in_bytes = std::strtoull(argv[3], nullptr, 10);
     const auto out_bytes = std::strtoull(argv[5], nullptr, 10);
     auto* inputs = static_cast<char*>(map(std::atoi(argv[2]), in_bytes, PROT_READ));
     auto* outputs = static_cast<char*>(map(std::atoi(argv[4]), out_bytes, PROT_READ | PROT_WRITE));
+    auto* gate = static_cast<Gate*>(map(std::atoi(argv[7]), GATE_BYTES, PROT_READ));
     prctl(PR_SET_DUMPABLE, 0);
     install_filter(std::atoi(argv[6]));
 
@@ -157,7 +231,7 @@ int main(int argc, char** argv) {
 
     for (Frame frame; read_frame(control, frame);) {
         if (frame.kind == LOAD && !entry) {
-            void* library = dlopen(argv[7], RTLD_NOW | RTLD_LOCAL);
+            void* library = dlopen(argv[8], RTLD_NOW | RTLD_LOCAL);
             void* found = library ? dlsym(library, "kw_entry") : nullptr;
             entry = reinterpret_cast<void (*)(void**)>(found);
             if (!entry) std::fprintf(stderr, "%s\n", dlerror());
@@ -168,38 +242,13 @@ int main(int argc, char** argv) {
             write_frame(control, {PONG, frame.nonce, 0, 0});
             continue;
         }
-        if (frame.kind != CALL || !entry || frame.first + frame.second > MAX_SLOTS) return 95;
-        uint64_t spent = 0;
-        for (uint64_t slot = frame.first; slot < frame.first + frame.second; ++slot) {
-            const auto* called = reinterpret_cast<const Entry*>(inputs) + slot;
-            const uint64_t count = called->count;
-            if (count > MAX_ARGUMENTS / 2) return 95;
-            void *arguments[MAX_ARGUMENTS], *blocks[MAX_ARGUMENTS] = {};
-            int integers[MAX_ARGUMENTS];
-            for (uint64_t i = 0; i < count; ++i) {
-                const auto& argument = called->arguments[i];
-                integers[i] = int(argument.value);
-                arguments[i] = argument.kind() == INTEGER ? static_cast<void*>(&integers[i])
-                             : argument.kind() == INPUT   ? inputs + argument.value
-                                                          : outputs + argument.value;
-                if (SANITIZED && argument.kind() != INTEGER)
-                    arguments[i] = blocks[i] = own_block(static_cast<char*>(arguments[i]),
-                                                         called->arguments[count + i].value);
-            }
-            if (!SANITIZED) fences(*called, arguments, PROT_NONE, PROT_NONE);
-            const uint64_t start = now_ns();
-            entry(arguments);
-            spent += now_ns() - start;
-            if (!SANITIZED) fences(*called, arguments, PROT_READ, PROT_READ | PROT_WRITE);
-            for (uint64_t i = 0; SANITIZED && i < count; ++i) {
-                const auto& argument = called->arguments[i];
-                if (argument.kind() == OUTPUT)
-                    std::memcpy(outputs + argument.value, blocks[i],
-                                called->arguments[count + i].value);
-                std::free(blocks[i]);
-            }
-        }
-        write_frame(control, {DONE, frame.nonce, spent, frame.second});
+        // Before LOAD a call is empty: the referee measures what the runner itself takes.
+        if (frame.kind != CALL || frame.first >= MAX_SLOTS) return 95;
+        Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs);
+        write_frame(control, {ARMED, frame.nonce, 0, 0});
+        await(gate, frame.nonce);
+        const uint64_t spent = call.run(entry);
+        write_frame(control, {DONE, frame.nonce, spent, call.sum(gate->choice)});
     }
     _exit(0);
 }

@@ -1,5 +1,5 @@
 """What runs inside a jail for Triton candidates: the warm builder, and the interpreter's runner.
 
 `start` puts these modules into an isolated interpreter under a name of their own; nothing else of
-the package is there. The rest of the house starts this program and imports nothing of it.
+the package is there. Of all this the rest of the house imports `outside`, which starts it.
 """

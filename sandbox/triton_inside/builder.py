@@ -201,7 +201,7 @@ def _play(module: Any, structure: dict[str, Any], made: recorder.Recorder) -> No
         if call["kernel"] is None:
             made.filled(call["arguments"])
             continue
-        kernel = getattr(module, call["kernel"], None)
+        kernel: Any = getattr(module, call["kernel"], None)
         if not hasattr(kernel, "run"):
             raise recorder.RefusedError(
                 f"the source defines no kernel '{call['kernel']}' (a function under @triton.jit)"

@@ -26,7 +26,7 @@ def module(source: str, name: str = NAME) -> types.ModuleType:
 def runner() -> types.ModuleType:
     """The runner of Python candidates, whose contract for entry points holds here too."""
     start = sys.modules["__main__"]
-    found: types.ModuleType = start.load(  # type: ignore[attr-defined]
+    found: types.ModuleType = start.load(
         "kernelwright_runner", Path(__file__).resolve().parent.parent / "run" / "runner.py"
     )
     return found

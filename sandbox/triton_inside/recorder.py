@@ -199,7 +199,7 @@ def driver(recorder: Recorder, capability: int) -> Any:
                      launch: Any, enter: Any, leave: Any, *args: Any) -> None:  # fmt: skip
             recorder.launched((x, y, z), function, self.source, self.metadata, args)
 
-    class Recording(DriverBase):  # type: ignore[misc]
+    class Recording(DriverBase):
         utils = _Utilities(recorder)
         launcher_cls = Launcher
 

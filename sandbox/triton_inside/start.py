@@ -1,4 +1,4 @@
-"""The program itself: `python -I -S -B start.py MODULE ARGUMENTS...`.
+"""The program itself: `python -I -S -B start.py MODULE PACKAGES ARGUMENTS...`.
 
 The folder becomes a package of another name, so that the modules find each other while the house
 stays out of sight; then MODULE's `main` gets the arguments.
@@ -7,6 +7,7 @@ stays out of sight; then MODULE's `main` gets the arguments.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import types
 from pathlib import Path
@@ -30,7 +31,8 @@ def load(name: str, file: Path, *, is_package: bool = False) -> types.ModuleType
 def main() -> None:
     """Hands over to the module that the command line names."""
     load(NAME, HERE / "__init__.py", is_package=True)
-    importlib.import_module(f"{NAME}.{sys.argv[1]}").main(sys.argv[2:])
+    sys.path += sys.argv[2].split(os.pathsep)
+    importlib.import_module(f"{NAME}.{sys.argv[1]}").main(sys.argv[3:])
 
 
 if __name__ == "__main__":

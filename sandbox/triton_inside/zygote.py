@@ -19,7 +19,6 @@ import os
 import resource
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,6 @@ def main(arguments: list[str]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
-    sys.path += settings["packages"]
     with os.fdopen(control, "r+b", buffering=0) as channel:
         _say(channel, _warm(workplace / "warm", settings))
         while line := channel.readline():
@@ -76,11 +74,11 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     from triton.compiler import ASTSource
 
     # What a build needs is imported here, once.
-    from . import builder, load, modes
+    from . import load, memory, modes
 
     load.runner()
     importlib.import_module("triton.runtime.autotuner")
-    dispatch, device = modes.recording_modes(builder.Memory(), lambda tensor, memory: None)
+    dispatch, device = modes.recording_modes(memory.Memory(), lambda tensor, memory: None)
     with dispatch, device:
         torch.zeros_like(torch.empty((2, 2), device="cuda")).t().is_contiguous()
 

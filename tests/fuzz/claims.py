@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -11,36 +12,37 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.tests.fuzz.target import Target
-from kernelwright.verifier import timing
+from kernelwright.verifier import clocks, timing
 from kernelwright.verifier.arena import Arena, footprint
 from kernelwright.verifier.sides import CandidateSide
 from kernelwright.verifier.trials import make_item
 
 SLOTS = 3
-CALL_NS, TRIP_NS = 100_000, 10_000
-"""What a call and an empty round trip really take."""
+CALL_NS, EMPTY_NS = 100_000, 1_000
+"""What a call and an empty one really take."""
 
 
 class Liar:
     """A runner's end as the referee sees it: true times from outside, and claims."""
 
+    clean = Timed(0, EMPTY_NS, EMPTY_NS)
+    cpus = 2
+    idle_cpu_us = 0.0
+
     def __init__(self, claims: list[int]) -> None:
         self._claims = claims
         self._made = 0
 
-    def ping(self, first: int = 0, count: int = 0) -> int:
+    def ping(self, first: int = 0, count: int = 0) -> None:
         assert first + count <= SLOTS
-        return TRIP_NS
 
-    def idle_ns(self) -> int:
-        return 0
-
-    def call(self, first: int, count: int, *, timeout_s: float) -> Timed:
-        assert first + count <= SLOTS
+    def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+        assert slot < SLOTS
         assert timeout_s > 0
+        release()
         self._made += 1
         claimed = self._claims[self._made % len(self._claims)]
-        return Timed(claimed, TRIP_NS + count * CALL_NS, count * CALL_NS)
+        return Timed(claimed, CALL_NS + EMPTY_NS, CALL_NS + EMPTY_NS)
 
 
 @cache
@@ -66,13 +68,13 @@ def check(drawn: tuple[list[int], list[int]]) -> None:
     series = timing.Series(
         blocks=[{"candidate": samples, "base": beside}], clocks=[side.clocks], batch=SLOTS
     )
-    ratio = timing.charge(series, "candidate")
-    checks = {found.name: found for found in timing.clock_checks(series, 2)}
+    checks = {found.name: found for found in clocks.checks(series.seen, 2)}
     measured = timing.measurement(
         series, "candidate", ["base"], None, missing={}, workload="w", floor_us=1.0, threads=2,
-        ratio=ratio, rng=rng,
+        rng=rng,
     )  # fmt: skip
-    assert measured.candidate.median_us > 0
+    assert min(samples) >= CALL_NS / 1e3, "no claim makes a call shorter than it was"
+    assert measured.candidate.median_us >= CALL_NS / 1e3
     if max(claims) < 0.4 * CALL_NS:
         assert not checks["two clocks"].passed
 

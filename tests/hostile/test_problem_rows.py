@@ -20,7 +20,7 @@ from kernelwright.kernelbench.problem import (
 )
 from kernelwright.traces.records import Protocol
 from kernelwright.verifier import null_kernels, timing
-from kernelwright.verifier.sides import Clocks
+from kernelwright.verifier.clocks import Clocks
 from kernelwright.verifier.trials import Stage, plan
 
 Operator = Callable[[np.ndarray], np.ndarray]
@@ -116,25 +116,19 @@ def test_a_tolerance_above_the_signal_is_refused() -> None:
     assert refusal(toy(softmax, axes=(4, 4096))) == ""
 
 
-def series(candidate_us: float, baselines: dict[str, float], ping_us: float) -> timing.Series:
+def series(candidate_us: float, baselines: dict[str, float]) -> timing.Series:
     """A finished series of equal samples."""
     count = 10
-    clocks = Clocks(
-        calls=[1] * count,
-        claimed_us=[candidate_us] * count,
-        wall_us=[candidate_us + ping_us] * count,
-        cpu_us=[candidate_us] * count,
-        idle_cpu_us=[0.0] * count,
-        ping_us=[ping_us] * count,
-    )
+    same = [candidate_us] * count
+    seen = Clocks(claimed_us=same, wall_us=same, cpu_us=same, idle_us=[0.0] * count)
     times = {"candidate": candidate_us, **baselines}
-    return timing.Series([{name: [us] * count for name, us in times.items()}], [clocks], 1)
+    return timing.Series([{name: [us] * count for name, us in times.items()}], [seen], 1)
 
 
 def measured(candidate_us: float, baselines: dict[str, float]):
     return timing.measurement(
-        series(candidate_us, baselines, 30.0), "candidate", list(baselines), None, missing={},
-        workload="tiny", floor_us=0.1, threads=1, ratio=1.0, rng=np.random.default_rng(0),
+        series(candidate_us, baselines), "candidate", list(baselines), None, missing={},
+        workload="tiny", floor_us=0.1, threads=1, rng=np.random.default_rng(0),
     )  # fmt: skip
 
 

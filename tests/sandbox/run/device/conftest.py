@@ -23,7 +23,8 @@ from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run.binary import compiler
 from kernelwright.sandbox.run.device.access import Access
 from kernelwright.sandbox.run.device.program import device_program
-from kernelwright.sandbox.run.process import Plane, Runner
+from kernelwright.sandbox.run.device.runner import DeviceRunner
+from kernelwright.sandbox.run.process import Plane
 
 HERE = Path(__file__).parent
 GUARD = 4096
@@ -146,7 +147,7 @@ class Stage:
 
     def start(
         self, kernels: dict[str, int], *, image: bytes = b"FAKE sm_90", **changes: object
-    ) -> Runner:
+    ) -> DeviceRunner:
         """A runner with these kernels: symbol and number of parameters."""
         facts = tuple(
             KernelFacts(symbol, symbol, 32, 0, 0, 0, 0, (8,) * count)
@@ -158,7 +159,7 @@ class Stage:
         self._stack.callback(os.close, inputs)
         plane = Plane(inputs, self._outputs.fd, self._inputs.bytes, self._outputs.bytes)
         return self._stack.enter_context(
-            Runner(
+            DeviceRunner(
                 self._jail, replace(program, **changes), plane, cpus=(),  # type: ignore[arg-type]
                 limits=Limits(memory_bytes=program.memory_bytes, open_files=256),
             )

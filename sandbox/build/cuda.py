@@ -1,0 +1,217 @@
+"""Builds a CUDA C++ candidate: one source file in, one cubin with its kernels' facts or a reason.
+
+The compiler is NVRTC (`nvrtc_job`), or nvcc where it is asked for. Both run in a jail with fixed
+flags, for one architecture with its own suffix, e.g. sm_90a. What the cubin says of itself is read
+from its bytes, since a candidate can print into the compiler's log; only the spills, of which the
+cubin says nothing, are taken from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ...kernelbench.targets import SHARED_WITHOUT_OPT_IN, Architecture
+from ..isolation.model import Jail, Limits
+from . import cache, cubin, cuda_diagnostics, nvcc, nvrtc_job, shims, toolchain
+from .model import BuildFailed, Built, DeviceBuilt, KernelFacts
+from .nvrtc_job import Ask, Compiled
+
+FORMAT = 1
+"""Raised whenever the recipe below changes: old cache entries are then not found."""
+SOURCE_BYTES = 128 << 10
+NAME_CHARACTERS = 200
+
+LIMITS = Limits(
+    wall_s=60.0, cpu_s=60.0, memory_bytes=2 << 30, file_bytes=64 << 20, processes=64,
+    open_files=256, output_bytes=1 << 20,
+)  # fmt: skip
+
+CompilerName = Literal["nvrtc", "nvcc"]
+
+_COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+_KERNEL = re.compile(
+    r"(template\s*<[^;{}]*?>\s*)?(?:extern\s+\"\"\s*)?[^;{}]*?\b__global__\b([^;{}]*?)"
+    r"\b([A-Za-z_]\w*)\s*\((?!\()"
+)
+_BOUNDS = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"](?:/|[^>"\n]*\.\./)[^>"\n]*[>"])', re.M)
+_SPILLS = (
+    r"Function properties for {symbol}\s+[^\n]*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+    r"(\d+) bytes spill loads"
+)
+
+
+class Request(NamedTuple):
+    """One source to be built."""
+
+    source: str
+    kernels: tuple[str, ...]
+    """As the launch plan names them: functions, or instances such as `reduce<float, 4>`."""
+    architecture: Architecture
+
+
+def build(
+    source: str,
+    kernels: Sequence[str],
+    architecture: Architecture,
+    *,
+    cache_dir: Path,
+    jail: Jail | None,
+    compiler: CompilerName = "nvrtc",
+    home: Path | None = None,
+    limits: Limits = LIMITS,
+) -> DeviceBuilt | BuildFailed:
+    """Compiles `source` to a cubin that has `kernels`, in their order.
+
+    Without a jail the compiler is only held to the wall clock: for sources of our own.
+
+    Args:
+        home: The folder of a CUDA toolkit to use instead of the one that is found.
+
+    Raises:
+        PrerequisiteError: the compiler is not there, or does not know the architecture.
+        SandboxError: the jail failed; never the source's fault.
+        StorageError: the cache cannot be used.
+    """
+    started = time.monotonic()
+    names = tuple(dict.fromkeys(kernels))
+    if (refused := _refusal(source, names)) is not None:
+        return BuildFailed(refused, seconds=time.monotonic() - started)
+    ask = Ask(source, names, architecture.build_name, kernels_of(source))
+    if compiler == "nvcc":
+        offline = toolchain.find_nvcc(home)
+        recipe = {"compiler": offline.version, "options": nvcc.options(ask.build_name)}
+    else:
+        tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home), cache_dir)
+        recipe = {"compiler": tool.identity, "options": nvrtc_job.options(ask.build_name)}
+    key = cache.key_of({
+        "format": FORMAT, "source": source, "kernels": names, "shims": _shims_digest(), **recipe,
+    })  # fmt: skip
+    if (kept := cache.load_device(cache_dir, key)) is not None:
+        return kept
+    if compiler == "nvcc":
+        compiled = nvcc.compile_source(ask, offline, jail, limits)
+    else:
+        compiled = nvrtc_job.compile_source(ask, tool, jail, limits)
+    if isinstance(compiled, BuildFailed):
+        return compiled
+    result = _device_built(ask, compiled, str(recipe["compiler"]))
+    if isinstance(result, DeviceBuilt):
+        cache.store_device(cache_dir, key, result)
+    return result
+
+
+def build_many(
+    requests: Sequence[Request],
+    *,
+    cache_dir: Path,
+    jail: Jail | None,
+    compiler: CompilerName = "nvrtc",
+    home: Path | None = None,
+    workers: int | None = None,
+) -> list[DeviceBuilt | BuildFailed]:
+    """Builds all, several side by side, and gives the results in order. Raises what `build` does.
+
+    Args:
+        workers: Compilers at the same time; as many as this process has CPUs, unless said.
+    """
+    count = workers or len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(max_workers=count, thread_name_prefix="kernelwright-build") as pool:
+        jobs = [
+            pool.submit(
+                build, *request, cache_dir=cache_dir, jail=jail, compiler=compiler, home=home
+            )
+            for request in requests
+        ]
+        return [job.result() for job in jobs]
+
+
+def kernels_of(source: str) -> tuple[str, ...]:
+    """The kernels that the source seems to define, templates as `name<…>`; for messages only."""
+    text = _COMMENT_OR_TEXT.sub(lambda found: '""' if found[0][0] == '"' else " ", source)
+    text = _BOUNDS.sub(" ", text)
+    return tuple(
+        found[3] + ("<…>" if found[1] or "template" in found[0] else "")
+        for found in _KERNEL.finditer(text)
+    )
+
+
+def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
+    """Why the text is not given to a compiler at all; None where it is."""
+    try:
+        raw = source.encode()
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        return f"error at line {line}: a character that UTF-8 cannot hold"
+    if len(raw) > SOURCE_BYTES:
+        return f"the source has {len(raw)} bytes, at most {SOURCE_BYTES} are taken"
+    if "\0" in source:
+        return f"error at line {source.count(chr(10), 0, source.index(chr(0))) + 1}: a null byte"
+    if found := _INCLUDE.search(source):
+        line = source.count("\n", 0, found.start(1)) + 1
+        return (
+            f"error at line {line}: #include {found[1][:80]}: only headers of the CUDA toolkit can "
+            "be included, by their names"
+        )
+    for name in kernels:
+        if not name.strip() or len(name) > NAME_CHARACTERS or not name.isprintable():
+            return f"{name[:NAME_CHARACTERS]!r} is not the name of a kernel"
+    return None
+
+
+def _device_built(ask: Ask, compiled: Compiled, compiler: str) -> DeviceBuilt | BuildFailed:
+    def failed(reason: str) -> BuildFailed:
+        return BuildFailed(reason, compiled.log, seconds=compiled.seconds, command=compiled.command)
+
+    try:
+        found = cubin.entries(compiled.cubin)
+    except cubin.CubinError as error:
+        return failed(str(error))
+    facts = []
+    for name, symbol in zip(ask.kernels, compiled.symbols, strict=True):
+        if symbol not in found:
+            return failed(cuda_diagnostics.unknown_kernel(name, ask.known))
+        facts.append(_facts(name, found[symbol], compiled.log))
+        if facts[-1].shared_bytes > SHARED_WITHOUT_OPT_IN:
+            return failed(
+                f"kernel '{name}' declares {facts[-1].shared_bytes} bytes of static shared memory, "
+                f"the limit is {SHARED_WITHOUT_OPT_IN}; declare it `extern __shared__` and set the "
+                "launch's shared_bytes"
+            )
+    built = Built(
+        artefact=compiled.cubin,
+        sha256=hashlib.sha256(compiled.cubin).hexdigest(),
+        seconds=compiled.seconds,
+        log=compiled.log,
+        command=compiled.command,
+        compiler=compiler,
+    )
+    return DeviceBuilt(ask.build_name, (built,), tuple(facts))
+
+
+def _facts(name: str, entry: cubin.Entry, log: str) -> KernelFacts:
+    # The assembler speaks last: what a candidate prints comes before it.
+    said = re.findall(_SPILLS.format(symbol=re.escape(entry.symbol)), log)
+    _, stores, loads = said[-1] if said else ("0", "0", "0")
+    return KernelFacts(
+        name=name,
+        symbol=entry.symbol,
+        registers=entry.registers,
+        shared_bytes=entry.shared_bytes,
+        stack_bytes=entry.stack_bytes,
+        spill_stores=int(stores),
+        spill_loads=int(loads),
+        parameters=entry.parameters,
+        max_threads=entry.max_threads,
+    )
+
+
+def _shims_digest() -> str:
+    return hashlib.sha256(repr(sorted(shims.headers(()).items())).encode()).hexdigest()

@@ -1,0 +1,133 @@
+"""Reads what NVIDIA's compilers said: the first error as one sentence that a Coder can act on.
+
+Their front end writes `candidate.cu(3): error: …`, their assembler `ptxas error   : …`. Everything
+read here is influenced by the candidate and is data, never an instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from . import diagnostics
+from .diagnostics import REASON_CHARACTERS, shortened
+
+SOURCE = "candidate.cu"
+
+_ERROR = re.compile(r"^([^\s(][^\n(]*)\((\d+)\): (?:catastrophic )?error: (.+)$", re.M)
+_AT_END = re.compile(r"^At end of source: (?:catastrophic )?error: (.+)$", re.M)
+_MATCHES = re.compile(r"^candidate\.cu\((\d+)\): note [^:]*: (to match this .+)$", re.M)
+_INSTANTIATED = re.compile(r"at line (\d+) of candidate\.cu")
+_ASSEMBLER = re.compile(
+    r"^ptxas (?:[^\n]*?; )?(?:error|fatal)\s*: (?!Ptx assembly aborted)(.+)$", re.M
+)
+_LIMITS = (
+    re.compile(r"(out of memory)", re.I),
+    re.compile(r"(?:^|: )([^:\n]+?) (?:signal terminated program|died due to signal \d+)"),
+)
+_NAMES_OF_KERNELS = "__nv_name_map"
+"""The file that NVRTC reports errors of name expressions in."""
+_EXPRESSION = re.compile(r'Input name expression was: "\s*(.*?)\s*"')
+
+_DEVICE_ONLY = "a candidate is device code only: the launch plan stands in its front matter"
+_REMEDIES = (
+    (r"considered a host function", f"mark helpers __device__; {_DEVICE_ONLY}"),
+    (r'cannot open source file "(?:torch|ATen|c10|cublas|cusparse|cudnn|cutlass|cute|thrust|'
+     r'iostream|vector|string|memory|chrono|thread|map|random|curand\.h)', _DEVICE_ONLY),
+    (r'cannot open source file', "only headers of the CUDA toolkit can be included, without a "
+     "folder of your own"),
+    (r'identifier "(?:cudaMalloc|cudaMemcpy|cudaMemset|cudaFree|cudaStream|cudaDevice|cudaEvent|'
+     r'cudaLaunch|cudaFuncSet|std::cout)', _DEVICE_ONLY),
+    (r'identifier "(?:__)?(?:half|hadd|hmul|hfma|float2half|half2float)', "#include <cuda_fp16.h>"),
+    (r'identifier "(?:__)?(?:nv_bfloat|bfloat)', "#include <cuda_bf16.h>"),
+    (r'identifier "u?int(?:8|16|32|64|ptr)_t"', "#include <cstdint>"),
+    (r'identifier "(?:INFINITY|NAN|M_PI|HUGE_VALF)"', "#include <math.h>"),
+    (r'identifier "(?:FLT|DBL)_', "#include <float.h>"),
+    (r'identifier "(?:U?INT|U?LLONG)_M(?:AX|IN)"', "#include <limits.h>"),
+    (r'(?:name followed by "::"|identifier "(?:cg|cooperative_groups)")',
+     "include the header that defines it"),
+    (r"uses too much shared data", "declare it `extern __shared__` and set the launch's "
+     "shared_bytes"),
+    (r"not supported on \.target", "this instruction belongs to another architecture"),
+    (r"excessive recursion|recursive template instantiation", "templates are nested too deeply"),
+)  # fmt: skip
+
+
+class _Found(NamedTuple):
+    file: str
+    line: int
+    message: str
+
+
+def reason(log: str, *, kernels: Iterable[str], known: Iterable[str]) -> str:
+    """One sentence: what went wrong first, where, and what to do.
+
+    Args:
+        kernels: The names that the launch plan uses.
+        known: The kernels that the source seems to define.
+    """
+    errors = [_Found(file, int(line), text) for file, line, text in _ERROR.findall(log)]
+    own = [error for error in errors if error.file != _NAMES_OF_KERNELS]
+    if own:
+        return shortened(_with_remedy(_sentence(own[0], log)))
+    if at_end := _AT_END.search(log):
+        where = _MATCHES.search(log)
+        note = f" {where[2].rstrip(':')} of line {where[1]}" if where else ""
+        return shortened(f"error at the end of the source: {at_end[1]}{note}")
+    if errors:
+        return shortened(_about_names(errors, kernels, known))
+    if found := _ASSEMBLER.search(log):
+        return shortened(_with_remedy(f"the assembler refused the kernel: {found[1]}"))
+    # nvcc has a C++ compiler read the source first, which speaks its own way.
+    return shortened(_with_remedy(diagnostics.reason(log, prototype="", entry="")))
+
+
+def limit(log: str) -> str | None:
+    """Which limit ended a part of the compiler, as it told; None where none did."""
+    return next((shortened(hit[1]) for hit in (p.search(log) for p in _LIMITS) if hit), None)
+
+
+def unknown_kernel(name: str, known: Iterable[str]) -> str:
+    """The sentence for a kernel of the plan that the source does not have."""
+    there = ", ".join(dict.fromkeys(known))
+    return shortened(
+        f"the source has no kernel '{name}'; "
+        + (f"it defines {there}" if there else "it defines no __global__ function")
+    )
+
+
+def _sentence(error: _Found, log: str) -> str:
+    if error.file.endswith(SOURCE):
+        return f"error at line {error.line}: {error.message}"
+    if error.file.startswith("/"):
+        return f'error: cannot open source file "{error.file}" as a header'
+    # Inside a header: the line of the candidate that led there says more.
+    led = _INSTANTIATED.search(log)
+    where = f"line {led[1]}, in {error.file}" if led else f"{error.file}, line {error.line}"
+    return f"error at {where}: {error.message}"
+
+
+def _about_names(errors: list[_Found], kernels: Iterable[str], known: Iterable[str]) -> str:
+    text = " ".join(error.message for error in errors)
+    found = _EXPRESSION.search(text)
+    told = "".join(found[1].split()) if found else ""
+    # The compiler spells a name in tokens.
+    plan = list(kernels)
+    if not told and errors[0].line <= len(plan):
+        told = "".join(plan[errors[0].line - 1].split())
+    name = next((kernel for kernel in plan if "".join(kernel.split()) == told), told)
+    if "non-__global__" in text:
+        return f"'{name}' is not a kernel: a launch needs a __global__ function"
+    missing = re.search(r'(?:identifier|namespace|class) "([\w:]+)" (?:is undefined|has no)', text)
+    if missing or "has no member" in text:
+        return unknown_kernel(name, known)
+    return f"'{name}' names no kernel of the source: {errors[0].message}"
+
+
+def _with_remedy(sentence: str) -> str:
+    for pattern, remedy in _REMEDIES:
+        if re.search(pattern, sentence):
+            room = REASON_CHARACTERS - len(remedy) - 3
+            return f"{shortened(sentence, room)}; {remedy}"
+    return sentence

@@ -1,0 +1,288 @@
+"""Builds a CUDA C++ candidate for the CPU: one source file in, one shared object or reasons out.
+
+g++ reads the source against the header of `sandbox/cuda_on_cpu`, in the same jail as a C++
+candidate, and links it with that folder's runtime. The result exports `kw_entry(void** args)`,
+which plays a launch table:
+
+    one pointer to an int for each axis, one pointer for each tensor (inputs, then outputs),
+    the table (sandbox/plan/model.py), one pointer for each scratch buffer.
+
+Whether the source is valid CUDA is for NVRTC to say: what g++ does not take is `Unsupported`, never
+a failure of the candidate. Nothing here runs what it built.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...kernelbench.problem import Problem
+from ..isolation.model import End, Jail
+from . import cache, cuda_source, diagnostics
+from .compiler import BASE_FLAGS, FILL_FLAG, LINK_FLAGS, Compiler, cpu_signature, find_compiler
+from .model import BuildFailed, Built, EmulatedVariant, Unsupported
+from .workplace import LIMITS, Workplace, compile_own, read_output, run, stopped, workplace
+
+FORMAT = 1
+"""Raised whenever the recipe below changes: old cache entries are then not found."""
+
+EXITS = {
+    71: "deadlock:",
+    72: "divergent threads:",
+    73: "trap:",
+    74: "the launch table cannot be played:",
+}
+"""Exit statuses of the runtime, for Program.exits: the last line on stderr says the rest."""
+
+SCHEDULE = "KW_SCHEDULE"
+"""The environment variable that says which threads and blocks go first."""
+
+
+def schedules(seed: int) -> tuple[str, ...]:
+    """The orders in which a correct kernel must give the same answer."""
+    return ("order", "reverse", f"random:{seed}")
+
+
+_FOLDER = Path(__file__).parent.parent / "cuda_on_cpu"
+_HEADER = "kernelwright_cuda.h"
+_ENTRY = "entry.cpp"
+_EMPTY_HEADERS = (
+    "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h",
+    "device_launch_parameters.h", "device_functions.h", "device_atomic_functions.h",
+    "vector_types.h", "vector_functions.h", "math_constants.h", "math_functions.h", "mma.h",
+    "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
+    "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
+    "sm_60_atomic_functions.h", "cuda/std/cstdint", "cuda/std/cstddef", "cuda/std/limits",
+    "cuda/std/climits", "cuda/std/cfloat", "cuda/std/cmath", "cuda/std/type_traits",
+    "cuda/std/utility", "cuda/std/tuple", "cuda/std/array", "cuda/std/functional",
+    "cuda/std/initializer_list", "cuda/std/cassert", "cuda/std/cstring",
+)  # fmt: skip
+"""Names that a source may include: all that they declare is in the header that comes first."""
+
+_FLAGS = {
+    EmulatedVariant.PLAIN: ("-O2",),
+    EmulatedVariant.ASAN: (
+        "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        "-fno-omit-frame-pointer",
+    ),
+    EmulatedVariant.ACCESS: ("-O1", "-g", "-DKW_ACCESS"),
+}  # fmt: skip
+_SOURCE_FLAGS = {
+    EmulatedVariant.PLAIN: (),
+    EmulatedVariant.ASAN: (),
+    # Calls before each access to memory, which our own runtime answers.
+    EmulatedVariant.ACCESS: ("-fsanitize=thread", "-fno-tree-vectorize"),
+}
+_LINK = {
+    EmulatedVariant.PLAIN: LINK_FLAGS,
+    EmulatedVariant.ASAN: LINK_FLAGS,
+    # Without the libraries that a sanitizer's flag brings along.
+    EmulatedVariant.ACCESS: (
+        *LINK_FLAGS, "-nodefaultlibs", "-lstdc++", "-lgomp", "-lm", "-lgcc_s", "-lgcc", "-lc",
+    ),
+}  # fmt: skip
+_KERNEL = re.compile(r"(?:[A-Za-z_]\w*\s*::\s*)*[A-Za-z_]\w*\s*(?:<[\w\s:,<>()+*/%.\-]*>)?")
+_ERROR = re.compile(r"^(candidate\.cu|kernels):(\d+):(?:(\d+):)? (?:fatal )?error: (.+)$", re.M)
+
+
+def build(
+    source: str,
+    problem: Problem,
+    kernels: Sequence[str],
+    *,
+    variant: EmulatedVariant = EmulatedVariant.PLAIN,
+    architecture: str = "sm_80",
+    cache_dir: Path,
+    jail: Jail | None,
+) -> Built | BuildFailed | Unsupported:
+    """Compiles `source` to a shared object that exports `kw_entry`.
+
+    Args:
+        source: CUDA C++, device code only.
+        problem: Gives the number of axes and of tensors.
+        kernels: Names of functions or of template instances, in the order that tables use.
+        variant: What the build looks for.
+        architecture: What `__CUDA_ARCH__` says; nothing else depends on it.
+        cache_dir: Where builds are kept.
+        jail: Without one the compiler is only held to the wall clock: for sources of our own.
+
+    Raises:
+        PrerequisiteError: there is no compiler.
+        SandboxError: the jail or our own runtime failed; never the source's fault.
+        StorageError: the cache cannot be used.
+    """
+    started = time.monotonic()
+    compiler = find_compiler()
+    if not compiler.is_gcc:
+        return Unsupported(("the emulator needs g++, and this machine has only clang++",))
+    if reasons := _wrong_names(kernels):
+        return BuildFailed(reasons)
+    words = _flags(variant, compiler)
+    entry = _entry(kernels, architecture, axes=len(problem.axes), tensors=len(problem.tensors))
+    key = cache.key_of({
+        "format": FORMAT, "emulated": source, "entry": entry, "flags": (*words, *_LINK[variant]),
+        "runtime": _runtime_hash(), "compiler": compiler.version, "cpu": cpu_signature(),
+    })  # fmt: skip
+    if (kept := cache.load(cache_dir, key)) is not None:
+        return cache.fresh(kept, time.monotonic() - started)
+    rewritten = cuda_source.rewrite(source)
+    if rewritten.reasons:
+        return Unsupported(rewritten.reasons, seconds=time.monotonic() - started)
+    prepared = _prepared(variant, compiler, cache_dir)
+    with workplace() as place:
+        _fill(place, rewritten.text, entry, prepared)
+        result = _compile(_command(compiler, words, variant, place), kernels, compiler, place, jail)
+    if isinstance(result, Built):
+        cache.store(cache_dir, key, result)
+    return result
+
+
+def _wrong_names(kernels: Sequence[str]) -> str:
+    for name in kernels:
+        if _KERNEL.fullmatch(name.strip()) is None:
+            return f"'{name[:60]}' is not the name of a kernel, such as `scale` or `sum<float, 4>`"
+    return ""
+
+
+def _flags(variant: EmulatedVariant, compiler: Compiler) -> tuple[str, ...]:
+    fill = (FILL_FLAG,) if compiler.fills_variables else ()
+    return (*BASE_FLAGS, "-fvisibility=hidden", "-w", *_FLAGS[variant], *fill,
+            *_SOURCE_FLAGS[variant])  # fmt: skip
+
+
+def _entry(kernels: Sequence[str], architecture: str, *, axes: int, tensors: int) -> str:
+    """The unit that is compiled: the source, then the table of its kernels."""
+    number = re.sub(r"\D", "", architecture)
+    rows = "\n".join(f"  kw::kernel({name})," for name in kernels)
+    return f"""\
+#define __CUDA_ARCH__ {number}0
+#include "{cuda_source.FILE}"
+static const kw::Kernel kw_kernels[] = {{
+#line 1 "kernels"
+{rows}
+}};
+extern "C" __attribute__((visibility("default"))) void kw_entry(void** arguments) {{
+  kw::play(arguments, kw_kernels, {axes}, {tensors});
+}}
+"""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    header: bytes
+    """Precompiled."""
+    runtime: bytes
+    """Object code."""
+
+
+@functools.lru_cache(maxsize=1)
+def _own_files() -> dict[str, str]:
+    return {
+        file.name: file.read_text("utf-8")
+        for file in sorted(_FOLDER.iterdir())
+        if file.suffix in (".h", ".cpp")
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def _runtime_hash() -> str:
+    return cache.key_of(dict(_own_files()))
+
+
+@functools.lru_cache(maxsize=len(EmulatedVariant))
+def _prepared(variant: EmulatedVariant, compiler: Compiler, cache_dir: Path) -> _Prepared:
+    """The header and the runtime, compiled where the cache has none: three seconds once."""
+    words = _flags(variant, compiler)
+    header = ("-x", "c++-header", _HEADER)
+    # The runtime does not watch itself.
+    own = tuple(word for word in words if word not in _SOURCE_FLAGS[variant])
+    return _Prepared(
+        _kept((*words, *header), f"{_HEADER}.gch", compiler, cache_dir),
+        _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, cache_dir),
+    )
+
+
+def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Path) -> bytes:
+    key = cache.key_of({
+        "emulator": _runtime_hash(), "flags": words, "compiler": compiler.version,
+        "cpu": cpu_signature(),
+    })  # fmt: skip
+    if (kept := cache.load(cache_dir, key)) is not None:
+        return kept.artefact
+    started = time.monotonic()
+    made = compile_own(_own_files(), words, output, compiler)
+    digest = hashlib.sha256(made).hexdigest()
+    seconds = time.monotonic() - started
+    cache.store(cache_dir, key, Built(made, digest, seconds, compiler=compiler.version))
+    return made
+
+
+def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> None:
+    (place.folder / f"{_HEADER}.gch").write_bytes(prepared.header)
+    (place.folder / "runtime.o").write_bytes(prepared.runtime)
+    text = source.encode(errors="surrogatepass")
+    (place.folder / place.source(cuda_source.FILE)).write_bytes(text)
+    (place.folder / place.source(_ENTRY)).write_text(entry)
+    for name in _EMPTY_HEADERS:
+        header = place.folder / "include" / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.touch()
+
+
+def _command(
+    compiler: Compiler, words: tuple[str, ...], variant: EmulatedVariant, place: Workplace
+) -> list[str]:
+    return [
+        str(compiler.path), *words, "-fdiagnostics-color=never", "-fmax-errors=5",
+        "-frandom-seed=kernelwright", f"-ffile-prefix-map={place.token}/=",
+        "-I", "include", "-include", _HEADER, place.source(_ENTRY), "runtime.o",
+        *_LINK[variant], "-o", "out.so",
+    ]  # fmt: skip
+
+
+def _compile(
+    command: list[str],
+    kernels: Sequence[str],
+    compiler: Compiler,
+    place: Workplace,
+    jail: Jail | None,
+) -> Built | BuildFailed | Unsupported:
+    outcome = run(command, compiler, place, jail)
+    told = tuple(word.replace(place.token + "/", "") for word in command)
+    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+    if limit := stopped(outcome, log):
+        return BuildFailed(limit, log, is_resource=True, seconds=outcome.wall_s, command=told)
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        return Unsupported((_complaint(log, kernels),), log, outcome.wall_s)
+    artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
+    if artefact is None:
+        return BuildFailed(
+            f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
+            log, is_resource=True, seconds=outcome.wall_s, command=told,
+        )  # fmt: skip
+    return Built(
+        artefact=artefact,
+        sha256=hashlib.sha256(artefact).hexdigest(),
+        seconds=outcome.wall_s,
+        log=log,
+        command=told,
+        compiler=compiler.version,
+    )
+
+
+def _complaint(log: str, kernels: Sequence[str]) -> str:
+    """The compiler's first words about the source, or about a kernel that is not in it."""
+    found = _ERROR.search(log)
+    if found is None:
+        return f"g++ does not take it: {diagnostics.reason(log, prototype='', entry='')}"
+    file, line, column, words = found.groups()
+    if file == "kernels":
+        name = kernels[min(int(line), len(kernels)) - 1]
+        return f"the kernel `{name}` cannot be called: {words}"[: diagnostics.REASON_CHARACTERS]
+    where = f"line {line}" + (f":{column}" if column else "")
+    return f"g++ does not take {where}: {words}"[: diagnostics.REASON_CHARACTERS]

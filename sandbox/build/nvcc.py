@@ -1,0 +1,135 @@
+"""Runs nvcc on one source, for those who ask for it: slower, and it needs a CUDA toolkit.
+
+nvcc knows no name expressions. A line after the source takes the address of every kernel that the
+plan names, which instantiates templates; their mangled names are found by demangling.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+
+from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from . import cubin, cuda_diagnostics, diagnostics
+from .compiler import Compiler, find_compiler
+from .model import BuildFailed
+from .nvrtc_job import Ask, Compiled, stopped
+from .toolchain import Nvcc
+from .workplace import Workplace, read_output, workplace
+
+_FIXED = ("-cubin", "-std=c++20", "-lineinfo", "-fmad=true", "-Xptxas", "-v")
+_NAMES = "__nv_name_map"
+"""The file that errors of the added line are reported in, as NVRTC calls it."""
+
+
+def options(build_name: str) -> tuple[str, ...]:
+    """What nvcc is told."""
+    return (f"-arch={build_name}", *_FIXED)
+
+
+def compile_source(
+    ask: Ask, tool: Nvcc, jail: Jail | None, limits: Limits
+) -> Compiled | BuildFailed:
+    """The cubin of one source, or why there is none.
+
+    Raises:
+        PrerequisiteError: there is no C++ compiler, which nvcc needs.
+        SandboxError: the jail failed.
+    """
+    host = find_compiler()
+    with workplace() as place:
+        (place.folder / place.source(cuda_diagnostics.SOURCE)).write_text(
+            ask.source + _instances(ask.kernels)
+        )
+        command = [str(tool.path), f"-ccbin={host.path}", *options(ask.build_name)]
+        outcome = _run(
+            [*command, place.source(cuda_diagnostics.SOURCE), "-o", "out.cubin"],
+            tool,
+            host,
+            place,
+            jail,
+            limits,
+        )
+        made = read_output(place.folder / "out.cubin", limits.file_bytes)
+    private = (str(place.folder), place.token, *(str(path) for path in tool.readable))
+    log = diagnostics.readable(outcome.stderr, private)
+    told = ("nvcc", *options(ask.build_name))
+    if outcome.end is not End.EXITED:
+        return stopped(outcome)
+    if outcome.code != 0 or made is None:
+        limit = cuda_diagnostics.limit(log)
+        why = limit or cuda_diagnostics.reason(log, kernels=ask.kernels, known=ask.known)
+        return BuildFailed(
+            why, log, is_resource=limit is not None, seconds=outcome.wall_s, command=told
+        )
+    return Compiled(made, _symbols(ask.kernels, made), log, outcome.wall_s, told)
+
+
+def _instances(kernels: tuple[str, ...]) -> str:
+    if not kernels:
+        return ""
+    lines = [f'\nnamespace {{\n#line 1 "{_NAMES}"']
+    for index, name in enumerate(kernels):
+        lines.append(f"[[maybe_unused]] void* const kw_kernel_{index} = (void*)&{name};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _run(
+    command: list[str], tool: Nvcc, host: Compiler, place: Workplace, jail: Jail | None,
+    limits: Limits,
+) -> Outcome:  # fmt: skip
+    environment = {**host.environment, "TMPDIR": str(place.folder)}
+    if jail is None:
+        started = time.monotonic()
+        done = subprocess.run(
+            command, cwd=place.folder, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=limits.wall_s, check=False,
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+        return Outcome(End.EXITED, done.returncode, done.stdout, done.stderr, seconds)
+    confinement = Confinement(
+        readable=(*host.readable, *tool.readable),
+        writable=(place.folder,),
+        env=environment,
+        cwd=place.folder,
+    )
+    job = jail.start(command, confinement, limits)
+    try:
+        return job.wait()
+    finally:
+        job.kill()
+
+
+def _symbols(kernels: tuple[str, ...], made: bytes) -> tuple[str, ...]:
+    """The symbol of each kernel, empty for one that is not in the cubin."""
+    try:
+        found = tuple(cubin.entries(made))
+    except cubin.CubinError:
+        return ("",) * len(kernels)
+    plain = {_plain(demangled): symbol for symbol, demangled in _demangled(found).items()}
+    return tuple(name if name in found else plain.get(_plain(name), "") for name in kernels)
+
+
+def _demangled(symbols: tuple[str, ...]) -> dict[str, str]:
+    program = shutil.which("c++filt")
+    if program is None or not symbols:
+        return {symbol: symbol for symbol in symbols}
+    done = subprocess.run(
+        [program], input="\n".join(symbols), capture_output=True, text=True, timeout=10, check=False
+    )
+    return dict(zip(symbols, done.stdout.splitlines(), strict=False))
+
+
+def _plain(name: str) -> str:
+    """A name without return type, parameters, spaces and the types of literals."""
+    name = re.sub(r"\((?:unsigned )?(?:int|char|short|long|bool)\)", "", name)
+    name = name.removeprefix("void ")
+    depth = 0
+    for at, letter in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "(" and depth == 0:
+            name = name[:at]
+            break
+    return re.sub(r"\s+", "", name).removeprefix("::")

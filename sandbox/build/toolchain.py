@@ -1,0 +1,187 @@
+"""Where NVIDIA's tools lie on this machine: NVRTC with its headers, nvcc, the disassembler.
+
+They come from the wheels of the extra `kernelwright[cuda]` beside the interpreter, or from a CUDA
+toolkit; a folder that is named explicitly goes before both. Finding is all that is done here: the
+libraries are loaded by programs in jails only.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import PrerequisiteError
+
+_PACKAGES = ("site-packages", "dist-packages")
+_SYSTEM_HOME = Path("/usr/local/cuda")
+_LIBRARIES = ("lib", "lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
+_INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
+_HEADER = "cuda_fp16.h"
+"""A folder with this one is a toolkit's include folder."""
+_BUNDLES_HEADERS_SINCE = (13, 5)
+
+_HINT = (
+    "pip install 'kernelwright[cuda]' brings NVIDIA's wheels (no CUDA toolkit is needed), or give "
+    "the folder of a toolkit"
+)
+
+
+@dataclass(frozen=True)
+class Nvrtc:
+    """NVIDIA's runtime compiler: a library and the headers that go with it."""
+
+    library: Path
+    builtins: Path | None
+    """Must be loaded before the library, which may not find it."""
+    includes: tuple[Path, ...]
+    """Folders of headers, in the order they are searched; empty where there are none."""
+    version: str
+    """`13.5`."""
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """(13, 5)."""
+        return tuple(int(part) for part in self.version.split(".") if part.isdigit())
+
+    @property
+    def bundles_headers(self) -> bool:
+        """Whether the library can unpack headers of its own."""
+        return self.release >= _BUNDLES_HEADERS_SINCE
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """What a jail must show for it to work."""
+        return (self.library.parent, *self.includes)
+
+    @property
+    def identity(self) -> str:
+        """What decides its output: the version and the size of what is loaded."""
+        return f"NVRTC {self.version} ({self.library.stat().st_size} bytes)"
+
+
+@functools.lru_cache(maxsize=4)
+def find_nvrtc(home: Path | None = None) -> Nvrtc:
+    """NVRTC of `home`, else of the wheels, else of the system's toolkit.
+
+    Raises:
+        PrerequisiteError: there is none.
+    """
+    tried = []
+    for root in roots(home):
+        found = _library(root)
+        if found is None:
+            tried.append(str(root))
+            continue
+        builtins = next(iter(sorted(found.parent.glob("libnvrtc-builtins.so*"))), None)
+        version = _version(builtins or found.resolve())
+        return Nvrtc(found, builtins, _includes(root, home), version)
+    raise PrerequisiteError(
+        f"NVIDIA's compiler NVRTC was not found (looked in {', '.join(tried) or 'no folder'})",
+        hint=_HINT,
+    )
+
+
+@dataclass(frozen=True)
+class Nvcc:
+    """NVIDIA's offline compiler."""
+
+    path: Path
+    version: str
+    """Last line of `--version`."""
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """What a jail must show beside a C++ compiler."""
+        return (self.path.parent.parent,)
+
+
+@functools.lru_cache(maxsize=4)
+def find_nvcc(home: Path | None = None) -> Nvcc:
+    """nvcc of `home`, of the wheels, or of the system's toolkit.
+
+    Raises:
+        PrerequisiteError: there is none that answers.
+    """
+    for root in roots(home):
+        path = (root / "bin" / "nvcc").resolve()
+        if path.is_file():
+            answer = subprocess.run(
+                [str(path), "--version"], capture_output=True, text=True, timeout=30, check=False
+            )
+            if answer.returncode == 0 and answer.stdout:
+                return Nvcc(path, answer.stdout.splitlines()[-1].strip())
+    raise PrerequisiteError(
+        "nvcc was asked for and is not there",
+        hint="install a CUDA toolkit, or leave the compiler at nvrtc, which needs none",
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def find_nvdisasm(home: Path | None = None) -> Path:
+    """The disassembler; one from Triton's wheel as the last resort, since it may be too old.
+
+    Raises:
+        PrerequisiteError: there is none.
+    """
+    places = [root / "bin" / "nvdisasm" for root in roots(home)]
+    places += [folder / "bin" / "nvdisasm" for folder in _triton_folders()]
+    for path in places:
+        if path.is_file():
+            return path
+    raise PrerequisiteError("NVIDIA's disassembler nvdisasm was not found", hint=_HINT)
+
+
+def roots(home: Path | None) -> tuple[Path, ...]:
+    """The folders with `lib`, `include` and `bin` that there are, best first."""
+    if home is not None:
+        return (home,)
+    found = [folder / "nvidia" / "cu13" for folder in _package_folders()]
+    return tuple(root for root in (*found, _SYSTEM_HOME) if root.is_dir())
+
+
+def headers_home(nvrtc: Nvrtc, cache_dir: Path) -> Path:
+    """Where headers that the library itself carries are unpacked to."""
+    return cache_dir / "nvrtc-headers" / nvrtc.version
+
+
+def bundled_includes(folder: Path) -> tuple[Path, ...]:
+    """The include folders of unpacked headers."""
+    return tuple(path for path in (folder, folder / "cccl") if path.is_dir())
+
+
+def _includes(root: Path, home: Path | None) -> tuple[Path, ...]:
+    candidates = [root, *(other for other in roots(home) if other != root)]
+    folders = [place / name for place in candidates for name in _INCLUDES]
+    for folder in (*folders, *(f / "include" for f in _triton_folders())):
+        if (folder / _HEADER).is_file():
+            return tuple(f for f in (folder, folder / "cccl") if f.is_dir())
+    return ()
+
+
+def _library(root: Path) -> Path | None:
+    for name in _LIBRARIES:
+        for path in sorted((root / name).glob("libnvrtc.so.*"), key=lambda p: len(p.name)):
+            if re.fullmatch(r"libnvrtc\.so\.1[2-9]", path.name):
+                return path
+    return None
+
+
+def _version(library: Path) -> str:
+    found = re.search(r"\.so\.(\d+(?:\.\d+)?)", library.name)
+    return found[1] if found else "unknown"
+
+
+def _package_folders() -> Iterator[Path]:
+    for entry in dict.fromkeys(sys.path):
+        if Path(entry).name in _PACKAGES:
+            yield Path(entry).resolve()
+
+
+def _triton_folders() -> Iterator[Path]:
+    for folder in _package_folders():
+        yield folder / "triton" / "backends" / "nvidia"

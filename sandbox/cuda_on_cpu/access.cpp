@@ -1,0 +1,454 @@
+// The access build: every access of the candidate calls one of the functions at the end of this
+// file (the compiler's instrumentation for a thread sanitizer, which is not linked).
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "access.h"
+#include "runtime.h"
+#include "watch.h"
+
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+namespace kw::watch {
+
+namespace {
+
+constexpr std::size_t SECTOR = 32;
+constexpr unsigned BANKS = 32;
+
+struct Range {
+    std::uintptr_t from = 0, to = 0;
+    bool has(std::uintptr_t at) const { return at >= from && at < to; }
+};
+
+struct Shared {
+    Range range;
+    std::vector<Word> words;
+};
+
+struct SiteSums {
+    Sums global, shared;
+};
+
+// What all threads of the operating system have found out together.
+struct Report {
+    std::mutex mutex;
+    std::int64_t* out = nullptr;
+    std::vector<Range> buffers;
+    std::map<Place, SiteSums> sums;
+    std::map<std::pair<Place, Place>, Race> races;
+    std::map<Place, std::uint64_t> unwritten;
+} report;
+
+// A write that races with another one, unless both write the same.
+struct Pending {
+    bool is_any = false;
+    std::uintptr_t at = 0;
+    unsigned bytes = 0;
+    unsigned char before[16];
+    std::uint32_t first = 0, second = 0;
+    unsigned first_thread = 0, second_thread = 0;
+};
+
+class Watch {
+public:
+    void block_begins(unsigned threads);
+    void block_ends();
+    void shared_begins(std::uintptr_t at, std::size_t bytes);
+    void barrier();
+    void met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering);
+    void access(std::uintptr_t at, const Place& place);
+
+private:
+    struct Site {
+        Place place;
+        SiteSums sums;
+        std::vector<std::uint32_t> turns;           // how often each thread has been here
+        std::vector<std::vector<Request>> global, shared;  // by warp, then by turn
+    };
+    std::uint32_t site_of(const Place& place);
+    void record(std::vector<Request>& requests, std::uint32_t turn, std::uintptr_t at);
+    void check(Shared& shared, std::uintptr_t at, std::uint32_t site);
+    void check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint32_t site);
+    void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes);
+    void settle_pending();
+    void add_race(std::uint32_t first, std::uint32_t second, unsigned one, unsigned other);
+    void flush(unsigned warp);
+
+    unsigned threads_ = 0;
+    std::uint64_t block_ = 0, epoch_ = 0;
+    bool is_running_ = false;
+    Order order_;
+    std::vector<Site> sites_;
+    std::map<Place, std::uint32_t> known_;
+    std::vector<Shared> shared_;
+    std::size_t used_ = 0;
+    Pending pending_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Race> races_;
+    std::map<std::uint32_t, std::uint64_t> unwritten_;
+};
+
+Watch& own() {
+    static thread_local Watch watch;
+    return watch;
+}
+
+void Watch::block_begins(unsigned threads) {
+    threads_ = threads;
+    ++block_;
+    ++epoch_;
+    used_ = 0;
+    order_.begin(threads);
+    for (Site& site : sites_) {
+        site.turns.assign(threads, 0);
+        site.global.resize((threads + 31) / 32);
+        site.shared.resize((threads + 31) / 32);
+    }
+    is_running_ = true;
+    if (here.dynamic && here.dynamic_bytes)
+        shared_begins(reinterpret_cast<std::uintptr_t>(here.dynamic), here.dynamic_bytes);
+}
+
+void Watch::shared_begins(std::uintptr_t at, std::size_t bytes) {
+    if (shared_.size() == used_) shared_.emplace_back();
+    Shared& shared = shared_[used_++];
+    shared.range = {at, at + bytes};
+    if (shared.words.size() < bytes / 4 + 1) shared.words.resize(bytes / 4 + 1);
+}
+
+void Watch::barrier() {
+    settle_pending();
+    ++epoch_;
+    for (unsigned warp = 0; warp < (threads_ + 31) / 32; ++warp) flush(warp);
+}
+
+void Watch::met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering) {
+    settle_pending();
+    if (is_whole) flush(warp);
+    if (is_ordering) order_.join(warp, lanes);
+}
+
+void Watch::block_ends() {
+    barrier();
+    is_running_ = false;
+    std::lock_guard guard(report.mutex);
+    const auto add = [](Sums& to, Sums& from) {
+        to.requests += from.requests, to.lanes += from.lanes;
+        to.sectors += from.sectors, to.ideal_sectors += from.ideal_sectors;
+        to.wavefronts += from.wavefronts, to.ideal_wavefronts += from.ideal_wavefronts;
+        to.buffers |= from.buffers;
+        from = {};
+    };
+    for (Site& site : sites_) {
+        SiteSums& all = report.sums[site.place];
+        add(all.global, site.sums.global);
+        add(all.shared, site.sums.shared);
+    }
+    for (const auto& [sites, race] : races_) {
+        Race& all = report.races[{sites_[sites.first].place, sites_[sites.second].place}];
+        if (all.count == 0) all = {0, race.first_thread, race.second_thread};
+        all.count += race.count;
+    }
+    for (const auto& [site, count] : unwritten_) report.unwritten[sites_[site].place] += count;
+    races_.clear();
+    unwritten_.clear();
+}
+
+std::uint32_t Watch::site_of(const Place& place) {
+    const auto [found, is_new] = known_.try_emplace(place, std::uint32_t(sites_.size()));
+    if (is_new) {
+        const unsigned warps = (threads_ + 31) / 32;
+        sites_.push_back({place, {}, std::vector<std::uint32_t>(threads_, 0), {}, {}});
+        sites_.back().global.resize(warps);
+        sites_.back().shared.resize(warps);
+    }
+    return found->second;
+}
+
+void Watch::access(std::uintptr_t at, const Place& place) {
+    if (!is_running_) return;
+    settle_pending();
+    for (std::size_t i = 0; i < used_; ++i) {
+        if (!shared_[i].range.has(at)) continue;
+        const std::uint32_t number = site_of(place);
+        Site& site = sites_[number];
+        record(site.shared[here.rank / 32], site.turns[here.rank]++, at);
+        check(shared_[i], at, number);
+        return;
+    }
+    for (std::size_t i = 0; i < report.buffers.size(); ++i) {
+        if (!report.buffers[i].has(at)) continue;
+        Site& site = sites_[site_of(place)];
+        site.sums.global.buffers |= std::uint64_t(1) << (i & 63);
+        record(site.global[here.rank / 32], site.turns[here.rank]++, at);
+        return;
+    }
+}
+
+void Watch::record(std::vector<Request>& requests, std::uint32_t turn, std::uintptr_t at) {
+    if (requests.size() <= turn) requests.resize(turn + 1);
+    requests[turn].lanes |= 1u << lane();
+    requests[turn].at[lane()] = at;
+}
+
+void Watch::flush(unsigned warp) {
+    for (Site& site : sites_) {
+        for (const Request& request : site.global[warp])
+            if (request.lanes) add_global(site.sums.global, request, site.place.bytes);
+        for (const Request& request : site.shared[warp])
+            if (request.lanes) add_shared(site.sums.shared, request, site.place.bytes);
+        site.global[warp].clear();
+        site.shared[warp].clear();
+        const unsigned after = std::min(threads_, warp * 32 + 32);
+        std::fill(site.turns.begin() + warp * 32, site.turns.begin() + after, 0);
+    }
+}
+
+void Watch::check(Shared& shared, std::uintptr_t at, std::uint32_t site) {
+    const std::uintptr_t end = std::min(at + sites_[site].place.bytes, shared.range.to);
+    while (at < end) {
+        const std::uintptr_t next = std::min(end, (at / 4 + 1) * 4);
+        Word& word = shared.words[(at - shared.range.from) / 4];
+        if (word.block != block_) {
+            word.block = block_;
+            word.written = 0;
+        }
+        if (word.epoch != epoch_) {
+            word.epoch = epoch_;
+            word.stamps.clear();
+        }
+        check_word(word, at, unsigned(next - at), site);
+        at = next;
+    }
+}
+
+void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint32_t site) {
+    const Kind kind = sites_[site].place.kind;
+    const auto own = std::uint8_t(((1u << bytes) - 1) << (at & 3));
+    const unsigned rank = here.rank;
+    if (kind != Kind::WRITE && own & ~word.written) ++unwritten_[site];
+    if (kind != Kind::READ) word.written |= own;
+    std::size_t kept = 0;
+    bool has_two_warps = false;
+    for (const Stamp& stamp : word.stamps) {
+        const bool is_ordered = order_.has_heard(rank, stamp.rank, stamp.clock);
+        const bool is_harmless = kind == stamp.kind && kind != Kind::WRITE;
+        if (stamp.bytes & own && !is_ordered && !is_harmless) conflict(stamp, site, at, bytes);
+        // What this access is ordered after need not be kept: who is ordered after this one is
+        // ordered after that one too, or both are in another warp.
+        const bool is_covered = is_ordered && (stamp.bytes & ~own) == 0 &&
+                                (kind == Kind::WRITE || kind == stamp.kind);
+        if (is_covered) continue;
+        has_two_warps |= stamp.rank / 32 != rank / 32 && stamp.kind == kind &&
+                         (own & ~stamp.bytes) == 0 && kept > 40;
+        word.stamps[kept++] = stamp;
+    }
+    word.stamps.resize(kept);
+    // With readers of many warps kept, any write races with one of them already.
+    if (!has_two_warps)
+        word.stamps.push_back({site, order_.now(rank), std::uint16_t(rank), own, kind});
+}
+
+void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes) {
+    if (before.kind != Kind::WRITE || sites_[site].place.kind != Kind::WRITE) {
+        add_race(before.place, site, before.rank, here.rank);
+        return;
+    }
+    pending_ = {true, at, bytes, {}, before.place, site, before.rank, here.rank};
+    std::memcpy(pending_.before, reinterpret_cast<const void*>(at), bytes);
+}
+
+void Watch::settle_pending() {
+    if (!pending_.is_any) return;
+    pending_.is_any = false;
+    if (std::memcmp(pending_.before, reinterpret_cast<const void*>(pending_.at), pending_.bytes))
+        add_race(pending_.first, pending_.second, pending_.first_thread, pending_.second_thread);
+}
+
+void Watch::add_race(std::uint32_t first, std::uint32_t second, unsigned one, unsigned other) {
+    Race& race = races_[{first, second}];
+    if (race.count++ == 0) race.first_thread = one, race.second_thread = other;
+}
+
+// Appends lines to the report for as long as there is room.
+class Lines {
+    char* at_;
+    std::size_t left_, used_ = 0;
+
+public:
+    Lines(char* at, std::size_t room) : at_(at), left_(room) {}
+    template <typename... T> void add(const char* format, T... values) {
+        char line[512];
+        const int length = std::snprintf(line, sizeof line, format, values...);
+        if (length <= 0 || std::size_t(length) >= sizeof line || std::size_t(length) > left_) return;
+        std::memcpy(at_ + used_, line, std::size_t(length));
+        used_ += std::size_t(length), left_ -= std::size_t(length);
+    }
+    std::size_t used() const { return used_; }
+};
+
+const char* name(Kind kind) {
+    return kind == Kind::READ ? "read" : kind == Kind::WRITE ? "write" : "atomic";
+}
+
+#define PLACE "\"code\": %llu, \"line\": %d, \"kind\": \"%s\", \"bytes\": %u"
+#define PLACE_OF(place) (unsigned long long)(place).code, (place).line, name((place).kind), (place).bytes
+
+void add_sums(Lines& lines, const char* space, const Place& place, const Sums& sums) {
+    using U = unsigned long long;
+    if (sums.requests == 0) return;
+    lines.add("{\"what\": \"%s\", " PLACE ", \"requests\": %llu, \"lanes\": %llu, "
+              "\"sectors\": %llu, \"ideal_sectors\": %llu, \"wavefronts\": %llu, "
+              "\"ideal_wavefronts\": %llu, \"buffers\": %llu}\n",
+              space, PLACE_OF(place), U(sums.requests), U(sums.lanes), U(sums.sectors),
+              U(sums.ideal_sectors), U(sums.wavefronts), U(sums.ideal_wavefronts), U(sums.buffers));
+}
+
+}  // namespace
+
+void Order::join(unsigned warp, unsigned lanes) {
+    std::uint32_t heard[32] = {};
+    for (unsigned i = 0; i < 32; ++i) {
+        if (!(lanes >> i & 1)) continue;
+        const Clocks& one = clocks_[warp * 32 + i];
+        for (unsigned k = 0; k < 32; ++k) heard[k] = std::max(heard[k], one.heard[k]);
+        heard[i] = std::max(heard[i], one.own);
+    }
+    for (unsigned i = 0; i < 32; ++i) {
+        if (!(lanes >> i & 1)) continue;
+        Clocks& one = clocks_[warp * 32 + i];
+        std::copy(heard, heard + 32, one.heard);
+        ++one.own;
+    }
+}
+
+void add_global(Sums& sums, const Request& request, unsigned bytes) {
+    std::uintptr_t sectors[96], starts[32];
+    unsigned count = 0, lanes = 0;
+    for (unsigned i = 0; i < 32; ++i) {
+        if (!(request.lanes >> i & 1)) continue;
+        starts[lanes++] = request.at[i];
+        const std::uintptr_t last = (request.at[i] + bytes - 1) / SECTOR;
+        for (std::uintptr_t one = request.at[i] / SECTOR; one <= last && count < 96; ++one)
+            sectors[count++] = one;
+    }
+    std::sort(sectors, sectors + count);
+    std::sort(starts, starts + lanes);
+    std::size_t touched = 0;
+    for (unsigned i = 0; i < lanes; ++i)
+        touched += i + 1 == lanes ? bytes : std::min<std::size_t>(bytes, starts[i + 1] - starts[i]);
+    ++sums.requests;
+    sums.lanes += lanes;
+    sums.sectors += std::uint64_t(std::unique(sectors, sectors + count) - sectors);
+    sums.ideal_sectors += (touched + SECTOR - 1) / SECTOR;
+}
+
+void add_shared(Sums& sums, const Request& request, unsigned bytes) {
+    // A wavefront carries 128 bytes: wider accesses go by halves or quarters of the warp.
+    const unsigned group = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+    ++sums.requests;
+    sums.lanes += unsigned(__builtin_popcount(request.lanes));
+    for (unsigned first = 0; first < 32; first += group) {
+        std::uintptr_t words[128];
+        unsigned count = 0, depth[BANKS] = {};
+        for (unsigned i = first; i < first + group; ++i) {
+            if (!(request.lanes >> i & 1)) continue;
+            for (std::uintptr_t one = request.at[i] / 4;
+                 one <= (request.at[i] + bytes - 1) / 4 && count < 128; ++one)
+                words[count++] = one;
+        }
+        if (count == 0) continue;
+        std::sort(words, words + count);
+        count = unsigned(std::unique(words, words + count) - words);
+        for (unsigned i = 0; i < count; ++i) ++depth[words[i] % BANKS];
+        sums.wavefronts += *std::max_element(depth, depth + BANKS);
+        sums.ideal_wavefronts += (count + BANKS - 1) / BANKS;
+    }
+}
+
+void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scratch) {
+    report.out = out;
+    report.buffers.clear();
+    report.sums.clear();
+    report.races.clear();
+    report.unwritten.clear();
+    for (std::int64_t i = 0; i < out[1]; ++i) {
+        void* const start = i < count ? tensors[i] : scratch[i - count];
+        const auto from = reinterpret_cast<std::uintptr_t>(start);
+        report.buffers.push_back({from, from + std::uintptr_t(out[2 + i])});
+    }
+}
+
+void call_ends() {
+    const auto head = std::size_t(8 * (2 + report.out[1]));
+    Lines lines(reinterpret_cast<char*>(report.out) + head, std::size_t(report.out[0]) - head);
+    for (const auto& [places, race] : report.races)
+        lines.add("{\"what\": \"race\", \"first\": {" PLACE "}, \"second\": {" PLACE
+                  "}, \"threads\": [%u, %u], \"count\": %llu}\n",
+                  PLACE_OF(places.first), PLACE_OF(places.second), race.first_thread,
+                  race.second_thread, (unsigned long long)(race.count));
+    for (const auto& [place, count] : report.unwritten)
+        lines.add("{\"what\": \"unwritten\", " PLACE ", \"count\": %llu}\n", PLACE_OF(place),
+                  (unsigned long long)(count));
+    for (const auto& [place, sums] : report.sums) {
+        add_sums(lines, "global", place, sums.global);
+        add_sums(lines, "shared", place, sums.shared);
+    }
+    report.out[0] = std::int64_t(lines.used());
+}
+
+void block_begins(unsigned threads) { own().block_begins(threads); }
+void block_ends() { own().block_ends(); }
+void shared_begins(const void* at, std::size_t bytes) {
+    own().shared_begins(reinterpret_cast<std::uintptr_t>(at), bytes);
+}
+void barrier_opens() { own().barrier(); }
+void lanes_met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering) {
+    own().met(warp, lanes, is_whole, is_ordering);
+}
+
+inline void told(const void* at, Kind kind, unsigned bytes, const void* from) {
+    // One byte before the place that the call returns to belongs to the call itself.
+    const auto code = reinterpret_cast<std::uintptr_t>(from) - 1 -
+                      reinterpret_cast<std::uintptr_t>(__ehdr_start);
+    own().access(reinterpret_cast<std::uintptr_t>(at), {code, 0, kind, bytes});
+}
+
+}  // namespace kw::watch
+
+namespace kw {
+void note_atomic(const void* at, unsigned bytes, int line) {
+    watch::own().access(reinterpret_cast<std::uintptr_t>(at),
+                        {0, line, watch::Kind::ATOMIC, bytes});
+}
+}  // namespace kw
+
+#define KW_HOOK(NAME, KIND, BYTES)                                                          \
+    extern "C" void __tsan_##NAME(const void* at) {                                         \
+        kw::watch::told(at, kw::watch::Kind::KIND, BYTES, __builtin_return_address(0));     \
+    }
+#define KW_HOOKS(BYTES)                                                                     \
+    KW_HOOK(read##BYTES, READ, BYTES)                                                       \
+    KW_HOOK(write##BYTES, WRITE, BYTES)                                                     \
+    KW_HOOK(volatile_read##BYTES, READ, BYTES)                                              \
+    KW_HOOK(volatile_write##BYTES, WRITE, BYTES)                                            \
+    KW_HOOK(unaligned_read##BYTES, READ, BYTES)                                             \
+    KW_HOOK(unaligned_write##BYTES, WRITE, BYTES)
+KW_HOOKS(1) KW_HOOKS(2) KW_HOOKS(4) KW_HOOKS(8) KW_HOOKS(16)
+
+extern "C" {
+void __tsan_read_range(const void* at, std::size_t bytes) {
+    kw::watch::told(at, kw::watch::Kind::READ, unsigned(bytes), __builtin_return_address(0));
+}
+void __tsan_write_range(const void* at, std::size_t bytes) {
+    kw::watch::told(at, kw::watch::Kind::WRITE, unsigned(bytes), __builtin_return_address(0));
+}
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_read(void*) {}
+void __tsan_vptr_update(void*, void*) {}
+void __tsan_atomic_thread_fence(int) {}
+void __tsan_atomic_signal_fence(int) {}
+}

@@ -1,0 +1,84 @@
+// How the access build sees the accesses of one block: where they are in the code, which of them
+// a warp makes together, and which are ordered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace kw::watch {
+
+enum class Kind : std::uint8_t { READ, WRITE, ATOMIC };
+
+// A place in the code that accesses memory: an address in the library, or a line where there is
+// none (atomics).
+struct Place {
+    std::uintptr_t code = 0;
+    int line = 0;
+    Kind kind = Kind::READ;
+    unsigned bytes = 0;
+    bool operator<(const Place& other) const {
+        return std::tie(code, line, kind, bytes) <
+               std::tie(other.code, other.line, other.kind, other.bytes);
+    }
+};
+
+// What one place did in one kind of memory, summed over the requests of all warps.
+struct Sums {
+    std::uint64_t requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0;
+    std::uint64_t wavefronts = 0, ideal_wavefronts = 0;
+    std::uint64_t buffers = 0;  // one bit for each
+};
+
+// The accesses that the lanes of a warp make at one place in one go.
+struct Request {
+    unsigned lanes = 0;
+    std::uintptr_t at[32];
+};
+
+// Adds what the request costs: 32-byte sectors of global memory.
+void add_global(Sums& sums, const Request& request, unsigned bytes);
+// Adds what the request costs: wavefronts of shared memory, 32 banks of 4 bytes.
+void add_shared(Sums& sums, const Request& request, unsigned bytes);
+
+struct Race {
+    std::uint64_t count = 0;
+    unsigned first_thread = 0, second_thread = 0;
+};
+
+// Which accesses to shared memory are ordered. All threads of a block are ordered by a barrier,
+// lanes of a warp by __syncwarp: each lane knows how far it has heard of each other.
+class Order {
+    struct Clocks {
+        std::uint32_t own = 1;
+        std::uint32_t heard[32] = {};
+    };
+    std::vector<Clocks> clocks_;
+
+public:
+    void begin(unsigned threads) { clocks_.assign((threads + 31) / 32 * 32, {}); }
+    void join(unsigned warp, unsigned lanes);
+    std::uint32_t now(unsigned rank) const { return clocks_[rank].own; }
+    bool has_heard(unsigned rank, unsigned other, std::uint32_t when) const {
+        return rank == other ||
+               (rank / 32 == other / 32 && clocks_[rank].heard[other & 31] >= when);
+    }
+};
+
+// One access to a word of shared memory since the last barrier.
+struct Stamp {
+    std::uint32_t place, clock;
+    std::uint16_t rank;
+    std::uint8_t bytes;  // one bit for each byte of the word
+    Kind kind;
+};
+
+struct Word {
+    std::uint64_t block = 0, epoch = 0;
+    std::uint8_t written = 0;
+    std::vector<Stamp> stamps;
+};
+
+}  // namespace kw::watch

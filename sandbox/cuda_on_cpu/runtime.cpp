@@ -1,0 +1,8 @@
+// The runtime in one piece: it is compiled once on a machine for each variant.
+#include "stacks.cpp"
+#include "scheduler.cpp"
+#include "shared.cpp"
+#include "launch.cpp"
+#ifdef KW_ACCESS
+#include "access.cpp"
+#endif

@@ -1,0 +1,261 @@
+"""Runs the access build of a CUDA candidate once: races, and what each line asks of the memory.
+
+The runtime in the candidate's process writes the report, so it is a claim: it can find fault with a
+candidate and advise its author; it clears nobody. Figures are those of the device's rules applied
+to the accesses as g++ compiled them, which may merge some that nvcc does not, and the other way.
+
+A report names places in the library; which lines these are `addr2line` says, in a jail as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import PrerequisiteError
+from ...kernelbench.problem import Arrays
+from ..build.compiler import find_compiler
+from ..build.cuda_source import FILE
+from ..build.model import Built, EmulatedVariant
+from ..build.workplace import run, workplace
+from ..isolation.model import End, Jail, Limits
+from .emulated import emulated_program
+from .once import Answer, Call, byte_size, play
+
+REPORT_BYTES = 1 << 20
+_MOST_LINES = 4096
+_COUNTS = (
+    "requests", "lanes", "sectors", "ideal_sectors", "wavefronts", "ideal_wavefronts",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """What one line of the source does in one kind of memory, over the whole call."""
+
+    line: int
+    space: str
+    """`global` (tensors and scratch) or `shared`."""
+    operation: str
+    """`read`, `write` or `atomic`."""
+    bytes: int
+    """Of one thread's access."""
+    requests: int
+    """Accesses of a warp, of one or more of its lanes at once."""
+    lanes: int
+    """Over all requests."""
+    sectors: int
+    """32-byte sectors of global memory that the requests touch."""
+    ideal_sectors: int
+    """As many as the same bytes would take side by side."""
+    wavefronts: int
+    """Turns of shared memory that the requests take: more than the ideal are bank conflicts."""
+    ideal_wavefronts: int
+    buffers: tuple[str, ...] = ()
+    """Tensors and scratch buffers."""
+
+    @property
+    def sectors_per_request(self) -> float:
+        """At best 4 for 32 lanes of 4 bytes."""
+        return self.sectors / self.requests
+
+    @property
+    def wavefronts_per_request(self) -> float:
+        """1 without bank conflicts, 32 at worst, for 32 lanes of 4 bytes."""
+        return self.wavefronts / self.requests
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two accesses to one word of shared memory that nothing orders; one of them writes."""
+
+    first_line: int
+    first_operation: str
+    second_line: int
+    second_operation: str
+    threads: tuple[int, int]
+    """An example: ranks in a block."""
+    count: int
+
+    @property
+    def sentence(self) -> str:
+        """For a person or a Coder."""
+        one, other = self.threads
+        return (
+            f"race on shared memory: {self.first_operation} at line {self.first_line} and "
+            f"{self.second_operation} at line {self.second_line}, by threads {one} and {other} of "
+            "one block, with no barrier between them"
+        )
+
+
+@dataclass(frozen=True)
+class AccessReport:
+    """What the access build saw in one call."""
+
+    accesses: tuple[Accesses, ...]
+    races: tuple[Race, ...]
+    unwritten: Mapping[int, int]
+    """Line → reads of shared memory that nobody in the block had written."""
+    outputs: Arrays = field(repr=False)
+
+
+def examine(
+    built: Built,
+    call: Call,
+    *,
+    jail: Jail,
+    cache_dir: Path,
+    cpus: tuple[int, ...],
+    limits: Limits,
+    timeout_s: float,
+    schedule: str = "order",
+) -> AccessReport:
+    """Calls the access build once and reads its report.
+
+    Args:
+        built: Built as EmulatedVariant.ACCESS.
+        call: What it is given; small, because every access is told.
+        jail: Also for `addr2line`.
+        cache_dir: Where our own runner is kept.
+        cpus: CPUs to run on.
+        limits: Of the process.
+        timeout_s: Of the call.
+        schedule: Which threads and blocks go first.
+
+    Raises:
+        RunFault: the process did not answer.
+        PrerequisiteError: there is no `addr2line` here.
+        SandboxError: the jail or our own runner failed.
+    """
+    program = emulated_program(built, cache_dir, variant=EmulatedVariant.ACCESS, schedule=schedule)
+    answer = play(
+        jail, program, replace(call, report=_head(call)), cpus=cpus, limits=limits,
+        timeout_s=timeout_s,
+    )  # fmt: skip
+    told = _told(answer, call)
+    lines = _Lines(built, told, jail)
+    return AccessReport(
+        accesses=_accesses(told, lines, _buffers(call)),
+        races=_races(told, lines),
+        unwritten=_unwritten(told, lines),
+        outputs=answer.outputs,
+    )
+
+
+def _sizes(call: Call) -> list[int]:
+    sizes = [byte_size(t.extent(call.axes), t.dtype) for t in call.problem.tensors]
+    return sizes + [byte_size(s.shape, s.dtype) for s in call.launches.scratch]
+
+
+def _buffers(call: Call) -> list[str]:
+    names = [tensor.name for tensor in call.problem.tensors]
+    return names + [scratch.name for scratch in call.launches.scratch]
+
+
+def _head(call: Call) -> bytes:
+    """The report as the runtime finds it: its size, and the sizes of the buffers."""
+    sizes = _sizes(call)
+    head = struct.pack(f"<{2 + len(sizes)}q", REPORT_BYTES, len(sizes), *sizes)
+    return head + bytes(REPORT_BYTES - len(head))
+
+
+def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
+    """The report's lines, as far as they are what they should be."""
+    start = 8 * (2 + len(_sizes(call)))
+    (length,) = struct.unpack_from("<q", answer.report)
+    text = answer.report[start : start + max(0, length)].decode("ascii", "replace")
+    told = []
+    for line in text.splitlines()[:_MOST_LINES]:
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(one, dict) and isinstance(one.get("what"), str):
+            told.append(one)
+    return told
+
+
+class _Lines:
+    """Lines of the source for places in the library."""
+
+    def __init__(self, built: Built, told: Iterable[dict[str, Any]], jail: Jail) -> None:
+        places = [one for each in told for one in (each, each.get("first"), each.get("second"))]
+        codes = {int(p["code"]) for p in places if isinstance(p, dict) and p.get("code")}
+        self._known = _addr2line(built, sorted(codes), jail) if codes else {}
+
+    def of(self, place: dict[str, Any]) -> int:
+        """0 where the place belongs to no line of the candidate."""
+        return int(place["line"]) or self._known.get(int(place["code"]), 0)
+
+
+def _addr2line(built: Built, codes: list[int], jail: Jail) -> dict[int, int]:
+    compiler = find_compiler()
+    with workplace() as place:
+        library = place.folder / "candidate.so"
+        library.write_bytes(built.artefact)
+        command = ["/usr/bin/addr2line", "-a", "-i", "-e", library.name, *map(hex, codes)]
+        outcome = run(command, compiler, place, jail)
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        raise PrerequisiteError(
+            f"addr2line did not answer: {outcome.stderr.decode(errors='replace')[:200]}",
+            hint="install binutils (apt install binutils, dnf install binutils)",
+        )
+    known: dict[int, int] = {}
+    code = 0
+    for line in outcome.stdout.decode(errors="replace").splitlines():
+        if line.startswith("0x"):
+            code = int(line, 16)
+        elif code not in known and (found := re.search(rf"(?:^|/){re.escape(FILE)}:(\d+)", line)):
+            # Inlined calls come from the inside out: the first line of the candidate is it.
+            known[code] = int(found[1])
+    return known
+
+
+def _accesses(
+    told: Iterable[dict[str, Any]], lines: _Lines, buffers: list[str]
+) -> tuple[Accesses, ...]:
+    """One for each line, kind of memory, operation and width."""
+    sums: dict[tuple[int, str, str, int], dict[str, int]] = {}
+    for one in told:
+        if one["what"] not in ("global", "shared"):
+            continue
+        key = lines.of(one), one["what"], str(one["kind"]), int(one["bytes"])
+        total = sums.setdefault(key, dict.fromkeys((*_COUNTS, "buffers"), 0))
+        for name in _COUNTS:
+            total[name] += int(one[name])
+        total["buffers"] |= int(one["buffers"])
+    found = []
+    for (line, space, operation, size), total in sorted(sums.items()):
+        bits = total.pop("buffers")
+        names = tuple(name for i, name in enumerate(buffers) if bits >> i & 1)
+        found.append(Accesses(line, space, operation, size, buffers=names, **total))
+    return tuple(found)
+
+
+def _races(told: Iterable[dict[str, Any]], lines: _Lines) -> tuple[Race, ...]:
+    sums: dict[tuple[int, str, int, str], Race] = {}
+    for one in told:
+        if one["what"] != "race":
+            continue
+        first, second = one["first"], one["second"]
+        key = lines.of(first), str(first["kind"]), lines.of(second), str(second["kind"])
+        thread, other = one["threads"]
+        before = sums.get(key)
+        count = int(one["count"]) + (before.count if before else 0)
+        example = before.threads if before else (int(thread), int(other))
+        sums[key] = Race(*key, threads=example, count=count)
+    return tuple(sums[key] for key in sorted(sums))
+
+
+def _unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for one in told:
+        if one["what"] == "unwritten":
+            line = lines.of(one)
+            sums[line] = sums.get(line, 0) + int(one["count"])
+    return sums

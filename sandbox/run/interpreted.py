@@ -1,0 +1,102 @@
+"""Triton candidates without a device: their kernels run in Triton's interpreter, in our jail.
+
+Nothing is timed. The interpreter runs the programs of a grid one after the other, in one of three
+schedules; every access is held against the tensors, and programs that touch the same memory in no
+order are found (`triton_inside/watch.py`). What the interpreter cannot do is UNSUPPORTED: neither a
+pass nor a failure.
+
+A candidate with a plan is given its launches as a table that stands, for each call, behind the
+tensors in the read-only memory; host code runs as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from ...kernelbench.problem import Problem
+from ...kernelbench.targets import Architecture
+from ...traces.records import Status
+from ..build import triton
+from ..build.model import Built
+from ..plan.model import Launches
+from ..triton_inside.outside import readable, started
+from .host_code import RAISED
+from .program import Descriptors, Program
+
+LIMITED, FAULT = 91, 92
+"""Exit statuses of `triton_inside/interpreting.py`."""
+STEPS = 12_000
+"""Loads, stores, atomics and products in one call; a step takes some 0.3 ms."""
+SCHEDULES = ("order", "reverse", "random:0")
+
+
+def interpreted_program(
+    built: Built,
+    problem: Problem,
+    architecture: Architecture,
+    *,
+    entry: str = "",
+    schedule: str = "order",
+    steps: int = STEPS,
+) -> Program:
+    """The program of a Triton source, whose bytes are the artefact.
+
+    Args:
+        entry: `run` or `ModelNew` of its host code; empty: it is given tables of launches.
+        schedule: `order`, `reverse`, or `random:` and a seed.
+
+    Raises:
+        PrerequisiteError: torch is not where packages are installed.
+    """
+    plan = {
+        "entry": entry,
+        "axes": list(problem.axes),
+        "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
+        "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
+        "packages": [],
+        "properties": triton.properties(architecture),
+    }
+
+    def command(given: Descriptors, folder: Path) -> list[str]:
+        return [*started("interpreting"), *given.words, str(given.gate), str(folder)]
+
+    return Program(
+        built,
+        {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
+        command,
+        readable=readable(),
+        environment={
+            "TRITON_INTERPRET": "1",
+            "TRITON_HOME": "/tmp",
+            "KW_SCHEDULE": schedule,
+            "KW_STEPS": str(steps),
+        },
+        start_timeout_s=120.0,
+        load_timeout_s=30.0,
+        memory_bytes=2 << 30,
+        processes=256,
+        open_files=256,
+        exits={
+            RAISED: "its code raised",
+            LIMITED: "not supported without a device:",
+            FAULT: "a kernel is wrong with memory:",
+        },
+        statuses={LIMITED: Status.UNSUPPORTED},
+    )
+
+
+def table(launches: Launches) -> bytes:
+    """A plan's launches as the interpreting runner reads them."""
+    told: dict[str, Any] = {
+        "calls": triton.calls(launches),
+        "scratch": [[s.name, s.dtype, list(s.shape)] for s in launches.scratch],
+    }
+    return json.dumps(told).encode()
+
+
+def programs(launches: Launches) -> int:
+    """How many programs one call runs: what the interpreter's time goes with."""
+    return sum(math.prod(launch.grid) for launch in launches.launches if launch.kernel >= 0)

@@ -1,0 +1,152 @@
+"""Gives Triton's interpreter a `watch.Watch`, and makes it stricter where a device would be.
+
+Masked-off elements of a load without `other` hold garbage, not zeros; products that a device would
+make in TF32 are rounded to it. What the interpreter cannot do is told from what a candidate does
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .watch import Watch
+
+GARBAGE = {"f": -1.5e30, "i": -0x3BADF00D, "u": 0x3BADF00D, "b": True}
+"""By numpy's kind of type: wrong wherever it is used, and finite, so that a zero takes it away."""
+SMALL_GARBAGE = {1: 0x5B, 2: -3.0e4}
+_BUILTIN_LIMITS = ("create_inline_asm", "create_extern_elementwise")
+
+
+class LimitError(Exception):
+    """The interpreter lacks what a kernel asks for; the kernel may be right."""
+
+
+def open_eyes(watch: Watch) -> None:
+    """Patches the interpreter for good; called before there is any candidate."""
+    from triton.runtime import interpreter
+
+    builder = type(interpreter.interpreter_builder)
+    _order(builder, watch)
+    _memory(builder, interpreter, watch)
+    _atomics(builder, interpreter, watch)
+    _products(builder, interpreter, watch)
+    for name in _BUILTIN_LIMITS:
+        setattr(builder, name, _refuser(name.removeprefix("create_")))
+    executor = interpreter.GridExecutor
+    called = executor.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        watch.kernel = self.fn.__name__
+        called(self, *args, **kwargs)
+
+    executor.__call__ = call
+    # All tensors are the CPU's already; a copy back would write to the inputs.
+    executor._init_args_hst = lambda self, args, kwargs: (args, kwargs)
+    executor._restore_args_dev = lambda self, *_: None
+
+
+def _refuser(name: str) -> Callable[..., None]:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
+        raise LimitError(f"the interpreter has no {name}")
+
+    return refuse
+
+
+def _order(builder: Any, watch: Watch) -> None:
+    dimensions, index = builder.set_grid_dim, builder.set_grid_idx
+
+    def set_grid_dim(self: Any, x: Any, y: Any, z: Any) -> None:
+        grid = int(x), int(y), int(z)
+        if min(grid) < 0:
+            raise ValueError(f"the grid {grid} is negative")
+        watch.launch(grid)
+        dimensions(self, *grid)
+
+    def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
+        index(self, *watch.turn(x, y, z))
+
+    builder.set_grid_dim, builder.set_grid_idx = set_grid_dim, set_grid_idx
+
+
+def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
+    load, store = builder.create_masked_load, builder.create_masked_store
+
+    def create_masked_load(
+        self: Any, ptrs: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: Any
+    ) -> Any:
+        kind = ptrs.get_element_ty()
+        dtype = np.dtype(interpreter._get_np_dtype(kind))
+        watch.read(ptrs.data, mask.data, dtype.itemsize)
+        if other is None:
+            other = interpreter.TensorHandle(np.full(ptrs.data.shape, _garbage(dtype)), kind)
+        return load(self, ptrs, mask, other, cache_policy, is_volatile)
+
+    def create_masked_store(self: Any, ptrs: Any, value: Any, mask: Any, cache_policy: Any) -> Any:
+        kind = ptrs.get_element_ty()
+        dtype = np.dtype(interpreter._get_np_dtype(kind))
+
+        def is_same() -> bool:
+            fill = interpreter.TensorHandle(np.zeros(ptrs.data.shape, dtype), kind)
+            there = load(self, ptrs, mask, fill, None, False).data
+            wanted = np.broadcast_to(value.data, there.shape).astype(dtype)
+            chosen = np.broadcast_to(mask.data, there.shape)
+            return bool(there[chosen].tobytes() == wanted[chosen].tobytes())
+
+        watch.write(ptrs.data, mask.data, dtype.itemsize, is_same)
+        return store(self, ptrs, value, mask, cache_policy)
+
+    builder.create_masked_load = create_masked_load
+    builder.create_masked_store = create_masked_store
+
+
+def _garbage(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    value = GARBAGE[dtype.kind]
+    if dtype.itemsize < 4:
+        value = SMALL_GARBAGE[dtype.itemsize] if dtype.kind == "f" else SMALL_GARBAGE[1]
+    return np.array(value).astype(dtype)
+
+
+def _atomics(builder: Any, interpreter: Any, watch: Watch) -> None:
+    exchange, update = builder.create_atomic_cas, builder.create_atomic_rmw
+    relaxed = interpreter._ir.MEM_SEMANTIC.RELAXED
+
+    def create_atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        mask = np.ones_like(ptr.data, dtype=bool)
+        watch.exchange(ptr.data, mask, cmp.data.dtype.itemsize, orders=sem != relaxed)
+        return exchange(self, ptr, cmp, val, sem, scope)
+
+    def create_atomic_rmw(
+        self: Any, op: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any
+    ) -> Any:
+        watch.exchange(ptr.data, mask.data, val.data.dtype.itemsize, orders=sem != relaxed)
+        return update(self, op, ptr, val, mask, sem, scope)
+
+    builder.create_atomic_cas, builder.create_atomic_rmw = create_atomic_cas, create_atomic_rmw
+
+
+def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
+    dot = builder.create_dot
+    tf32 = interpreter._ir.INPUT_PRECISION.TF32
+
+    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
+        watch.step()
+        if input_precision == tf32 and a.data.dtype == np.float32:
+            a, b = _rounded(interpreter, a), _rounded(interpreter, b)
+        return dot(self, a, b, d, input_precision, imprecise)
+
+    builder.create_dot = create_dot
+
+
+def _rounded(interpreter: Any, operand: Any) -> Any:
+    """The operand in TF32, ten bits of mantissa, rounded to the nearest with ties to even."""
+    if operand.data.dtype != np.float32:
+        return operand
+    bits = np.ascontiguousarray(operand.data).view(np.uint32).astype(np.uint64)
+    kept = (bits + 0x0FFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    rounded = kept.astype(np.uint32).view(np.float32)
+    is_number = np.isfinite(operand.data)
+    data = np.where(is_number, rounded, operand.data).reshape(operand.data.shape)
+    return interpreter.TensorHandle(data, operand.dtype)

@@ -1,0 +1,285 @@
+"""The runner of interpreted Triton candidates: `run/runner.py` with eyes on what kernels do.
+
+    start.py interpreting CONTROL INPUTS INPUT_BYTES OUTPUTS OUTPUT_BYTES ... FOLDER
+
+It speaks the runner's frames and keeps its contract. Each call works on copies of its tensors in
+guarded memory (`guarded`), under TRITON_INTERPRET=1; what host code allocates is guarded, too. A
+candidate with a plan has no entry point: the last argument of a slot is then a table of launches as
+`run/interpreted.py` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import sys
+from typing import Any
+
+from . import load, reasons
+from .eyes import LimitError, open_eyes
+from .guarded import PROT_READ, PROT_WRITE, Guarded
+from .modes import ALLOCATIONS, ZEROED, device_mode, pretend_device
+from .watch import MemoryFault, Region, TooLongError, Watch
+
+LIMITED, FAULT = 91, 92
+"""Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
+INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
+
+
+def main(arguments: list[str]) -> None:
+    """Becomes the runner."""
+    runner: Any = load.runner()
+    sys.argv = ["runner.py", *arguments]
+    runner.Kernel = _kernel(runner)
+    plain = runner.give_up
+
+    def give_up(error: BaseException, status: int, **more: Any) -> None:
+        found, changed = _told(error, status)
+        plain(found, changed, **({} if changed in (LIMITED, FAULT) else more))
+
+    runner.give_up = give_up
+    runner.main()
+
+
+def _told(error: BaseException, status: int) -> tuple[BaseException, int]:
+    """The exception that people want to hear of, and the exit status for it."""
+    if fault := reasons.beneath(error, MemoryFault):
+        return fault, FAULT
+    for kind in (TooLongError, LimitError):
+        if limit := reasons.beneath(error, kind):
+            return limit, LIMITED
+    from triton.runtime.errors import InterpreterError
+
+    inner = reasons.beneath(error, InterpreterError)
+    if inner is None:
+        return error, status
+    while isinstance(inner, InterpreterError) and (inner.__cause__ or inner.__context__):
+        inner = inner.__cause__ or inner.__context__
+    if isinstance(inner, AssertionError):
+        return inner, status
+    # The compiler takes this kernel, or the candidate would not have come here.
+    return LimitError(f"the interpreter cannot run it: {reasons.sentence(inner, '')}"), LIMITED
+
+
+class Staged:
+    """One slot: what the runner made of it, and the guarded copies."""
+
+    def __init__(self, made: Any, axes: dict[str, int], table: dict[str, Any] | None) -> None:
+        self.made = made
+        self.axes = axes
+        self.table = table
+        self.inputs: list[tuple[str, Guarded, Any, Any]] = []
+        """Name, memory, the tensor in it, the shared tensor it is a copy of."""
+        self.outputs: list[tuple[str, Guarded, Any, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.made, name)
+
+
+def _kernel(runner: Any) -> type:
+    """The runner's Kernel, made for interpreted candidates."""
+
+    class Interpreted(runner.Kernel):
+        def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
+            super().__init__(plan, *rest)
+            schedule = os.environ.get("KW_SCHEDULE", "order")
+            self.watch = Watch(schedule, int(os.environ["KW_STEPS"]))
+            self.at_end = schedule != "reverse"
+            self.alive: list[Any] = []
+            pretend_device(plan["properties"])
+            open_eyes(self.watch)
+            _settle_driver()
+            self.module: Any = None
+
+        def load(self) -> None:
+            self.module = load.module(self.source.decode("utf-8-sig"))
+            if self.plan["entry"]:
+                self.entry = getattr(self.module, self.plan["entry"])
+                self.named = runner.parameters(self.entry)
+
+        def _made(self, entry: bytes) -> Staged:
+            axes, table = _read_entry(entry, self.plan, self.bytes)
+            if self.plan["entry"] == "ModelNew":
+                # A model may make tensors of its own, which its kernels will reach.
+                with self._looking():
+                    made = super()._made(entry)
+            else:
+                made = super()._made(entry)
+            staged = Staged(made, axes, table)
+            shared = super_tensors(self, entry, axes)
+            for role, found in (("inputs", staged.inputs), ("outputs", staged.outputs)):
+                for name, tensor in shared[role].items():
+                    memory = Guarded(tensor.numel() * tensor.element_size(), at_end=self.at_end)
+                    copy = memory.tensor(tensor.dtype, tensor.numel()).view(tensor.shape)
+                    found.append((name, memory, copy, tensor))
+            return staged
+
+        def call(self, prepared: Staged) -> None:
+            regions = []
+            for name, memory, copy, shared in prepared.inputs:
+                memory.may(PROT_READ | PROT_WRITE)
+                copy.copy_(shared)
+                memory.may(PROT_READ)
+                regions.append(Region(name, memory.start, memory.size, is_writable=False))
+            for name, memory, copy, shared in prepared.outputs:
+                copy.copy_(shared)
+                regions.append(Region(name, memory.start, memory.size, is_writable=True))
+            self.alive = []
+            self.watch.begin(regions)
+            if prepared.table is None:
+                self._run_host(prepared)
+            else:
+                self._play(prepared, prepared.table)
+            for _, _, copy, shared in prepared.outputs:
+                shared.copy_(copy)
+
+        def _run_host(self, prepared: Staged) -> None:
+            inputs = {name: copy for name, _, copy, _ in prepared.inputs}
+            outputs = {name: copy for name, _, copy, _ in prepared.outputs}
+            with self._looking():
+                if self.plan["entry"] == "ModelNew":
+                    returned = prepared.made.model(*inputs.values())
+                else:
+                    given = {**prepared.axes, **inputs, **outputs}
+                    named = self.named
+                    returned = self.entry(
+                        **{k: v for k, v in given.items() if named is None or k in named}
+                    )
+            if prepared.made.awaited:
+                self.deliver(returned, outputs)
+
+        def _play(self, prepared: Staged, table: dict[str, Any]) -> None:
+            """Runs the launches of a plan."""
+            import torch
+            import triton.language as tl
+
+            tensors = [*prepared.inputs, *prepared.outputs]
+            places = [(memory, copy.reshape(-1)) for _, memory, copy, _ in tensors]
+            scratch = []
+            for name, dtype, shape in table["scratch"]:
+                kind = getattr(torch, dtype)
+                memory = self._lend(name, math.prod(shape) * kind.itemsize)
+                scratch.append((memory, memory.tensor(kind, math.prod(shape))))
+            buffers = {TENSOR: places, SCRATCH: scratch}
+            for call in table["calls"]:
+                values = [_value(argument, buffers) for argument in call["arguments"]]
+                if call["kernel"] is None:
+                    values[0].view(torch.uint8)[: values[1]].zero_()
+                    continue
+                constants = {
+                    name: getattr(tl, value["dtype"]) if isinstance(value, dict) else value
+                    for name, value in call["constants"].items()
+                }
+                kernel = getattr(self.module, call["kernel"])
+                kernel[tuple(call["grid"])](*values, **constants, **call["options"])
+
+        def _lend(self, name: str, size: int) -> Guarded:
+            """New memory that kernels may reach until the call ends."""
+            memory = Guarded(size, at_end=self.at_end)
+            self.alive.append(memory)
+            self.watch.add(Region(name, memory.start, size, is_writable=True))
+            return memory
+
+        def _looking(self) -> Any:
+            """While host code runs: new tensors are guarded, all seem to be on a device."""
+            import contextlib
+
+            stack = contextlib.ExitStack()
+            stack.enter_context(_allocating(self))
+            stack.enter_context(device_mode())
+            return stack
+
+    return Interpreted
+
+
+def super_tensors(kernel: Any, entry: bytes, axes: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """The shared tensors of a slot by role and name."""
+    plan = kernel.plan
+    count = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
+    numbers = list(struct.unpack_from(f"<{2 * count}Q", entry, 8)[1::2])[len(plan["axes"]) :]
+    return {
+        role: {one[0]: kernel._tensor(role, one, axes, numbers.pop(0)) for one in plan[role]}
+        for role in ("inputs", "outputs")
+    }
+
+
+def _read_entry(
+    entry: bytes, plan: dict[str, Any], inputs: Any
+) -> tuple[dict[str, int], dict[str, Any] | None]:
+    """The axes of a slot, and the table of launches where the candidate has a plan."""
+    (count,) = struct.unpack_from("<Q", entry)
+    numbers = struct.unpack_from(f"<{4 * count}Q", entry, 8)[1::2]
+    axes = dict(zip(plan["axes"], numbers, strict=False))
+    if plan["entry"]:
+        return axes, None
+    place = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
+    start, size = numbers[place], numbers[count + place]
+    return axes, json.loads(bytes(inputs[start : start + size]))
+
+
+def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> Any:
+    kind, value, offset = argument
+    if kind in buffers:
+        _, flat = buffers[kind][value]
+        return flat[offset // flat.element_size() :]
+    if kind == FLOAT32:
+        return struct.unpack("<f", struct.pack("<I", value & 0xFFFFFFFF))[0]
+    if kind == FLOAT64:
+        return struct.unpack("<d", struct.pack("<q", value))[0]
+    return value
+
+
+def _settle_driver() -> None:
+    """Lets @triton.autotune choose its first configuration instead of looking for a device."""
+    import types
+
+    import triton
+
+    stand_in = types.SimpleNamespace(
+        get_benchmarker=lambda: lambda call, quantiles=None, **_: [1.0] * len(quantiles or (1,)),
+        get_current_device=lambda: 0, get_current_stream=lambda device=None: 0,
+        get_active_torch_device=lambda: "cpu",
+        utils=types.SimpleNamespace(get_device_properties=lambda device: {}),
+    )  # fmt: skip
+    triton.runtime.driver.set_active(stand_in)
+
+
+def _allocating(kernel: Any) -> Any:
+    """A mode in which new tensors lie in guarded memory and kernels may reach what torch makes."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def guarded(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        like = function(*args, **{**kwargs, "device": "meta", "pin_memory": None})
+        size = like.untyped_storage().nbytes()
+        memory = kernel._lend("a new tensor", size)
+        flat = memory.tensor(like.dtype, size // like.dtype.itemsize)
+        made = flat.as_strided(like.shape, like.stride())
+        if name in ZEROED:
+            made.fill_(0 if "zeros" in name else args[2 if name == "new_full" else 1])
+        return made
+
+    class Allocating(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            name = function.name().removeprefix("aten::")
+            if name in ALLOCATIONS:
+                return guarded(name, function, args, kwargs)
+            result = function(*args, **kwargs)
+            for made in result if isinstance(result, tuple | list) else (result,):
+                if isinstance(made, torch.Tensor):
+                    _known(made)
+            return result
+
+    def _known(tensor: Any) -> None:
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+        if not any(r.start <= start < r.end for r in kernel.watch.regions):
+            kernel.alive.append(tensor)
+            kernel.watch.add(Region("a tensor of the host code", start, size, is_writable=True))
+
+    return Allocating()

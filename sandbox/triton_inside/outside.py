@@ -1,0 +1,27 @@
+"""How the house starts what is in this folder; the one module here that stays outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..interpreter import FLAGS, homes, interpreter, needed
+from ..run.host_code import packages
+
+_HERE = Path(__file__).parent
+_RUNNER = _HERE.parent / "run" / "runner.py"
+
+
+def started(module: str) -> list[str]:
+    """The command line that runs `module`, but for its arguments.
+
+    Raises:
+        PrerequisiteError: torch is not where packages are installed.
+    """
+    folders = os.pathsep.join(str(folder) for folder in packages())
+    return [str(interpreter()), *FLAGS, str(_HERE / "start.py"), module, folders]
+
+
+def readable() -> tuple[Path, ...]:
+    """What a jail must show for it. Raises PrerequisiteError."""
+    return (*needed(interpreter(), *homes(), *packages()), _HERE, _RUNNER)

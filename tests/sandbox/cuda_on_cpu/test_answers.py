@@ -1,0 +1,44 @@
+"""Right kernels give the right answer under every schedule and in every build."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulated_cases import RIGHT, Right
+from emulation import Machine
+
+from kernelwright.sandbox.build.emulated import schedules
+from kernelwright.sandbox.build.model import EmulatedVariant
+
+
+def check(right: Right, outputs: dict[str, np.ndarray]) -> None:
+    for name, expected in right.expected.items():
+        if right.tolerance == 0.0:
+            np.testing.assert_array_equal(outputs[name], expected)
+        else:
+            np.testing.assert_allclose(
+                outputs[name], expected, rtol=right.tolerance, atol=right.tolerance
+            )
+
+
+@pytest.mark.parametrize("schedule", schedules(7))
+@pytest.mark.parametrize("name", RIGHT)
+def test_plain(machine: Machine, name: str, schedule: str) -> None:
+    right = RIGHT[name]()
+    check(right, machine.run(right.case, schedule))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_with_the_sanitizers(machine: Machine, name: str) -> None:
+    right = RIGHT[name]()
+    check(right, machine.run(right.case, variant=EmulatedVariant.ASAN))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_while_accesses_are_told(machine: Machine, name: str) -> None:
+    right = RIGHT[name]()
+    report = machine.report(right.case)
+    check(right, report.outputs)
+    assert report.races == ()
+    assert report.unwritten == {}
+    assert report.accesses

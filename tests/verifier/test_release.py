@@ -1,0 +1,157 @@
+"""When a candidate gets the inputs of a call, and what its calls count as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family
+from kernelwright.sandbox.run.process import Timed
+from kernelwright.verifier import clocks
+from kernelwright.verifier.arena import Arena, footprint
+from kernelwright.verifier.clocks import Clocks
+from kernelwright.verifier.sides import KEPT_BACK_BYTES, CandidateSide, Wrong, told
+from kernelwright.verifier.trials import Item, make_item
+
+SLOTS = 3
+EMPTY = Timed(0, 1_000, 2_000, 3_000)
+
+
+class Onlooker:
+    """A runner's end that notes which items' inputs lie in which slots, before and at the gate."""
+
+    clean = EMPTY
+    cpus = 2
+    idle_cpu_us = 0.0
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.side: CandidateSide | None = None
+        self.before: list[set[int]] = []
+        self.at_the_gate: list[set[int]] = []
+        self.tells_the_sum = True
+
+    def ping(self, first: int = 0, count: int = 0) -> None:
+        pass
+
+    def there(self) -> set[int]:
+        """The items whose inputs, all or some, are in any slot."""
+        assert self.side is not None
+        return {
+            number
+            for number, item in enumerate(self.items)
+            for slot in self.side.slots
+            for name, array in item.inputs.items()
+            if np.array_equal(slot.inputs[name], array)
+        }
+
+    def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+        assert timeout_s > 0
+        assert self.side is not None
+        self.before.append(self.there())
+        release()
+        self.at_the_gate.append(self.there())
+        outputs = self.side.slots[slot].outputs
+        return Timed(50_000, 60_000, 70_000, 0, 7, told(outputs, 7) if self.tells_the_sum else 1)
+
+
+@pytest.fixture
+def scene() -> Iterator[tuple[CandidateSide, Onlooker]]:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("tiny"))
+    rng = np.random.default_rng(1)
+    sizes = [SLOTS * size + 8192 for size in footprint(problem, structure.axes)]
+    items = [make_item(problem, structure, Family.NORMAL, rng) for _ in range(SLOTS)]
+    with Arena(*sizes) as arena:
+        runner = Onlooker(items)
+        side = CandidateSide("candidate", runner, arena, problem, rng, timeout_s=1.0)  # type: ignore[arg-type]
+        runner.side = side
+        side.place(structure, SLOTS)
+        yield side, runner
+        side.answers().clear()
+        side.slots.clear()
+
+
+def test_inputs_come_one_call_at_a_time_and_small_ones_with_the_gate(scene) -> None:
+    """C7: there is never anything to work on but the call that was asked for."""
+    side, runner = scene
+    assert sum(array.nbytes for array in runner.items[0].inputs.values()) <= KEPT_BACK_BYTES
+    side.take(runner.items, 0)
+    assert runner.before == [set(), {0}, {0, 1}]
+    assert runner.at_the_gate == [{0}, {0, 1}, {0, 1, 2}]
+
+
+def test_large_inputs_are_there_before_the_gate_but_not_before_the_call(scene, monkeypatch) -> None:
+    side, runner = scene
+    monkeypatch.setattr("kernelwright.verifier.sides.KEPT_BACK_BYTES", 0)
+    side.take(runner.items, 0)
+    assert runner.before == [{0}, {0, 1}, {0, 1, 2}]
+
+
+def test_an_answer_that_came_after_it_was_told_done_is_wrong(scene) -> None:
+    side, runner = scene
+    runner.tells_the_sum = False
+    failed = [check for check in side.answer(runner.items[0], side.slots[0]) if not check.passed]
+    assert "done when it said so" in [check.name for check in failed]
+
+
+def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
+    side, runner = scene
+    honest = runner.call
+
+    def beyond(slot: int, **more) -> Timed:
+        timed = honest(slot, **more)
+        (answer,) = side.slots[slot].outputs.values()
+        guards = dict(side._arena.guards(side.slots[slot]))
+        assert answer.size
+        guards["after y"][0] ^= 1
+        return timed
+
+    runner.call = beyond  # type: ignore[method-assign]
+    with pytest.raises(Wrong, match="after y"):
+        side.take(runner.items, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "counts_as"),
+    [
+        (Timed(10_000, 101_000, 102_000, 3_000), 100.0),
+        (Timed(99_000, 101_000, 102_000, 3_000), 100.0),
+        (Timed(120_000, 101_000, 102_000, 3_000), 120.0),
+        (Timed(10_000, 11_000, 402_000, 3_000), 200.0),
+        (Timed(99_000, 101_000, 102_000, 346_500), 400.0),
+    ],
+    ids=["a lie", "an honest claim", "a claim of more", "late work", "work ahead"],
+)
+def test_a_call_counts_as_what_the_referee_saw(call: Timed, counts_as: float) -> None:
+    """Empty call off; CPU time on two CPUs at best; 46.5 µs of CPU time between calls are free."""
+    assert Clocks().add(call, EMPTY, 2) == pytest.approx(counts_as)
+
+
+def verdicts(call: Timed, count: int = 12) -> dict[str, bool]:
+    seen = Clocks()
+    for _ in range(count):
+        seen.add(call, EMPTY, 2)
+    return {check.name: check.passed for check in clocks.checks(seen, 2)}
+
+
+def test_an_honest_runner_passes_every_check_on_its_clocks() -> None:
+    for microseconds in (3, 50, 1_000, 100_000):
+        ns = microseconds * 1_000
+        assert all(verdicts(Timed(ns, ns + 15_000, 2 * ns + 30_000, 60_000)).values())
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (Timed(50_000, 300_000, 300_000, 0), "two clocks"),
+        (Timed(1_000_000, 1_220_000, 1_220_000, 0), "two clocks"),
+        (Timed(1_000_000, 1_000_000, 4_000_000, 0), "CPU time within calls"),
+        (Timed(1_000_000, 1_000_000, 1_000_000, 200_000), "CPU time between calls"),
+    ],
+)
+def test_a_runner_that_does_more_than_it_claims_does_not(call: Timed, name: str) -> None:
+    assert not verdicts(call)[name]
