@@ -87,6 +87,21 @@ class Memory {
         slot.is_up = false;
     }
 
+    // Of every n-th word of each output, from one that `choice` names, modulo 2^64.
+    uint64_t sum(uint64_t number, uint64_t choice) const {
+        uint64_t total = 0;
+        for (const auto& placed : slots_[number].placed) {
+            if (placed.role != wire::OUTPUT || placed.is_scratch) continue;
+            const uint64_t words = placed.bytes / 4, step = words / wire::SUMMED_WORDS + 1;
+            for (uint64_t word = choice % step; word < words; word += step) {
+                uint32_t held;
+                std::memcpy(&held, placed.host + placed.guard + 4 * word, 4);
+                total += held;
+            }
+        }
+        return total;
+    }
+
   private:
     // Which argument is what: axes, tensors, the launch table, work buffers.
     uint64_t lay_out(uint64_t number) {
@@ -155,7 +170,7 @@ class Memory {
         else { placed.device = ring_ + next_; next_ += placed.room(); }
         const char* const doing = "while inputs were copied to the device";
         // A sanitizer is to see reads of what was never written.
-        if (plan_.is_separate && placed.role == wire::OUTPUT) return;
+        if (plan_.is_separate && placed.role != wire::INPUT) return;
         if (!placed.is_scratch) {
             copy_in(placed.device, placed.host, placed.extent(), doing);
             return;

@@ -157,7 +157,7 @@ def test_what_was_derived_is_what_a_judge_is_fed(tmp_path: Path) -> None:
 
 
 def test_recorded_candidates_of_the_cpu() -> None:
-    """Profiles of a campaign of spmm_csr and one of spmv_csr on a machine with two CPUs."""
+    """Profiles of campaigns on a machine with two CPUs; one task has enough candidates."""
     text = (RECORDED / "cpu.jsonl").read_text()
     found = derive(read_samples(text.splitlines(), "cpu.jsonl"), quantile=0.5)
     fate = {one.name: one.fate for one in found.ranked}

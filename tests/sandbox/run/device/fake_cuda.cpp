@@ -141,8 +141,8 @@ int set(Address to, const void* pattern, size_t size, size_t count) {
 extern "C" {
 int cuInit(unsigned) {
     if (is_broken("hang")) for (;;) pause();
-    if (is_broken("small")) total_bytes = 2 << 20, others = 0;
-    if (is_broken("crowded")) others = total_bytes - (2 << 20);
+    if (is_broken("small")) total_bytes = 4 << 20, others = 0;
+    if (is_broken("crowded")) others = total_bytes - (4 << 20);
     return is_broken("no_device") ? 100 : 0;
 }
 int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
