@@ -75,7 +75,8 @@ def _static(draft: Draft, workshop: Workshop, made: DeviceCandidate) -> Profile:
     with draft.span("profile"):
         return static.static_profile(
             made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
-            device=device_of(workshop.architecture.name),
+            device=device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
+            jail=workshop.jail,
         )  # fmt: skip
 
 
