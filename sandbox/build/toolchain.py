@@ -78,7 +78,7 @@ def find_nvrtc(home: Path | None = None) -> Nvrtc:
             tried.append(str(root))
             continue
         builtins = next(iter(sorted(found.parent.glob("libnvrtc-builtins.so*"))), None)
-        version = _version(builtins or found.resolve())
+        version = _version(builtins or found)
         return Nvrtc(found, builtins, _includes(root, home), version)
     raise PrerequisiteError(
         f"NVIDIA's compiler NVRTC was not found (looked in {', '.join(tried) or 'no folder'})",
@@ -167,7 +167,8 @@ def _library(root: Path) -> Path | None:
     for name in _LIBRARIES:
         for path in sorted((root / name).glob("libnvrtc.so.*"), key=lambda p: len(p.name)):
             if re.fullmatch(r"libnvrtc\.so\.1[2-9]", path.name):
-                return path
+                # A jail shows the folder that it is in, and not what links lead to.
+                return path.resolve()
     return None
 
 
