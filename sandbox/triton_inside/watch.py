@@ -10,7 +10,7 @@ end to patience.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +66,10 @@ class Order:
 class Watch:
     """What is known of one call."""
 
-    def __init__(self, schedule: str, steps: int) -> None:
-        self._schedule, self._limit = schedule, steps
+    def __init__(self, schedules: Sequence[str], steps: int) -> None:
+        self._schedules, self._limit = schedules, steps
+        self._calls = 0
+        self.schedule = schedules[0]
         self.regions: list[Region] = []
         self._starts = np.zeros(0, dtype=np.uint64)
         self.steps = 0
@@ -77,6 +79,12 @@ class Watch:
         self._grid = (1, 1, 1)
         self._turns: list[int] | None = None
         self._order = Order()
+
+    def next_schedule(self) -> str:
+        """The schedule of the call that comes: they take turns."""
+        self.schedule = self._schedules[self._calls % len(self._schedules)]
+        self._calls += 1
+        return self.schedule
 
     def begin(self, regions: list[Region]) -> None:
         """Starts a call on these tensors."""
@@ -109,10 +117,10 @@ class Watch:
                 region.writer = region.reader = None
                 region.touched = False
         turns = list(range(count))
-        if self._schedule == "reverse":
+        if self.schedule == "reverse":
             turns.reverse()
-        elif self._schedule.startswith("random:"):
-            random.Random(self._schedule).shuffle(turns)
+        elif self.schedule.startswith("random:"):
+            random.Random(self.schedule).shuffle(turns)
         self._turns = turns
 
     def turn(self, x: int, y: int, z: int) -> tuple[int, int, int]:
