@@ -137,8 +137,8 @@ def _ready_fresh(job: Fresh) -> _Ready:
 
     config = job.config
     target = setting_up.choose_target(config.target, job.language)
-    task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target)
-    language = job.language or setting_up.LANGUAGE_OF[target]
+    language = job.language or setting_up.languages_of(target)[0]
+    task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target, language)
     _check_names(config, job.problem, language)
     request = CampaignRequest(
         problem=job.problem,
@@ -175,7 +175,9 @@ def _ready_resume(job: Resume, store: Store) -> _Ready:
     history = derive(store.events(campaign))
     started = history.started
     workload = Workload.model_validate(started.workload_spec)
-    task = setting_up.task_for(job.config, started.problem, workload, started.target)
+    task = setting_up.task_for(
+        job.config, started.problem, workload, started.target, started.language
+    )
     return _Ready(
         task,
         None,
@@ -210,6 +212,7 @@ def _show_plan(ready: _Ready, referee: Referee, prose: Console) -> dict[str, Any
     for name, text in lines.items():
         prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
     setting_up.warn_of_weakness(prose, referee.isolation)
+    setting_up.tell_emulated(prose, task.target)
     return {
         "problem": task.problem,
         "workload": task.workload.model_dump(mode="json"),

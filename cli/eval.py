@@ -57,13 +57,14 @@ def evaluate(
     from . import documents, setting_up
     from .summary import print_verdict
 
-    spoken = language or SUFFIXES.get(file.suffix, "")
+    spoken = language or _spoken(file, config.target)
     where = setting_up.choose_target(config.target, spoken)
-    task = setting_up.make_task(config, problem, workload, matrix, where)
+    task = setting_up.make_task(config, problem, workload, matrix, where, spoken)
     prose = common.console(config)
     prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
     with open_referee(task) as referee:
         setting_up.warn_of_weakness(prose, referee.isolation)
+        setting_up.tell_emulated(prose, where)
         protocol = Protocol.RECORD if record else Protocol.FULL
         order = Order(source=source, language=spoken, protocol=protocol)
         verdict = referee.evaluate(order)
@@ -73,6 +74,12 @@ def evaluate(
         print_verdict(common.console(config, is_stderr=False), verdict, is_full=every_check)
     if verdict.status is not Status.VERIFIED:
         raise typer.Exit(int(ExitCode.NOT_MET))
+
+
+def _spoken(file: Path, target: str) -> str:
+    """The language by the file's ending; Python for a GPU is Triton."""
+    found = SUFFIXES.get(file.suffix, "")
+    return "triton" if found == "python" and target.startswith("sm_") else found
 
 
 def _read(file: Path) -> str:

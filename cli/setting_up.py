@@ -15,30 +15,35 @@ if TYPE_CHECKING:
     from ..traces.records import Isolation
     from ..verifier.request import Task
 
-LANGUAGE_OF = {"cpu": "cpp"}
-"""The language that a target's kernels are written in unless told otherwise."""
-TAKEN = {"cpu": ("cpp", "python")}
-"""The languages that a target takes."""
+ON_CPU = ("cpp", "python")
+ON_GPU = ("cuda", "triton")
+"""The languages that a kind of target takes; the first unless told otherwise."""
+
+
+def languages_of(target: str) -> tuple[str, ...]:
+    """The languages that a target takes, the usual one first."""
+    return ON_CPU if target == "cpu" else ON_GPU
 
 
 def choose_target(target: str, language: str = "") -> str:
-    """The target's name; `auto` is the CPU as long as no GPU target is built in.
+    """The target's name; `auto` is the CPU: an architecture has to be named.
 
     Raises:
-        UsageError: this version has no such target, or not in this language.
+        UsageError: there is no such target, or not in this language.
     """
-    name = "cpu" if target == "auto" else target
-    if name not in LANGUAGE_OF:
+    if target == "auto":
+        return "cpu"
+    if target != "cpu":
+        from ..kernelbench.targets import architecture
+
+        target = architecture(target).name
+    if language and language not in languages_of(target):
         raise UsageError(
-            f"this version cannot run kernels on '{name}'",
-            hint="--target cpu verifies and times C++ and Python kernels on this machine",
+            f"target {target} takes no candidates in '{language}'",
+            hint=f"language {' or '.join(languages_of(target))}"
+            + ("; --target sm_90 takes CUDA and Triton" if target == "cpu" else ""),
         )
-    if language and language not in TAKEN[name]:
-        raise UsageError(
-            f"target {name} takes no candidates in '{language}'",
-            hint=f"language {' or '.join(TAKEN[name])}",
-        )
-    return name
+    return target
 
 
 def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
@@ -50,13 +55,16 @@ def make_workload(problem: str, name: str | None, matrix: Path | None) -> Worklo
 
 
 def make_task(
-    config: Config, problem: str, workload: str | None, matrix: Path | None, target: str
-) -> Task:
+    config: Config, problem: str, workload: str | None, matrix: Path | None, target: str,
+    language: str,
+) -> Task:  # fmt: skip
     """What the referee is started for."""
-    return task_for(config, problem, make_workload(problem, workload, matrix), target)
+    return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
 
 
-def task_for(config: Config, problem: str, workload: Workload, target: str) -> Task:
+def task_for(
+    config: Config, problem: str, workload: Workload, target: str, language: str = ""
+) -> Task:
     """What the referee is started for, with a workload at hand."""
     from ..verifier.request import Task
 
@@ -64,11 +72,22 @@ def task_for(config: Config, problem: str, workload: Workload, target: str) -> T
         problem=problem,
         workload=workload,
         target=target,
+        languages=(language,) if language else (),
         cpus=config.cpus,
         cache_dir=str(config.cache_dir),
         accept_weak_isolation=config.accept_weak_isolation,
         jail=config.jail,
     )
+
+
+def tell_emulated(prose: Console, target: str) -> None:
+    """Says aloud that nothing will be timed, where it is so."""
+    if target != "cpu":
+        prose.print(
+            f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
+            "nothing is timed, modelled times rank and no speed-up is claimed",
+            markup=False,
+        )
 
 
 def warn_of_weakness(prose: Console, isolation: Isolation) -> None:

@@ -16,13 +16,28 @@ from .problem import Family
 
 LINEAR_FAMILIES = (
     Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-    Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.EXACT,
-    Family.PROBE,
+    Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
+    Family.LARGE, Family.NONFINITE, Family.EXACT, Family.PROBE,
 )  # fmt: skip
 """Families of an operator that is a sum of products."""
 
 PROBE_NONZEROS = 3
 """Non-zeros of one reduction on the probe: one product and two sums stay within 4 u."""
+
+LARGE_POWERS = (20, 40)
+"""LARGE is normal times a power of two between these: far beyond float16, and the sum of a million
+products of two of them is finite."""
+
+LONG, KEPT = 1 << 15, 1 << 12
+"""Sums of more than LONG terms have about KEPT that are not zero, but for NORMAL: a plain float32
+sum of more terms of one sign drifts, which no law of square roots admits."""
+
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+MOST_BLEMISHES = 8
+"""Few, so that most answers stay finite and are compared as ever."""
+DENORMAL_SHARE = 64
+"""One row in this many is denormal: a multiplication of a denormal takes a hundred times as long on
+some processors, and more rows could turn a deadline into a check of them."""
 
 
 def _random_mean(rng: np.random.Generator) -> float:
@@ -87,7 +102,9 @@ def draw(
     varies: int | None = None,
     max_decades: float = 2.0,
 ) -> np.ndarray:
-    """A C-contiguous float32 array of one plain family, of EXACT or of DENORMAL.
+    """A C-contiguous float32 array of one plain family, of EXACT, DENORMAL, LARGE or NONFINITE.
+
+    NONFINITE is drawn as NORMAL: the operator says where its blemishes may be.
 
     Args:
         varies: for CONSTANT, the axis along which the constant still differs (the one that is not
@@ -95,12 +112,16 @@ def draw(
         max_decades: the random scale is 10^U(-max_decades, max_decades).
 
     Raises:
-        UsageError: for PROBE and LARGE, which only an operator itself can draw.
+        UsageError: for PROBE, which only an operator itself can draw.
     """
     if family is Family.EXACT:
         return rng.integers(-1, 2, shape).astype(np.float32)
     if family is Family.DENORMAL:
         return (rng.integers(1, 1 << 22, shape) * 2.0**-149).astype(np.float32)
+    if family is Family.LARGE:
+        return _normal(shape, rng) * np.float32(2.0 ** rng.integers(*LARGE_POWERS))
+    if family is Family.NONFINITE:
+        family = Family.NORMAL
     decades = rng.uniform(-max_decades, max_decades)
     if family is Family.CONSTANT:
         return _constant(shape, rng, varies) * np.float32(2.0 ** np.rint(decades / np.log10(2)))
@@ -127,6 +148,47 @@ def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | No
     # three bits and a power of two keep every honest sum exact up to 300,000 terms.
     values = rng.integers(1, 8, kept).astype(np.float32) * np.float32(rng.choice((-1.0, 1.0)))
     return np.ascontiguousarray(np.broadcast_to(values, shape))
+
+
+def thin(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
+    """Leaves few columns of a matrix at other values than 0 where its rows are LONG."""
+    columns = array.shape[1]
+    if columns > LONG and family is not Family.NORMAL:
+        array[:, rng.random(columns) > KEPT / columns] = 0
+
+
+def blemish(
+    array: np.ndarray,
+    rng: np.random.Generator,
+    kinds: tuple[float, ...] = NOT_FINITE,
+    places: np.ndarray | None = None,
+) -> None:
+    """Puts a few of `kinds` into the array, at random or in rows out of `places`."""
+    if not array.size:
+        return
+    rows = array.reshape(len(array), -1)
+    count = int(np.clip(rows.size // 16, 1, MOST_BLEMISHES))
+    at = rng.choice(places, count) if places is not None else rng.integers(0, len(rows), count)
+    rows[at, rng.integers(0, rows.shape[1], count)] = rng.choice(np.array(kinds, np.float32), count)
+
+
+def denormal_rows(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Which of `count` rows are denormal: a few, and at least one."""
+    chosen = np.zeros(count, bool)
+    chosen[rng.integers(0, count, max(1, count // DENORMAL_SHARE))] = True
+    return chosen
+
+
+def make_denormal(array: np.ndarray, chosen: np.ndarray, rng: np.random.Generator) -> None:
+    """Replaces the chosen rows of an array by denormals."""
+    array[chosen] = draw(Family.DENORMAL, array[chosen].shape, rng)
+
+
+def below_one(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Signed factors from [1/2, 1): a denormal times one of them is off by its last place only."""
+    drawn = (rng.random(shape, dtype=np.float32) + 1) / 2
+    drawn[rng.integers(0, 2, shape, dtype=np.int8) == 0] *= -1
+    return drawn
 
 
 def full_mantissa(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

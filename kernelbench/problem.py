@@ -34,8 +34,12 @@ class Family(StrEnum):
     CONSTANT = "constant"
     SORTED = "sorted"
     DENORMAL = "denormal"
+    """Denormal logits for a softmax; elsewhere some rows of one factor, whose answers must not be
+    flushed to zero."""
     LARGE = "large"
     """Large magnitudes that stay finite in the declared arithmetic; large logits for a softmax."""
+    NONFINITE = "nonfinite"
+    """Normal with a few NaN and infinities where the definition says what becomes of them."""
     EXACT = "exact"
     """Integers of {-1, 0, 1}: sums are exact in float32, so the answer must match bit for bit."""
     PROBE = "probe"
@@ -160,6 +164,11 @@ class Baseline:
     """The import it needs."""
 
 
+def no_twins(_structure: Structure, _rng: np.random.Generator) -> Iterator[Structure]:
+    """For problems whose structure is its sizes."""
+    return iter(())
+
+
 @dataclass(frozen=True)
 class Problem:
     """An operator: its definition, its inputs and outputs, its truth and its cost."""
@@ -186,13 +195,17 @@ class Problem:
     """Compulsory bytes: each input read once, each output written once."""
     baselines: tuple[Baseline, ...]
     variations: Callable[[Structure, np.random.Generator], Iterator[Structure]]
-    """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small."""
+    """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
+    some of the later ones, have a size beyond 16 bits."""
     families: tuple[Family, ...] = (
         Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
         Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED,
     )  # fmt: skip
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
     precision: Precision = STRICT_FP32
+    twins: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_twins
+    """Other structures of exactly the same sizes, a near one first; where there are index arrays.
+    May end, or give none, where no other has these sizes."""
     version: int = 1
     backward_of: str = ""
     """The problem it is the derivative of. Its inputs are that problem's outputs under their names

@@ -13,7 +13,19 @@ import numpy as np
 
 from ..errors import MatrixError, UsageError
 from . import graphs
-from .families import draw
+from .families import (
+    KEPT,
+    LONG,
+    NOT_FINITE,
+    PROBE_NONZEROS,
+    below_one,
+    blemish,
+    denormal_rows,
+    draw,
+    full_mantissa,
+    make_denormal,
+    probe_segments,
+)
 from .graphs import Pattern
 from .problem import Axes, Family, Structure, Tensor, Workload
 
@@ -143,6 +155,58 @@ def row_constants(structure: Structure, rng: np.random.Generator) -> np.ndarray:
     return entries
 
 
+def denormal_live_rows(structure: Structure, rng: np.random.Generator) -> np.ndarray:
+    """Which rows are denormal in the family of that name: a few of those that have entries."""
+    live = np.flatnonzero(row_lengths(structure))
+    chosen = np.zeros(structure.axes["M"], bool)
+    if len(live):
+        chosen[live] = denormal_rows(len(live), rng)
+    return chosen
+
+
+def factors(
+    structure: Structure,
+    family: Family,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    nonzeros: int = PROBE_NONZEROS,
+    kinds: tuple[float, ...] = NOT_FINITE,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the entries, and the dense factor of `shape` whose rows the columns name.
+
+    Args:
+        nonzeros: of each row, for the family PROBE.
+        kinds: what NONFINITE puts into the dense factor, and into the entries where NaN is one of
+            them; then some entries that meet it are zeros, too: 0 times infinity is NaN.
+    """
+    count = structure.axes["nnz"]
+    if family is Family.PROBE:
+        entries = probe_segments(structure.arrays["indptr"], rng, nonzeros)
+        return entries, full_mantissa(shape, rng)
+    if family is Family.DENORMAL:
+        entries = draw(Family.NORMAL, (count,), rng)
+        make_denormal(entries, denormal_live_rows(structure, rng)[row_numbers(structure)], rng)
+        return entries, below_one(shape, rng)
+    is_constant = family is Family.CONSTANT
+    entries = row_constants(structure, rng) if is_constant else draw(family, (count,), rng)
+    dense = draw(family, shape, rng, varies=1 if len(shape) > 1 else None)
+    lengths = row_lengths(structure)
+    if family is not Family.NORMAL and lengths.max(initial=0) > LONG:
+        share = np.where(lengths > LONG, KEPT / np.maximum(lengths, 1), 1.0)
+        entries[rng.random(count) > share[row_numbers(structure)]] = 0
+    if family is Family.NONFINITE and count:
+        columns = structure.arrays["indices"]
+        blemish(dense, rng, kinds, places=columns)
+        is_met = ~np.isfinite(dense).reshape(len(dense), -1).all(1)[columns]
+        if any(map(np.isnan, kinds)):
+            blemish(entries, rng, kinds)
+            entries[np.flatnonzero(is_met)[::2]] = 0
+        else:
+            entries[is_met & (entries == 0)] = 1
+    return entries, dense
+
+
 def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
     """A scipy CSR matrix over the structure's pattern with these values; nothing is copied."""
     from scipy.sparse import csr_matrix
@@ -162,9 +226,48 @@ HARD_LENGTHS: tuple[tuple[int, ...], ...] = (
 """Row lengths of the hidden patterns: one entry, none, empty rows, one huge row, primes, tails."""
 
 
-def hard_patterns(rng: np.random.Generator) -> Iterator[Pattern]:
-    """Small patterns without end; in each round of the hard ones the columns differ."""
+WIDE = (1 << 16) + 2048
+"""Beyond what 16 bits can count: rows, columns, entries and the length of a row."""
+WIDE_DENSE = 1
+"""The most of a dense axis beside them, so that it stays small."""
+
+
+def wide_pattern(rng: np.random.Generator, *, has_long_row: bool) -> Pattern:
+    """A pattern whose every size is beyond 16 bits, with entries in its last rows and columns.
+
+    With a long row that one has nearly all of the entries; else all rows are short.
+    """
+    rows, cols = (WIDE + int(n) for n in rng.integers(0, 4096, 2))
+    most = 1 if has_long_row else 3
+    lengths = rng.integers(0, most + 1, rows, dtype=np.int32)
+    if has_long_row:
+        lengths[rng.random(rows) < 0.9] = 0
+    lengths[-8:] = most
+    long = int(rng.integers(0, rows - 8))
+    if has_long_row:
+        lengths[long] = WIDE - 128
+    indptr = np.zeros(rows + 1, np.int32)
+    np.cumsum(lengths, out=indptr[1:])
+    # Each place in a row has a range of columns of its own: sorted and distinct without a sort.
+    band = cols // most
+    indices = rng.integers(0, band, indptr[-1], dtype=np.int32)
+    if has_long_row:
+        kept = np.ones(cols, bool)
+        kept[rng.permutation(cols)[WIDE - 128 :]] = False
+        indices[indptr[long] : indptr[long + 1]] = np.flatnonzero(kept)
+    else:
+        place = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        indices += band * place.astype(np.int32)
+    return Pattern(rows, cols, indptr, indices)
+
+
+def hard_patterns(rng: np.random.Generator, *, has_long_row: bool) -> Iterator[Pattern]:
+    """Small patterns without end; in each round of the hard ones the columns differ.
+
+    Each round begins with a wide one.
+    """
     for round_number in itertools.count():
+        yield wide_pattern(rng, has_long_row=has_long_row)
         for lengths in HARD_LENGTHS:
             cols = max(max(lengths), 1) + int(rng.integers(0, 40))
             yield graphs.from_lengths(np.array(lengths), cols, rng)
@@ -177,25 +280,25 @@ def hard_patterns(rng: np.random.Generator) -> Iterator[Pattern]:
 
 
 def variations_of(
-    *names: str, dense: Mapping[str, tuple[int, ...]] | None = None, keep: tuple[str, ...] = ()
+    *names: str,
+    dense: Mapping[str, tuple[int, ...]] | None = None,
+    has_long_row: bool = True,
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
     """The `variations` of a sparse problem.
 
     Args:
         names: its axes, in order.
         dense: for each dense axis the sizes to choose from; the workload's own size is added.
-        keep: dense axes that stay as they are in half of the variations.
+        has_long_row: whether wide ones have a row of more than 65,536 entries.
     """
 
     def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
-        for pattern in hard_patterns(rng):
+        for pattern in hard_patterns(rng, has_long_row=has_long_row):
+            most = WIDE_DENSE if pattern.rows >= WIDE else 512
             sizes = {
-                axis: int(rng.choice((*choices, min(structure.axes[axis], 512))))
+                axis: min(int(rng.choice((*choices, structure.axes[axis]))), most)
                 for axis, choices in (dense or {}).items()
             }
-            for axis in keep:
-                if rng.random() < 0.5:
-                    sizes[axis] = structure.axes[axis]
             yield structure_from(pattern, sizes, names=names)
 
     return vary

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from ..errors import UnknownNameError
 
+CPU = "cpu"
+"""The target that is this machine."""
+
 REGISTERS_PER_SM = 65536
 MAX_REGISTERS_PER_THREAD = 255
 MAX_THREADS_PER_BLOCK = 1024

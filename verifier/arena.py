@@ -11,7 +11,7 @@ import fcntl
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -29,7 +29,7 @@ GUARD_BYTES = 4096
 """Before and after every tensor (verification.md §3.8)."""
 ALIGN = 64
 TABLE_BYTES = -(-_ENTRY_BYTES * MAX_SLOTS // 4096) * 4096
-_INTEGER, _INPUT, _OUTPUT, _FENCED = 0, 1, 2, 4
+_INTEGER, _INPUT, _OUTPUT, _SCRATCH, _FENCED = 0, 1, 2, 3, 4
 _PAGE = mmap.PAGESIZE
 _FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * _PAGE
 """What the pages around the tensors of one fenced call take beyond its footprint."""
@@ -45,6 +45,29 @@ class Fence(StrEnum):
     BEFORE = "begins where memory begins"
     AFTER = "ends where memory ends"
     """But for the alignment of its start."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What one call is given behind its tensors."""
+
+    table: bytes = b""
+    """Read-only, e.g. a table of launches."""
+    scratch: tuple[int, ...] = ()
+    """Bytes of each work buffer."""
+
+
+NOTHING_MORE = Extra()
+EXTRA_BYTES = 64 << 20
+"""Room for what calls are given behind their tensors, where they are."""
+Behind = Callable[[Structure], Extra]
+"""What a call on a structure is given behind its tensors."""
+
+
+def nothing_more(structure: Structure) -> Extra:
+    """For candidates that are called with their tensors and no more."""
+    del structure
+    return NOTHING_MORE
 
 
 def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
@@ -83,6 +106,9 @@ class Slot:
     outputs: Arrays
     input_regions: dict[str, Region]
     output_regions: dict[str, Region]
+    scratch: tuple[np.ndarray, ...] = ()
+    """Work buffers as bytes."""
+    scratch_regions: tuple[Region, ...] = ()
 
 
 class _Memory:
@@ -120,6 +146,8 @@ class Arena:
             ) from error
         self._at = [TABLE_BYTES, 0]
         self._index = 0
+        self._background = 1 + os.urandom(1)[0] % 254
+        self._dirty = self._outputs.size
 
     def __enter__(self) -> Self:
         return self
@@ -172,12 +200,12 @@ class Arena:
         structure: Structure,
         fence: Fence = Fence.NONE,
         *,
-        launches: bytes = b"",
+        extra: Extra = NOTHING_MORE,
     ) -> Slot:
         """Lays out one call, writes its table entry and its index arrays.
 
-        A fenced call stands alone. It is a native runner that puts the fences up. `launches` is a
-        table of launches: read-only to the process, its argument comes after the tensors.
+        A fenced call stands alone. It is a native runner that puts the fences up. What is `extra`
+        comes after the tensors: the table's argument, then one for each work buffer.
         """
         if not self.fits(problem, structure.axes) or (fence is not Fence.NONE and self._index):
             raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
@@ -192,10 +220,12 @@ class Arena:
         fenced = 0 if fence is Fence.NONE else _FENCED
         for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
             arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
-        if launches:
-            table = self._reserve(0, "uint8", (len(launches),), Fence.NONE)
-            self._array(0, table)[...] = np.frombuffer(launches, dtype=np.uint8)
+        if extra.table:
+            table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
+            self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
             arguments.append((_INPUT, table.offset, table.bytes))
+        scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
+        arguments += [(_SCRATCH | fenced, region.offset, region.bytes) for region in scratch]
         self._write_entry(arguments)
         slot = Slot(
             index=self._index,
@@ -204,6 +234,11 @@ class Arena:
             outputs={name: self._array(1, region) for name, region in outputs.items()},
             input_regions=inputs,
             output_regions=outputs,
+            scratch=tuple(
+                self._outputs.view[region.offset : region.offset + region.bytes]
+                for region in scratch
+            ),
+            scratch_regions=tuple(scratch),
         )
         for name, array in structure.arrays.items():
             slot.inputs[name][...] = array
@@ -220,11 +255,31 @@ class Arena:
             bands.append((f"after {name}", view[end : end + GUARD_BYTES]))
         return bands
 
+    def surroundings(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
+        """The rest of the outputs' memory as bytes: (`before C`, view) … behind the guard bands.
+
+        Every byte of it now has one value, the same one in all of them. Only what slots were
+        placed in since the last time is written, since the whole may be large.
+        """
+        own = [*slot.output_regions.items(), *(("scratch", r) for r in slot.scratch_regions)]
+        regions = sorted(own, key=lambda item: item[1].offset)
+        edges = [(f"before {regions[0][0]}", 0)]
+        edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
+        ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
+        found = []
+        for (where, start), end in zip(edges, ends, strict=True):
+            if start < end:
+                found.append((where, self._outputs.view[start:end]))
+                self._outputs.view[start : min(end, self._dirty)] = self._background
+        self._dirty = self._at[1]
+        return found
+
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
         if fence is not Fence.NONE:
             return self._reserve_fenced(side, dtype, shape, fence)
         region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
+        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _reserve_fenced(
@@ -239,6 +294,7 @@ class Arena:
         if side == 0:
             self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
         self._at[side] = end + _PAGE
+        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _array(self, side: int, region: Region) -> np.ndarray:

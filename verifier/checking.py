@@ -2,11 +2,15 @@
 
 Each trial is one call on fresh inputs at a fresh address, with poisoned outputs and guard bands.
 The metamorphic trials catch answers that were kept: the same data again at another address, and
-new data at the same address that differ in one element that matters (verification.md §3.10).
+new data at the same address that differ in one element that matters (verification.md §3.10). Where
+there is a sparse pattern, others of exactly its sizes stand in for it at the same address, so that
+what was kept of the pattern is caught as well.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +22,8 @@ from .sides import CandidateSide
 from .trials import Item, Stage, Trial, make_item, plan
 
 _CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4, Protocol.RECORD: 12}
+_TWINS = {Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 18}
+"""Other patterns on each of two structures; a screening has those of its timed calls."""
 _ATTEMPTS = 24
 _VISIBLE = 100.0
 """A change counts once it moves an output by this many times what gate G1 forgives."""
@@ -26,14 +32,10 @@ _VISIBLE = 100.0
 def run_trials(
     side: CandidateSide, stage: Stage, protocol: Protocol, rng: np.random.Generator
 ) -> list[Check]:
-    """One Check per trial; stops after the first that failed. Raises RunFault."""
-    checks: list[Check] = []
-    for trial in plan(stage, protocol, rng):
-        item = make_item(stage.problem, trial.structure, trial.family, rng)
-        slot = side.place(trial.structure, 1)[0]
-        checks.append(_verdict_on(trial, side.answer(item, slot)))
-        if not checks[-1].passed:
-            return checks
+    """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault."""
+    checks = tried(side, stage, plan(stage, protocol, rng), rng)
+    if not checks[-1].passed:
+        return checks
     smallest = min(
         (structure for _, structure in stage.others),
         key=lambda s: stage.problem.bytes_moved(s.axes),
@@ -41,10 +43,27 @@ def run_trials(
     )
     structures = [smallest] if protocol is Protocol.SCREEN else [smallest, stage.target]
     for structure in structures:
-        for check in _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng):
-            checks.append(check)
-            if not check.passed:
-                return checks
+        checks += _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng)
+        if not checks[-1].passed:
+            return checks
+        if protocol in _TWINS:
+            checks += _twins(side, stage.problem, structure, _TWINS[protocol], rng)
+        if not checks[-1].passed:
+            return checks
+    return checks
+
+
+def tried(
+    side: CandidateSide, stage: Stage, trials: Iterable[Trial], rng: np.random.Generator
+) -> list[Check]:
+    """One Check per trial; stops after the first that failed. Raises RunFault."""
+    checks: list[Check] = []
+    for trial in trials:
+        item = make_item(stage.problem, trial.structure, trial.family, rng)
+        slot = side.place(trial.structure, 1)[0]
+        checks.append(_verdict_on(trial, side.answer(item, slot)))
+        if not checks[-1].passed:
+            break
     return checks
 
 
@@ -73,8 +92,7 @@ def _metamorphic(
     changes: int,
     rng: np.random.Generator,
 ) -> list[Check]:
-    family = Family.NORMAL if Family.NORMAL in problem.families else problem.families[0]
-    item = make_item(problem, structure, family, rng)
+    item = _plain_item(problem, structure, rng)
     first, second = side.place(structure, 2)
     found = side.answer(item, first)
     before = {name: array.copy() for name, array in first.outputs.items()}
@@ -101,6 +119,39 @@ def _metamorphic(
         if not checks[-1].passed:
             break
     return checks
+
+
+def _twins(
+    side: CandidateSide,
+    problem: Problem,
+    structure: Structure,
+    count: int,
+    rng: np.random.Generator,
+) -> list[Check]:
+    """The structure, then others of its sizes, then itself again, all at one address."""
+    item = _plain_item(problem, structure, rng)
+    others: list[Item] = []
+    # A near twin can leave every maximum as it was: a few more are drawn than are needed.
+    for twin in itertools.islice(problem.twins(structure, rng), 2 * count):
+        other = replace(item, structure=twin, expected=problem.oracle(twin, item.inputs))
+        if _moves(problem, others[-1] if others else item, other):
+            others.append(other)
+        if len(others) == count:
+            break
+    if not others:
+        return []
+    slot = side.place(structure, 1)[0]
+    for each in (item, *others, item):
+        check = _named("other patterns of the same sizes", side.answer(each, slot))
+        if not check.passed:
+            return [check]
+    detail = f"{len(others)} others and the first one again, at one address"
+    return [check.model_copy(update={"detail": detail})]
+
+
+def _plain_item(problem: Problem, structure: Structure, rng: np.random.Generator) -> Item:
+    family = Family.NORMAL if Family.NORMAL in problem.families else problem.families[0]
+    return make_item(problem, structure, family, rng)
 
 
 def _named(name: str, found: list[Check]) -> Check:

@@ -10,28 +10,19 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import SandboxError
-from ..sandbox.build.model import BuildFailed, Built
+from ..sandbox.build.model import BuildFailed
 from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
-from ..traces.records import (
-    CHAMPION,
-    Check,
-    Measurement,
-    Profile,
-    Protocol,
-    Status,
-    Tier,
-    Verdict,
-    candidate_id,
-)
-from . import clocks, fences, gates, roofline, sampling, sanitize, stress, timing
+from ..traces.records import CHAMPION, Protocol, Status, Verdict
+from . import clocks, emulation, fences, gates, roofline, sampling, sanitize, stress, timing
 from .arena import Arena
 from .checking import run_trials
+from .draft import Draft
 from .profile import cpu as profile
 from .programs import LANGUAGES, build_program
 from .request import Order
@@ -42,69 +33,6 @@ LOOKS = 3
 """Evaluations before a candidate stays SUSPECT."""
 PAUSE_S = 1.0
 """Before the second look; twice that before the third."""
-
-
-@dataclass
-class _Draft:
-    """What becomes the verdict."""
-
-    order: Order
-    session: Session
-    seed: bytes
-    started: float = field(default_factory=time.monotonic)
-    seconds: dict[str, float] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-    program: Program | None = None
-    sanitized: Built | None = None
-    """The candidate built with sanitizers, where there is one."""
-    log: str = ""
-
-    @contextmanager
-    def span(self, name: str) -> Iterator[None]:
-        """Adds the time spent inside to `seconds[name]`."""
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            spent = time.monotonic() - start
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + spent, 4)
-
-    def close(
-        self,
-        status: Status,
-        reason: str = "",
-        measured: Measurement | None = None,
-        known: Profile | None = None,
-    ) -> Verdict:
-        """The finished record."""
-        session = self.session
-        return Verdict(
-            candidate=candidate_id(self.order.source),
-            problem=session.problem.name,
-            problem_version=session.problem.version,
-            workload=session.task.workload.name,
-            language=self.order.language,
-            target=session.task.target,
-            tier=Tier.of(self.order.language),
-            protocol=self.order.protocol,
-            status=status,
-            reasons=(reason,) if reason else (),
-            checks=tuple(self.checks),
-            unchecked=tuple(self.unchecked),
-            measurements=(measured,) if measured else (),
-            profile=known,
-            isolation=session.isolation,
-            seed=self.seed.hex(),
-            seconds=self.seconds,
-            versions=self._versions(),
-            artefact=self.program.built.sha256 if self.program else "",
-            log=self.log,
-        )
-
-    def _versions(self) -> dict[str, str]:
-        compiler = {"compiler": self.program.built.compiler} if self.program else {}
-        return {**self.session.versions(), **compiler}
 
 
 def evaluate(session: Session, order: Order) -> Verdict:
@@ -124,7 +52,9 @@ def evaluate(session: Session, order: Order) -> Verdict:
 
 def _look(session: Session, order: Order) -> Verdict:
     # Drawn now, after the source is fixed, and never sent to the candidate's process (A6).
-    draft = _Draft(order, session, secrets.token_bytes(16))
+    draft = Draft(order, session, secrets.token_bytes(16))
+    if session.device is not None:
+        return emulation.look(draft, session.device)
     if order.language not in LANGUAGES:
         return draft.close(
             Status.UNSUPPORTED,
@@ -132,14 +62,13 @@ def _look(session: Session, order: Order) -> Verdict:
             f"this release takes {', '.join(LANGUAGES)}",
         )
     session.ensure_admitted()
-    program = _build(draft)
-    if isinstance(program, BuildFailed):
-        draft.log = program.log
-        status = Status.RESOURCE if program.is_resource else Status.BUILD_FAILED
-        return draft.close(status, program.reason)
-    draft.log = program.built.log
+    built = _build(draft)
+    if isinstance(built, BuildFailed):
+        draft.log = built.log
+        status = Status.RESOURCE if built.is_resource else Status.BUILD_FAILED
+        return draft.close(status, built.reason)
     try:
-        return _judge(draft, program)
+        return _judge(draft, built)
     except RunFault as fault:
         draft.log = fault.log or draft.log
         return draft.close(fault.status, fault.reason)
@@ -149,30 +78,37 @@ def _look(session: Session, order: Order) -> Verdict:
         return draft.close(Status.INCORRECT, reason)
 
 
-def _build(draft: _Draft) -> Program | BuildFailed:
+@dataclass(frozen=True)
+class _Programs:
+    """A candidate as it is timed, and built with sanitizers where it is."""
+
+    program: Program
+    sanitized: Program | None = None
+
+
+def _build(draft: Draft) -> _Programs | BuildFailed:
     """Everything that is built of a candidate, before any process of it is alive."""
     session, order = draft.session, draft.order
     with draft.span("build"):
         program = build_program(session, order.source, order.language)
     if isinstance(program, BuildFailed):
         return program
-    draft.program = program
+    draft.take(program.built)
     if order.protocol is Protocol.SCREEN:
-        return program
+        return _Programs(program)
     if order.language != "cpp":
         draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
-        return program
+        return _Programs(program)
     with draft.span("sanitize"):
         prepared = sanitize.prepare(session, order.source)
     if isinstance(prepared, BuildFailed):
         return prepared
-    draft.sanitized = prepared.built
     draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
-    return program
+    return _Programs(program, prepared.program)
 
 
-def _judge(draft: _Draft, program: Program) -> Verdict:
-    session, protocol = draft.session, draft.order.protocol
+def _judge(draft: Draft, built: _Programs) -> Verdict:
+    session, protocol, program = draft.session, draft.order.protocol, built.program
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     champion = _champion(session, draft.order)
     with sampling.arena_for(session) as arena:
@@ -180,7 +116,7 @@ def _judge(draft: _Draft, program: Program) -> Verdict:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
             if protocol is not Protocol.SCREEN:
-                _look_closer(draft, side, rng)
+                _look_closer(draft, side, built.sanitized, rng)
             failed = next((c for c in draft.checks if not c.passed), None)
             if failed:
                 return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
@@ -199,7 +135,7 @@ def _judge(draft: _Draft, program: Program) -> Verdict:
 
 @contextmanager
 def _side(
-    draft: _Draft, program: Program, arena: Arena, rng: np.random.Generator
+    draft: Draft, program: Program, arena: Arena, rng: np.random.Generator
 ) -> Iterator[CandidateSide]:
     with ExitStack() as stack:
         with draft.span("start"):
@@ -219,13 +155,15 @@ def _champion(session: Session, order: Order) -> Program | None:
     return champion
 
 
-def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
+def _look_closer(
+    draft: Draft, side: CandidateSide, sanitized: Program | None, rng: np.random.Generator
+) -> None:
     """What only a promotion pays for: looks at stray accesses, then repeats under load."""
     session = draft.session
     if gates.first_failure(draft.checks):
         return
     if draft.order.language == "cpp":
-        _look_beside(draft, side, rng)
+        _look_beside(draft, side, sanitized, rng)
     if gates.first_failure(draft.checks):
         return
     # Baselines that still start are measured, and must not be measured under this load.
@@ -235,11 +173,13 @@ def _look_closer(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -
         draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
 
 
-def _look_beside(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -> None:
+def _look_beside(
+    draft: Draft, side: CandidateSide, sanitized: Program | None, rng: np.random.Generator
+) -> None:
     """Accesses beside the tensors: by sanitizers, which name the line, then in the timed build."""
-    if draft.sanitized:
+    if sanitized:
         with draft.span("sanitize"):
-            found = sanitize.examine(draft.session, draft.sanitized, rng)
+            found = sanitize.examine(draft.session, sanitized, rng)
         draft.log = found.log or draft.log
         draft.checks.append(found.check)
         if not found.check.passed:
@@ -251,12 +191,13 @@ def _look_beside(draft: _Draft, side: CandidateSide, rng: np.random.Generator) -
 
 
 def _conclude(
-    draft: _Draft, program: Program, series: timing.Series, rng: np.random.Generator
+    draft: Draft, program: Program, series: timing.Series, rng: np.random.Generator
 ) -> Verdict:
     session = draft.session
     draft.checks += clocks.checks(series.seen, len(session.cpus))
     axes = session.stage.target.axes
     flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
+    assert session.peaks is not None
     floor = roofline.floor_us(flops, moved, session.peaks)
     measured = timing.measurement(
         series,

@@ -14,6 +14,9 @@ class Task(Record):
     problem: str
     workload: Workload
     target: str = "cpu"
+    """`cpu`, or an architecture: `sm_90`."""
+    languages: tuple[str, ...] = ()
+    """What is going to be evaluated, so that what it needs is started at once."""
     cpus: tuple[int, ...] = ()
     """CPUs that candidates and baselines run on; empty: all allowed ones."""
     cache_dir: str

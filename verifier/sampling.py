@@ -5,19 +5,20 @@ It starts the processes and hands them to timing.py; it judges nothing.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from ..kernelbench.problem import Family
+from ..kernelbench.problem import Family, Problem, Structure
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.process import Plane, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol
 from . import timing
-from .arena import Arena, footprint
+from .arena import Arena, Behind, footprint, nothing_more
 from .session import Session
 from .sides import BaselineSide, CandidateSide, Side
 from .trials import Item, make_item
@@ -42,8 +43,11 @@ EVALUATION_S = {
 }
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
-HIDDEN_ROOM = 1 << 20
-"""Hidden shapes are small; this holds two calls of any of them."""
+HIDDEN_ROOM = (3 << 20, (1 << 20) + (1 << 16))
+"""Inputs and outputs of one call of any hidden shape."""
+TWIN_SHARE = 0.5
+"""Of the timed calls are on a pattern that differs from the workload's in a few entries, where
+there is one: who keeps the pattern under its sizes or addresses is wrong in them."""
 SHIFT_ROOM = 8192
 """For the shift of addresses from one placement to the next."""
 
@@ -67,9 +71,11 @@ def add_block(
         RunFault, Wrong: the candidate failed in a timed call.
     """
     problem, target = session.problem, session.stage.target
+    patterns = _patterns(problem, target, len(series.blocks), rng)
 
     def items(count: int) -> list[Item]:
-        return [make_item(problem, target, Family.NORMAL, rng) for _ in range(count)]
+        drawn = itertools.islice(patterns, count)
+        return [make_item(problem, structure, Family.NORMAL, rng) for structure in drawn]
 
     side.place(target, session.slots)
     sides: list[Side] = list(_rivals(session, protocol, len(series.blocks)))
@@ -82,6 +88,17 @@ def add_block(
         timing.sample_block(series, side, sides, items, session.slots, ROUNDS[protocol], rng)
 
 
+def _patterns(
+    problem: Problem, target: Structure, block: int, rng: np.random.Generator
+) -> Iterator[Structure]:
+    """The workload's structure and a near twin of it, for each timed call of a block."""
+    # One block has a twin by rows, the next one by columns.
+    twin = next(itertools.islice(problem.twins(target, rng), block % 2, None), target)
+    yield from (target, twin)
+    while True:
+        yield twin if rng.random() < TWIN_SHARE else target
+
+
 def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSide]:
     """The fastest baseline always; all in the first blocks; near ones in every block."""
     reference = session.reference
@@ -91,8 +108,11 @@ def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSi
 
 
 @contextmanager
-def arena_for(session: Session) -> Iterator[Arena]:
-    """Memory that holds every timed slot, and two calls of any workload of the problem."""
+def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
+    """Memory that holds every timed slot, and two calls of any workload of the problem.
+
+    `extra_bytes` are there beside, for what calls are given behind their tensors.
+    """
     problem, stage = session.problem, session.stage
     inputs, outputs = footprint(problem, stage.target.axes)
     sizes = [(session.slots * inputs, session.slots * outputs), (2 * inputs, 2 * outputs)]
@@ -100,8 +120,8 @@ def arena_for(session: Session) -> Iterator[Arena]:
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))
     with Arena(
-        max(HIDDEN_ROOM, *(s[0] for s in sizes)) + SHIFT_ROOM,
-        max(HIDDEN_ROOM, *(s[1] for s in sizes)) + SHIFT_ROOM,
+        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
     ) as arena:
         yield arena
 
@@ -114,6 +134,7 @@ def started(
     program: Program,
     arena: Arena,
     rng: np.random.Generator,
+    extra: Behind = nothing_more,
 ) -> Iterator[CandidateSide]:
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
     limits = Limits(
@@ -133,5 +154,5 @@ def started(
             os.close(fd)
     with runner:
         yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s()
+            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s(), extra=extra
         )

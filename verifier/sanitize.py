@@ -25,9 +25,10 @@ from ..sandbox.build.model import BuildFailed, Built, Variant
 from ..sandbox.isolation.model import Limits
 from ..sandbox.run.native import native_program
 from ..sandbox.run.process import Plane, RunFault, Runner
+from ..sandbox.run.program import Program
 from ..traces.records import Check, Status
 from . import gates, reports
-from .arena import Arena, Slot, footprint
+from .arena import EXTRA_BYTES, Arena, Behind, Slot, footprint, nothing_more
 from .session import Session
 from .sides import CandidateSide
 from .trials import Trial, make_item, small_trials
@@ -51,9 +52,9 @@ _APART = re.compile(
 
 @dataclass(frozen=True)
 class Prepared:
-    """A candidate's build with the sanitizers, or why this machine has none."""
+    """A candidate built with the sanitizers, or why this machine has none."""
 
-    built: Built | None = None
+    program: Program | None = None
     unchecked: str = ""
 
 
@@ -75,16 +76,18 @@ def prepare(session: Session, source: str) -> Prepared | BuildFailed:
     built = _build(session, source)
     if isinstance(built, BuildFailed):
         return replace(built, reason=f"built with sanitizers: {built.reason}")
-    return Prepared(built)
+    return Prepared(native_program(built, session.cache_dir, sanitized=True))
 
 
-def examine(session: Session, built: Built, rng: np.random.Generator) -> Examined:
-    """Runs the build that was prepared. The plain build has passed its trials.
+def examine(
+    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more
+) -> Examined:
+    """Runs a program built with sanitizers. The plain build has passed its trials.
 
     Raises:
         RunFault: the process ended early without a report, or met a limit twice.
     """
-    return _run(session, built, small_trials(session.stage, rng), rng)
+    return _run(session, program, small_trials(session.stage, rng), rng, extra)
 
 
 def apart(source: str) -> str:
@@ -137,7 +140,8 @@ def _planted(session: Session) -> str:
     )
     trial = Trial(trial.name, smallest, trial.family)
     try:
-        found = _run(session, built, [trial], np.random.default_rng(0))
+        program = native_program(built, session.cache_dir, sanitized=True)
+        found = _run(session, program, [trial], np.random.default_rng(0), nothing_more)
     except (RunFault, PrerequisiteError) as error:
         return f"they do not work here: {' '.join(str(error).split())[:200]}"
     if found.check.passed:
@@ -145,27 +149,37 @@ def _planted(session: Session) -> str:
     return ""
 
 
-def _run(session: Session, built: Built, trials: list[Trial], rng: np.random.Generator) -> Examined:
+def _run(
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
+) -> Examined:
     """All trials in one process, up to the first that fails; in another one after a limit.
 
     Sanitized code is slower and larger, but the limits are far beyond what small trials need.
     """
     for _ in range(TRIES - 1):
         try:
-            return _run_once(session, built, trials, rng)
+            return _run_once(session, program, trials, rng, extra)
         except RunFault as fault:
             if fault.status not in _OUR_LIMITS:
                 raise
-    return _run_once(session, built, trials, rng)
+    return _run_once(session, program, trials, rng, extra)
 
 
 def _run_once(
-    session: Session, built: Built, trials: list[Trial], rng: np.random.Generator
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
 ) -> Examined:
     trial = trials[0]
     slot: Slot | None = None
     try:
-        with _side(session, built, trials, rng) as side:
+        with _side(session, program, trials, rng, extra) as side:
             for trial in trials:
                 item = make_item(session.problem, trial.structure, trial.family, rng)
                 slot = side.place(trial.structure, 1)[0]
@@ -206,12 +220,16 @@ def _failed(detail: str, trial: Trial) -> Check:
 
 @contextmanager
 def _side(
-    session: Session, built: Built, trials: list[Trial], rng: np.random.Generator
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     room = 8192  # for the shift of addresses
+    room += 0 if extra is nothing_more else EXTRA_BYTES
     with Arena(max(n[0] for n in needs) + room, max(n[1] for n in needs) + room) as arena:
-        program = native_program(built, session.cache_dir, sanitized=True)
         limits = Limits(
             wall_s=120.0,
             cpu_s=120.0 * len(session.cpus),
@@ -227,5 +245,5 @@ def _side(
                 os.close(fd)
         with runner:
             yield CandidateSide(
-                "sanitized", runner, arena, session.problem, rng, timeout_s=TIMEOUT_S
+                "sanitized", runner, arena, session.problem, rng, timeout_s=TIMEOUT_S, extra=extra
             )

@@ -18,10 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from ..errors import PrerequisiteError
+from ..errors import PrerequisiteError, UsageError
 from ..kernelbench import registry
 from ..kernelbench.features import features
-from ..kernelbench.problem import Family, Problem
+from ..kernelbench.problem import Family, Problem, Structure
+from ..kernelbench.targets import CPU, architecture
+from ..sandbox.build.triton import TritonBuilder
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
 from ..sandbox.isolation.model import Jail
@@ -29,6 +31,7 @@ from ..traces.records import Check, Isolation
 from . import null_kernels
 from .arena import footprint
 from .baselines import BaselineProcess
+from .devices import Workshop
 from .request import Task
 from .roofline import Peaks, measured_peaks
 from .sides import BaselineSide
@@ -37,6 +40,8 @@ from .trials import Stage, make_item
 
 _SLOT_ROOM = 48 << 20
 _CALIBRATION_CALLS = 5
+EMULATED_BYTES = {"cuda": 1 << 20, "triton": 320 << 10}
+"""Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
 
 
 @dataclass
@@ -69,9 +74,13 @@ class Session:
     stage: Stage
     jail: Jail
     isolation: Isolation
-    peaks: Peaks
+    peaks: Peaks | None
+    """Of this machine; None where the target is another one."""
     cpus: tuple[int, ...]
     cache_dir: Path
+    device: Workshop | None = None
+    """What candidates for a GPU are built with; None on the target `cpu`. The stage then holds
+    workloads that are small enough to be emulated."""
     sanitizers: str | None = None
     """Why the sanitizers cannot be used here, empty where they can; None until it was tried."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
@@ -88,11 +97,17 @@ class Session:
         isolation = probe(jail, cache_dir)
         if isolation.lacking and not task.accept_weak_isolation:
             raise _too_weak(isolation, task.jail)
-        stage = _stage(problem, task)
-        session = cls(
-            task, problem, stage, jail, isolation, measured_peaks(cache_dir, cpus), cpus, cache_dir
-        )
-        session._reference = session._pool.submit(session._start_reference)
+        if task.target != CPU:
+            device = _workshop(problem, task, jail, cache_dir)
+            stage = _small_stage(problem, task, device.subject)
+            session = cls(
+                task, problem, stage, jail, isolation, None, cpus, cache_dir, device=device
+            )
+        else:
+            peaks = measured_peaks(cache_dir, cpus)
+            stage = _stage(problem, task)
+            session = cls(task, problem, stage, jail, isolation, peaks, cpus, cache_dir)
+            session._reference = session._pool.submit(session._start_reference)
         session._admission = session._pool.submit(
             null_kernels.admit, problem, stage.target, np.random.default_rng()
         )
@@ -123,8 +138,15 @@ class Session:
     @property
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
-        found = features(self.stage.target)
-        return {**found, "cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
+        own = {"cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
+        if self.device is None:
+            return {**features(self.stage.target), **own}
+        limits = self.device.architecture
+        return {
+            **features(self.device.subject),
+            "capability": float(limits.capability),
+            "shared_per_block": float(limits.shared_per_block),
+        }
 
     def timeout_s(self) -> float:
         """Deadline of one call: ten times the reference, at least five seconds."""
@@ -140,12 +162,15 @@ class Session:
             "kernel": platform.release(),
             "cpu": _cpu_model(),
             **{name: version(name) for name in ("torch", "numpy", "scipy")},
+            **({"triton": version("triton")} if self.device and self.device.triton else {}),
         }
 
     def close(self) -> None:
         """Ends the baseline process."""
         if self._reference is not None and not self._reference.cancel():
             self._reference.result().process.close()
+        if self.device is not None and self.device.triton is not None:
+            self.device.triton.close()
         self._pool.shutdown()
 
     def _start_reference(self) -> Reference:
@@ -186,6 +211,35 @@ def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
         f"{', '.join(isolation.lacking)} on this machine",
         hint=f"{better}, or accept it with --accept-weak-isolation",
     )
+
+
+def _workshop(problem: Problem, task: Task, jail: Jail, cache_dir: Path) -> Workshop:
+    target = architecture(task.target)
+    subject = problem.structure(task.workload)
+    builder = None
+    if "triton" in task.languages:
+        builder = TritonBuilder(jail, target, cache_dir=cache_dir)
+    return Workshop(problem, target, subject, cache_dir, jail, builder)
+
+
+def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
+    """The workloads that an emulation can afford; the tiny one stands for one that is large."""
+    made = {w.name: problem.structure(w) for w in problem.workloads if w.kind != "realistic"}
+    made[task.workload.name] = subject
+    most = min(EMULATED_BYTES[language] for language in task.languages or EMULATED_BYTES)
+    small = {
+        name: structure
+        for name, structure in made.items()
+        if problem.bytes_moved(structure.axes) <= most
+    }
+    if not small:
+        raise UsageError(
+            f"no workload of {problem.name} is small enough to be emulated",
+            hint=f"give it one of at most {most >> 10} KiB",
+        )
+    name = task.workload.name if task.workload.name in small else next(iter(small))
+    others = tuple((other, s) for other, s in small.items() if other != name)
+    return Stage(problem, small[name], name, others)
 
 
 def _stage(problem: Problem, task: Task) -> Stage:

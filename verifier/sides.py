@@ -20,11 +20,13 @@ from ..sandbox.frames import SUMMED_WORDS
 from ..sandbox.run.process import Runner, Timed
 from ..traces.records import Check
 from . import gates, poison
-from .arena import Arena, Fence, Slot
+from .arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from .baselines import BaselineProcess
 from .clocks import Clocks
 from .trials import Item
 
+_UNWRITTEN = 0xFF
+"""In every byte of a work buffer before a call: NaN as a float of any size."""
 KEPT_BACK_BYTES = 256 << 10
 """Inputs up to so much in all are written last, while the runner watches the gate. What is larger
 must be there before, where CPU time is charged: writing it would take as long as a kernel."""
@@ -80,7 +82,9 @@ class CandidateSide:
         rng: np.random.Generator,
         *,
         timeout_s: float,
+        extra: Behind = nothing_more,
     ) -> None:
+        """`extra` says what a call on a structure is given beside its tensors."""
         self.name = name
         self.clocks = Clocks()
         self.slots: list[Slot] = []
@@ -89,22 +93,46 @@ class CandidateSide:
         self._problem = problem
         self._rng = rng
         self._timeout_s = timeout_s
+        self._extra = extra
         self._answers: list[_Answer] = []
+        self._held: dict[int, Structure] = {}
+        self._shift = 0
 
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
-        self._arena.reset(int(self._rng.integers(0, 4096)))
-        self.slots = [self._arena.place(self._problem, structure, fence) for _ in range(count)]
+        self._shift = int(self._rng.integers(0, 4096))
+        self._lay_out(structure, count, fence)
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
         return self.slots
+
+    def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
+        extra = self._extra(structure)
+        self._arena.reset(self._shift)
+        self.slots = [
+            self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
+        ]
+        self._held = {slot.index: structure for slot in self.slots}
+
+    def _hold(self, slot: Slot, structure: Structure) -> Slot:
+        """The slot with another structure of its sizes, at the same addresses."""
+        held = self._held[slot.index]
+        if structure is held:
+            return slot
+        if self._extra is nothing_more:
+            _rewrite(slot, held, structure)
+            self._held[slot.index] = structure
+            return slot
+        # Launches follow from the structure too; the tensors come first and stay where they are.
+        self._lay_out(structure, len(self.slots), Fence.NONE)
+        return self.slots[slot.index]
 
     def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
 
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
-        marks, _, answer = self._called(item, slot, self._timeout_s * patience)
+        marks, _, answer = self._called(item, slot, self._timeout_s * patience, is_alone=True)
         return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
@@ -125,13 +153,19 @@ class CandidateSide:
         return kept
 
     def _called(
-        self, item: Item, slot: Slot, timeout_s: float
+        self, item: Item, slot: Slot, timeout_s: float, *, is_alone: bool = False
     ) -> tuple[poison.Marks, Timed, _Answer]:
+        """One call; of one that is alone, all memory around its outputs is watched."""
+        slot = self._hold(slot, item.structure)
         marks = poison.Marks(poison.choose(self._rng))
         for output in slot.outputs.values():
             poison.fill(output, marks.pattern)
+        for buffer in slot.scratch:
+            buffer.fill(_UNWRITTEN)
         for where, band in self._arena.guards(slot):
             marks.guard(slot.index, where, band, self._rng)
+        for where, rest in self._arena.surroundings(slot) if is_alone else ():
+            marks.watch(slot.index, where, rest, GUARD_BYTES)
         late = kept_back(item)
         for name in item.inputs.keys() - set(late):
             slot.inputs[name][...] = item.inputs[name]
@@ -167,6 +201,24 @@ def told(outputs: Arrays, choice: int) -> int:
         step = words.size // SUMMED_WORDS + 1
         total += int(words[choice % step :: step].sum(dtype=np.uint64))
     return total % (1 << 64)
+
+
+def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
+    """Puts one structure in another's place, which has the same sizes.
+
+    Only what differs is written: the rest of the arrays stays as far from the CPU as it was.
+    """
+    if old is new:
+        return
+    kept: tuple[Structure, Arrays] | None = new.cache.get("differs")
+    if kept is None or kept[0] is not old:
+        kept = (
+            old,
+            {name: np.flatnonzero(old.arrays[name] != a) for name, a in new.arrays.items()},
+        )
+        new.cache["differs"] = kept
+    for name, places in kept[1].items():
+        slot.inputs[name][places] = new.arrays[name][places]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ protocol are those of §3.5: 5 for a screening, 30 and more for a VERIFIED verdi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,7 +21,10 @@ ON_TARGET = 12
 """One trial in this many, and at least five, is on the workload itself: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
-SMALL_BYTES = 4 << 20
+SPECIAL = (Family.NONFINITE, Family.DENORMAL)
+"""Families of values that a kernel may pass over; every plan beyond a screening has each of them on
+the workload itself, a screening the first of them."""
+SMALL_BYTES = 2 << 20
 """Other workloads above this size are tried only beyond a screening."""
 FEW_SHAPES = 6
 """Hidden shapes among the small trials."""
@@ -42,6 +46,7 @@ class Trial:
 class Item:
     """Inputs with their right answers; used for one comparison and then thrown away."""
 
+    structure: Structure
     inputs: Arrays
     expected: dict[str, Expected]
     family: Family
@@ -62,23 +67,24 @@ def make_item(
 ) -> Item:
     """Draws inputs and computes the float64 truth."""
     inputs = problem.values(structure, family, rng)
-    return Item(inputs, problem.oracle(structure, inputs), family)
+    return Item(structure, inputs, problem.oracle(structure, inputs), family)
 
 
 def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first."""
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
+    special: list[Family] = [f for f in SPECIAL if f in families]
     drawn = hidden(stage, rng)
     if protocol is Protocol.SCREEN:
-        return _screening(stage, sharp, families, drawn, rng)
+        return _screening(stage, sharp or families, special or families, drawn, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
     last = max(5, TRIALS[protocol] // ON_TARGET)
     while len(trials) < TRIALS[protocol] - last:
         name, structure = next(drawn)
         trials.append(Trial(name, structure, families[len(trials) % len(families)]))
-    trials += [Trial(stage.target_name, stage.target, f) for f in sharp]
+    trials += [Trial(stage.target_name, stage.target, f) for f in (*special, *sharp)]
     while len(trials) < TRIALS[protocol]:
         trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
     return trials
@@ -87,17 +93,21 @@ def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Tri
 def _screening(
     stage: Stage,
     sharp: list[Family],
-    families: list[Family],
+    special: list[Family],
     drawn: Iterator[tuple[str, Structure]],
     rng: np.random.Generator,
 ) -> list[Trial]:
+    """A wide shape, a hidden one, the small workloads and the workload itself."""
     small = [o for o in stage.others if _bytes(stage.problem, o[1]) <= SMALL_BYTES]
-    trials = [Trial(*next(drawn), _any(sharp or families, rng)) for _ in range(2)]
+    # In turn, so that each screening has all of the sharp ones that there is room for.
+    turns = itertools.cycle(rng.permutation(np.array(sharp, object)))
+    families = list(stage.problem.families)
+    trials = [Trial(*next(drawn), next(turns)), Trial(*next(drawn), special[0])]
+    trials += [Trial(stage.target_name, stage.target, next(turns))]
     for name, structure in small:
-        trials.append(Trial(name, structure, _any(families, rng)))
-    trials += [Trial(stage.target_name, stage.target, _any(sharp or families, rng))]
+        trials.append(Trial(name, structure, _any([*sharp, *families], rng)))
     while len(trials) < TRIALS[Protocol.SCREEN]:
-        trials.append(Trial(*next(drawn), _any(families, rng)))
+        trials.append(Trial(*next(drawn), next(turns)))
     return trials
 
 

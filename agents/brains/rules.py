@@ -260,7 +260,7 @@ FAILURES: dict[Status, tuple[str, str]] = {
     Status.RESOURCE: ("takes too much", "Use less memory and fewer processes"),
     Status.PROTOCOL_ERROR: ("breaks the protocol", "Leave descriptors and streams alone"),
     Status.HARNESS_ERROR: ("not evaluated", "The harness failed; the kernel is not to blame"),
-    Status.UNSUPPORTED: ("not supported", "Use a language and target that this machine has"),
+    Status.UNSUPPORTED: ("not supported", "Leave out what this version or machine cannot judge"),
 }
 
 

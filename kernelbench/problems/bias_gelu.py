@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
-from ..families import draw
+from ..families import blemish, draw
 from ..problem import (
     Arrays,
     Axes,
@@ -34,7 +34,8 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     """x and the bias of each column, at scales where the curve bends and where it does not.
 
     One element of each row is positive: where all are far below zero the answer is nothing but
-    what cancellation left, and no honest kernel has a small error relative to it.
+    what cancellation left, and no honest kernel has a small error relative to it. NONFINITE has no
+    -inf: the definition gives NaN for it, other forms of the same curve its limit.
     """
     shape = (structure.axes["M"], structure.axes["N"])
     x = draw(family, shape, rng, varies=0, max_decades=1.0)
@@ -42,9 +43,12 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     place = rng.integers(0, shape[1], (shape[0], 1))
     size = np.abs(np.take_along_axis(x, place, 1)) + np.abs(bias[place])
     np.put_along_axis(x, place, size, 1)
+    if family is Family.NONFINITE:
+        blemish(x, rng, (np.nan, np.inf))
     return {"x": x, "bias": bias}
 
 
+@np.errstate(invalid="ignore")
 def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
     """The definition in float64, by blocks of rows that stay in the cache."""
     x, bias = inputs["x"], inputs["bias"].astype(np.float64)
@@ -131,6 +135,11 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
-    variations=variations_of(*AXES, more={"N": (1000, 1025)}),
+    variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025)}),
+    families=(
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.LARGE,
+        Family.NONFINITE,
+    ),
     tags=("dense", "elementwise"),
 )  # fmt: skip

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
-from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_rows
+from ..families import (
+    LINEAR_FAMILIES,
+    below_one,
+    blemish,
+    denormal_rows,
+    draw,
+    full_mantissa,
+    make_denormal,
+    probe_rows,
+    thin,
+)
 from ..problem import (
     Arrays,
     Axes,
@@ -29,9 +39,19 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     left, right = (axes["M"], axes["K"]), (axes["K"], axes["N"])
     if family is Family.PROBE:
         return {"A": probe_rows(left, rng), "B": full_mantissa(right, rng)}
-    return {"A": draw(family, left, rng, varies=0), "B": draw(family, right, rng, varies=1)}
+    if family is Family.DENORMAL:
+        a = draw(Family.NORMAL, left, rng)
+        make_denormal(a, denormal_rows(left[0], rng), rng)
+        return {"A": a, "B": below_one(right, rng)}
+    a, b = draw(family, left, rng, varies=0), draw(family, right, rng, varies=1)
+    thin(family, a, rng)
+    if family is Family.NONFINITE:
+        blemish(a, rng)
+        blemish(b, rng)
+    return {"A": a, "B": b}
 
 
+@np.errstate(invalid="ignore")
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
     """The product in float64; the scale is |A||B|, in float32 where its rounding is harmless."""
     a, b = inputs["A"], inputs["B"]
@@ -102,7 +122,7 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # torch.compile hands a lone product to the same library call as eager: left out.
     baselines=(Baseline("torch eager", _torch), Baseline("numpy", _numpy, "numpy")),
-    variations=variations_of(*AXES),
+    variations=variations_of(*AXES, wide=AXES),
     families=LINEAR_FAMILIES,
     tags=("dense", "contraction"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_segments
+from ..families import LINEAR_FAMILIES, NOT_FINITE
 from ..problem import (
     Arrays,
     Axes,
@@ -28,13 +28,14 @@ from ..sparse import (
     INDICES,
     INDPTR,
     csr,
-    row_constants,
+    factors,
     row_lengths,
     row_numbers,
     structure_maker,
     variations_of,
 )
 from ..standins import STAND_INS
+from ..twins import twins
 
 AXES = ("M", "N", "K", "nnz", "reduce")
 MAX, MEAN = 0, 1
@@ -45,20 +46,17 @@ PROBE_NONZEROS = 2
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
     """Weights of the entries and the dense B.
 
-    EXACT leaves rows at zero whose length is no power of two: their mean would be rounded.
+    EXACT leaves rows at zero whose length is no power of two: their mean would be rounded. The
+    definition does not say what the maximum of NaN and a number is: a maximum gets infinities only.
     """
     axes, lengths = structure.axes, row_lengths(structure)
-    shape = (axes["K"], axes["N"])
-    if family is Family.PROBE:
-        entries = probe_segments(structure.arrays["indptr"], rng, PROBE_NONZEROS)
-        return {"values": entries, "B": full_mantissa(shape, rng)}
-    if family is Family.CONSTANT:
-        entries = row_constants(structure, rng)
-    else:
-        entries = draw(family, (axes["nnz"],), rng)
+    kinds = NOT_FINITE if axes["reduce"] == MEAN else (np.inf, -np.inf)
+    entries, dense = factors(
+        structure, family, (axes["K"], axes["N"]), rng, nonzeros=PROBE_NONZEROS, kinds=kinds
+    )
     if family is Family.EXACT and axes["reduce"] == MEAN:
         entries[((lengths & (lengths - 1)) != 0)[row_numbers(structure)]] = 0
-    return {"values": entries, "B": draw(family, shape, rng, varies=1)}
+    return {"values": entries, "B": dense}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
@@ -168,5 +166,6 @@ PROBLEM = Problem(
         *AXES, dense={"N": (1, 2, 4, 7, 8, 16, 17, 31, 33, 64, 127), "reduce": (MAX, MEAN)}
     ),
     families=LINEAR_FAMILIES,
+    twins=twins,
     tags=("sparse", "graph"),
 )  # fmt: skip

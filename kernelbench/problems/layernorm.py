@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
-from ..families import draw
+from ..families import blemish, draw
 from ..problem import (
     Arrays,
     Axes,
@@ -38,6 +38,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
 
     LARGE has integers near 1000, so that every honest sum is exact and only a cancelling variance
     suffers. CONSTANT is not legal: a row of equal elements gives beta, whatever the kernel does.
+    NONFINITE has NaN only: of a row with an infinity honest kernels make NaN or infinities.
     """
     shape = (structure.axes["M"], structure.axes["N"])
     gamma, beta = gains(shape[1], rng), gains(shape[1], rng)
@@ -45,6 +46,8 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         x = np.rint(1000 + 8 * rng.standard_normal(shape, dtype=np.float32))
     else:
         x = draw(family, shape, rng)
+    if family is Family.NONFINITE:
+        blemish(x, rng, (np.nan,))
     return {"x": x, "gamma": gamma, "beta": beta}
 
 
@@ -146,10 +149,12 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
-    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    # LARGE sums exactly up to 16,777 elements.
+    variations=variations_of(*AXES, wide=("M",), more={"N": (1000, 1025, 2048)}),
     families=(
         Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
         Family.OUTLIERS, Family.ALTERNATING, Family.SORTED, Family.LARGE,
+        Family.NONFINITE,
     ),
     # The error of one mean moves a whole row; half-precision inputs still miss this by far.
     precision=Precision(nrmse=5e-5),

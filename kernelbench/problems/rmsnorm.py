@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
-from ..families import draw
+from ..families import blemish, draw, thin
 from ..problem import (
     Arrays,
     Axes,
@@ -33,13 +33,19 @@ OVERHEAD = 16.0
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
-    """Rows and a signed gain per column; CONSTANT has one element per row that differs."""
+    """Rows and a signed gain per column; CONSTANT has one element per row that differs.
+
+    NONFINITE has NaN only: of a row with an infinity honest kernels make NaN or zeros.
+    """
     shape = (structure.axes["M"], structure.axes["N"])
     gamma = gains(shape[1], rng)
     x = draw(family, shape, rng, varies=0)
+    thin(family, x, rng)
     if family is Family.CONSTANT:
         place = rng.integers(0, shape[1], (shape[0], 1))
         np.put_along_axis(x, place, np.take_along_axis(x, place, 1) * 2, 1)
+    if family is Family.NONFINITE:
+        blemish(x, rng, (np.nan,))
     return {"x": x, "gamma": gamma}
 
 
@@ -125,7 +131,12 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
-    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025, 2048)}),
+    families=(
+        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
+        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.LARGE,
+        Family.NONFINITE,
+    ),
     precision=Precision(nrmse=5e-5),
     tags=("dense", "normalisation"),
 )  # fmt: skip

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_rows
+from ..families import (
+    LINEAR_FAMILIES,
+    below_one,
+    blemish,
+    draw,
+    full_mantissa,
+    make_denormal,
+    probe_rows,
+)
 from ..problem import (
     Arrays,
     Axes,
@@ -18,8 +26,16 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sparse import INDICES, INDPTR, row_numbers, structure_maker, variations_of
+from ..sparse import (
+    INDICES,
+    INDPTR,
+    denormal_live_rows,
+    row_numbers,
+    structure_maker,
+    variations_of,
+)
 from ..standins import STAND_INS
+from ..twins import twins
 
 AXES = ("M", "K", "D", "nnz")
 BLOCK_ELEMENTS = 1 << 15
@@ -32,9 +48,18 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     left, right = (axes["M"], axes["D"]), (axes["K"], axes["D"])
     if family is Family.PROBE:
         return {"U": probe_rows(left, rng), "V": full_mantissa(right, rng)}
-    return {"U": draw(family, left, rng, varies=0), "V": draw(family, right, rng, varies=0)}
+    if family is Family.DENORMAL:
+        u = draw(Family.NORMAL, left, rng)
+        make_denormal(u, denormal_live_rows(structure, rng), rng)
+        return {"U": u, "V": below_one(right, rng)}
+    u, v = draw(family, left, rng, varies=0), draw(family, right, rng, varies=0)
+    if family is Family.NONFINITE and axes["nnz"]:
+        blemish(u, rng, places=row_numbers(structure))
+        blemish(v, rng, places=structure.arrays["indices"])
+    return {"U": u, "V": v}
 
 
+@np.errstate(invalid="ignore")
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
     """The dot products in float64; the scale is the sum of |terms|."""
     rows, columns = row_numbers(structure), structure.arrays["indices"]
@@ -124,5 +149,6 @@ PROBLEM = Problem(
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
     variations=variations_of(*AXES, dense={"D": (1, 2, 4, 7, 8, 16, 17, 31, 33, 64, 127)}),
     families=LINEAR_FAMILIES,
+    twins=twins,
     tags=("sparse", "graph", "attention"),
 )  # fmt: skip

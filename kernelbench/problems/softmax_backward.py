@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
-from ..families import draw, full_mantissa, probe_rows
+from ..families import blemish, draw, full_mantissa, probe_rows, thin
 from ..problem import (
     Arrays,
     Axes,
@@ -43,9 +43,14 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         return {"y": probe_rows(shape, rng) * PROBE_SCALE, "dy": full_mantissa(shape, rng)}
     risen = np.exp(rng.standard_normal(shape, dtype=np.float32))
     y = risen / risen.sum(1, keepdims=True)
-    return {"y": y, "dy": draw(family, shape, rng)}
+    thin(family, y, rng)
+    dy = draw(family, shape, rng)
+    if family is Family.NONFINITE:
+        blemish(dy, rng)
+    return {"y": y, "dy": dy}
 
 
+@np.errstate(invalid="ignore")
 def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
     """y (dy - sum y dy) in float64, by blocks of rows that stay in the cache."""
     y, dy = inputs["y"], inputs["dy"]
@@ -125,11 +130,12 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
-    variations=variations_of(*AXES, more={"N": (1000, 1025, 2048)}),
+    variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025, 2048)}),
     # Without CONSTANT: of a constant gradient nothing is left but rounding errors.
     families=(
         Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.SORTED, Family.EXACT, Family.PROBE,
+        Family.OUTLIERS, Family.ALTERNATING, Family.SORTED, Family.LARGE, Family.NONFINITE,
+        Family.EXACT, Family.PROBE,
     ),
     precision=Precision(nrmse=5e-5),
     backward_of="softmax",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_segments
+from ..families import LINEAR_FAMILIES
 from ..problem import (
     Arrays,
     Axes,
@@ -22,26 +22,22 @@ from ..sparse import (
     INDICES,
     INDPTR,
     csr,
-    row_constants,
+    factors,
     row_lengths,
     structure_maker,
     variations_of,
 )
 from ..standins import STAND_INS
+from ..twins import twins
 
 AXES = ("M", "N", "K", "nnz")
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
     """Values of A and the dense B."""
-    axes = structure.axes
-    shape = (axes["K"], axes["N"])
-    if family is Family.PROBE:
-        entries = probe_segments(structure.arrays["indptr"], rng)
-        return {"values": entries, "B": full_mantissa(shape, rng)}
-    is_constant = family is Family.CONSTANT
-    entries = row_constants(structure, rng) if is_constant else draw(family, (axes["nnz"],), rng)
-    return {"values": entries, "B": draw(family, shape, rng, varies=1)}
+    shape = (structure.axes["K"], structure.axes["N"])
+    entries, dense = factors(structure, family, shape, rng)
+    return {"values": entries, "B": dense}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
@@ -130,5 +126,6 @@ PROBLEM = Problem(
     baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
     variations=variations_of(*AXES, dense={"N": (1, 2, 4, 7, 8, 16, 17, 31, 33, 64, 127)}),
     families=LINEAR_FAMILIES,
+    twins=twins,
     tags=("sparse", "graph"),
 )  # fmt: skip

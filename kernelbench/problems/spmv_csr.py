@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..families import LINEAR_FAMILIES, draw, full_mantissa, probe_segments
+from ..families import LINEAR_FAMILIES
 from ..problem import (
     Arrays,
     Axes,
@@ -22,25 +22,21 @@ from ..sparse import (
     INDICES,
     INDPTR,
     csr,
-    row_constants,
+    factors,
     row_lengths,
     structure_maker,
     variations_of,
 )
 from ..standins import STAND_INS
+from ..twins import twins
 
 AXES = ("M", "K", "nnz")
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
     """Values of A and the vector x."""
-    axes = structure.axes
-    if family is Family.PROBE:
-        entries = probe_segments(structure.arrays["indptr"], rng)
-        return {"values": entries, "x": full_mantissa((axes["K"],), rng)}
-    is_constant = family is Family.CONSTANT
-    entries = row_constants(structure, rng) if is_constant else draw(family, (axes["nnz"],), rng)
-    return {"values": entries, "x": draw(family, (axes["K"],), rng)}
+    entries, dense = factors(structure, family, (structure.axes["K"],), rng)
+    return {"values": entries, "x": dense}
 
 
 def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
@@ -123,5 +119,6 @@ PROBLEM = Problem(
     baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
     variations=variations_of(*AXES),
     families=LINEAR_FAMILIES,
+    twins=twins,
     tags=("sparse", "graph"),
 )  # fmt: skip

@@ -70,7 +70,8 @@ _FLAGS = {
         "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
         "-fno-omit-frame-pointer",
     ),
-    EmulatedVariant.ACCESS: ("-O1", "-g", "-DKW_ACCESS"),
+    # Of the tables of lines, readers of the fifth edition name the wrong file at times.
+    EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
 }  # fmt: skip
 _SOURCE_FLAGS = {
     EmulatedVariant.PLAIN: (),

@@ -151,10 +151,13 @@ def _run(
 ) -> Outcome:
     if jail is None:
         started = time.monotonic()
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=fds, check=False,
-            env=_ENVIRONMENT, cwd="/", timeout=limits.wall_s,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=fds, check=False,
+                env=_ENVIRONMENT, cwd="/", timeout=limits.wall_s,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome(End.WALL, wall_s=limits.wall_s, detail=f"{limits.wall_s:g} s")
         return Outcome(
             End.EXITED, done.returncode, stderr=done.stderr, wall_s=time.monotonic() - started
         )

@@ -242,12 +242,15 @@ def _races(told: Iterable[dict[str, Any]], lines: _Lines) -> tuple[Race, ...]:
     for one in told:
         if one["what"] != "race":
             continue
-        first, second = one["first"], one["second"]
-        key = lines.of(first), str(first["kind"]), lines.of(second), str(second["kind"])
-        thread, other = one["threads"]
+        sides = zip((one["first"], one["second"]), one["threads"], strict=True)
+        # Which of the two came first depends on the schedule, and says nothing.
+        (first, thread), (second, other) = sorted(
+            ((lines.of(place), str(place["kind"])), int(thread)) for place, thread in sides
+        )
+        key = (*first, *second)
         before = sums.get(key)
         count = int(one["count"]) + (before.count if before else 0)
-        example = before.threads if before else (int(thread), int(other))
+        example = before.threads if before else (thread, other)
         sums[key] = Race(*key, threads=example, count=count)
     return tuple(sums[key] for key in sorted(sums))
 

@@ -10,6 +10,7 @@ from ..build.model import Built, EmulatedVariant
 from .native import native_program
 from .program import Program
 
+
 def emulated_program(
     built: Built, cache_dir: Path, *, variant: EmulatedVariant, schedule: str = "order"
 ) -> Program:

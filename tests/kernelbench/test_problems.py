@@ -124,9 +124,11 @@ def _dense_truth(problem: Problem, s: Structure, inputs: Arrays) -> np.ndarray:
 
 
 def _structures(problem: Problem) -> list[Structure]:
+    """The tiny workload and hidden shapes; sequential sums of wide ones would take minutes."""
     small = [problem.structure(w) for w in problem.workloads if w.kind == "tiny"]
-    rng = np.random.default_rng(5)
-    return small + list(itertools.islice(problem.variations(small[0], rng), 14))
+    drawn = problem.variations(small[0], np.random.default_rng(5))
+    narrow = (s for s in drawn if max(s.axes.values()) < 1 << 16)
+    return small + list(itertools.islice(narrow, 14))
 
 
 def _largest_rows(problem: Problem) -> list[Structure]:
@@ -163,7 +165,7 @@ def test_values_have_the_declared_shapes_and_are_finite(name: str) -> None:
                 assert array.shape == tensor.extent(structure.axes)
                 assert array.dtype == np.float32
                 assert array.flags.c_contiguous
-                assert np.isfinite(array).all()
+                assert family is Family.NONFINITE or np.isfinite(array).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -174,7 +176,8 @@ def test_honest_float32_passes_every_family(name: str, gates: Gates) -> None:
         for family in problem.families:
             inputs = problem.values(structure, family, rng)
             truth = problem.oracle(structure, inputs)
-            output = PLAIN[name](structure, inputs, np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):
+                output = PLAIN[name](structure, inputs, np.float32)
             found = gates(problem, {problem.outputs[0].name: output}, truth, family)
             assert not found, (structure.axes, family, found)
 
@@ -210,8 +213,9 @@ def test_a_silent_downcast_is_rejected(name: str, cast: str, gates: Gates) -> No
         for family in problem.families:
             inputs = problem.values(structure, family, rng)
             truth = problem.oracle(structure, inputs)
-            lowered = {key: DOWNCASTS[cast](array) for key, array in inputs.items()}
-            output = PLAIN[name](structure, lowered, np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):
+                lowered = {key: DOWNCASTS[cast](array) for key, array in inputs.items()}
+                output = PLAIN[name](structure, lowered, np.float32)
             if gates(problem, {problem.outputs[0].name: output}, truth, family):
                 rejected_by.add(family)
         assert Family.NORMAL in rejected_by
@@ -229,7 +233,7 @@ def test_constant_answers_are_rejected_by_every_family(name: str, gates: Gates) 
         inputs = problem.values(structure, family, rng)
         truth = problem.oracle(structure, inputs)
         value = truth[output].value
-        for answer in (0.0, 1.0, float(value.mean())):
+        for answer in (0.0, 1.0, float(value[np.isfinite(value)].mean())):
             y = np.full(value.shape, answer, np.float32)
             assert gates(problem, {output: y}, truth, family), (family, answer)
 
@@ -348,6 +352,7 @@ def test_honest_float32_passes_the_realistic_workloads(name: str, gates: Gates) 
         for family in (Family.NORMAL, Family.SORTED, *problem.families[-2:]):
             inputs = problem.values(structure, family, rng)
             truth = problem.oracle(structure, inputs)
-            output = PLAIN[name](structure, inputs, np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):
+                output = PLAIN[name](structure, inputs, np.float32)
             found = gates(problem, {problem.outputs[0].name: output}, truth, family)
             assert not found, (workload.name, family, found)

@@ -131,6 +131,33 @@ def test_one_byte_beside_an_output_is_seen(problem, structure, where, offset):
         del slot, band, marks, name
 
 
+@pytest.mark.parametrize("offset", [0, 5000, -1])
+def test_a_byte_anywhere_else_in_the_memory_of_outputs_is_seen(problem, structure, offset):
+    rng = np.random.default_rng(2)
+    with arena_for(problem, structure, 3) as arena:
+        for shift in (0, 640, 64):
+            arena.reset(shift)
+            slot = arena.place(problem, structure)
+            parts = dict(arena.surroundings(slot))
+            assert set(parts) <= {"before C", "after C"}
+            around = sum(part.size for part in parts.values()) + 2 * GUARD_BYTES
+            assert around + slot.outputs["C"].nbytes == arena.sizes[1]
+            assert len({byte for part in parts.values() for byte in part.tobytes()}) == 1
+            slot.outputs["C"].fill(7)
+            for _, band in arena.guards(slot):
+                band.fill(9)
+        marks = poison.Marks(poison.choose(rng))
+        for where, part in parts.items():
+            marks.watch(slot.index, where, part, GUARD_BYTES)
+        assert marks.check(slot.index).passed
+        rest = parts["after C"]
+        rest[offset] ^= 1
+        check = marks.check(slot.index)
+        assert not check.passed
+        assert f"{GUARD_BYTES + offset % rest.size} bytes after C" in check.detail
+        del slot, parts, part, marks, rest, band
+
+
 def test_poison_is_a_nan_in_every_element():
     output = np.zeros((7, 5), dtype=np.float32)
     for pattern in poison.PATTERNS:

@@ -136,7 +136,8 @@ def test_float32_sums_in_any_order_pass(name: str) -> None:
     for family in problem.families:
         for seed in range(SEEDS):
             structure, inputs, truth = drawn(name, family, seed)
-            got = ANY_ORDER[name](structure, inputs, np.random.default_rng(seed))
+            with np.errstate(invalid="ignore"):
+                got = ANY_ORDER[name](structure, inputs, np.random.default_rng(seed))
             assert got.dtype == np.float32
             expected = truth[problem.outputs[0].name]
             failed = gates.first_failure(judged(got, expected, problem.precision, family))

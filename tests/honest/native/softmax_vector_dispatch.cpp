@@ -34,7 +34,7 @@ __attribute__((target("avx2,fma"))) float risen_avx2(int N, float most, const fl
     int j = 0;
     for (; j + 8 <= N; j += 8) {
         __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + j), _mm256_set1_ps(most));
-        v = _mm256_max_ps(v, _mm256_set1_ps(LOWEST));
+        v = _mm256_max_ps(_mm256_set1_ps(LOWEST), v);  // NaN in v stays
         const __m256i n = _mm256_cvtps_epi32(_mm256_mul_ps(v, _mm256_set1_ps(LOG2E)));
         const __m256 whole = _mm256_cvtepi32_ps(n);
         v = _mm256_fnmadd_ps(whole, _mm256_set1_ps(LN2_HIGH), v);
@@ -59,7 +59,7 @@ __attribute__((target("avx512f"))) float risen_avx512(int N, float most, const f
         const __mmask16 used = N - j >= 16 ? 0xffff : __mmask16((1u << (N - j)) - 1);
         __m512 v = _mm512_maskz_loadu_ps(used, x + j);
         v = _mm512_sub_ps(v, _mm512_set1_ps(most));
-        v = _mm512_max_ps(v, _mm512_set1_ps(LOWEST));
+        v = _mm512_max_ps(_mm512_set1_ps(LOWEST), v);
         const __m512i n = _mm512_cvtps_epi32(_mm512_mul_ps(v, _mm512_set1_ps(LOG2E)));
         const __m512 whole = _mm512_cvtepi32_ps(n);
         v = _mm512_fnmadd_ps(whole, _mm512_set1_ps(LN2_HIGH), v);

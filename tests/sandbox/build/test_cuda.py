@@ -11,8 +11,9 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.build import cache, toolchain
-from kernelwright.sandbox.build.cuda import LIMITS, Request, build, build_many, kernels_of
+from kernelwright.sandbox.build.cuda import Request, build, build_many, kernels_of
 from kernelwright.sandbox.build.model import BuildFailed, DeviceBuilt
+from kernelwright.sandbox.build.workplace import LIMITS
 from kernelwright.sandbox.isolation.model import Jail
 
 SCALE = """\

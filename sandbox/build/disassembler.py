@@ -1,0 +1,80 @@
+"""Runs NVIDIA's disassembler on a cubin, in a jail: a candidate had a hand in every byte of it.
+
+A listing is kept in the cache under the cubin's hash. What it says is read elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import time
+from pathlib import Path
+
+from ...errors import PrerequisiteError, SandboxError
+from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from . import cache, diagnostics, toolchain
+from .model import Built
+from .workplace import workplace
+
+LIMITS = Limits(
+    wall_s=30.0, cpu_s=30.0, memory_bytes=1 << 30, file_bytes=64 << 20, processes=16,
+    open_files=64, output_bytes=32 << 20,
+)  # fmt: skip
+_OPTIONS = ("-c", "-gi")
+"""Code only, with the lines of the source, and for what was inlined the lines that called it."""
+
+
+def disassemble(
+    cubin: Built, *, cache_dir: Path, jail: Jail | None, home: Path | None = None
+) -> str:
+    """The listing of a cubin, with labels and source lines.
+
+    Raises:
+        PrerequisiteError: there is no disassembler, or it is older than the cubin.
+        SandboxError: the jail failed.
+        StorageError: the cache cannot be used.
+    """
+    program = toolchain.find_nvdisasm(home).resolve()
+    key = cache.key_of({
+        "listing": cubin.sha256, "options": _OPTIONS, "program": program.stat().st_size,
+    })  # fmt: skip
+    if (kept := cache.load(cache_dir, key)) is not None:
+        return kept.artefact.decode(errors="replace")
+    with workplace() as place:
+        file = place.folder / place.source("candidate.cubin")
+        file.write_bytes(cubin.artefact)
+        outcome = _run([str(program), *_OPTIONS, str(file)], program, place.folder, jail)
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        words = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+        raise PrerequisiteError(
+            f"{program} cannot read the cubin ({outcome.end.value} {outcome.code}): "
+            + diagnostics.shortened(words),
+            hint="install a newer nvdisasm: pip install -U 'kernelwright[cuda]'",
+        )
+    digest = hashlib.sha256(outcome.stdout).hexdigest()
+    cache.store(cache_dir, key, Built(outcome.stdout, digest, outcome.wall_s))
+    return outcome.stdout.decode(errors="replace")
+
+
+def _run(command: list[str], program: Path, folder: Path, jail: Jail | None) -> Outcome:
+    environment = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+    if jail is None:
+        started = time.monotonic()
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                env=environment, timeout=LIMITS.wall_s,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(f"{program} did not end within {LIMITS.wall_s:g} s") from error
+        seconds = time.monotonic() - started
+        return Outcome(End.EXITED, done.returncode, done.stdout, done.stderr, seconds)
+    job = jail.start(
+        command,
+        Confinement(readable=(program, folder), env=environment, may_fork=False, may_mark=False),
+        LIMITS,
+    )
+    try:
+        return job.wait()
+    finally:
+        job.kill()

@@ -1,0 +1,122 @@
+"""Sectors and wavefronts are what the rules of the hardware say, line by line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulation import Case, Machine, Step
+
+from kernelwright.sandbox.run.access import Accesses, AccessReport
+
+NAIVE = """
+__global__ void transpose(int n, const float* x, float* y) {
+  int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+  for (int i = 0; i < 32; i += 8)
+    y[column * n + row + i] = x[(row + i) * n + column];
+}
+"""
+TILED = """
+__global__ void transpose(int n, const float* x, float* y) {
+  __shared__ float s[32][32 + PAD];
+  int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+  for (int i = 0; i < 32; i += 8)
+    s[threadIdx.y + i][threadIdx.x] =
+      x[(row + i) * n + column];
+  __syncthreads();
+  column = blockIdx.y * 32 + threadIdx.x, row = blockIdx.x * 32 + threadIdx.y;
+  for (int i = 0; i < 32; i += 8)
+    y[(row + i) * n + column] =
+      s[threadIdx.x][threadIdx.y + i];
+}
+"""
+
+
+def transpose(source: str, n: int = 64) -> Case:
+    return Case(
+        source, ("transpose",), {"x": np.arange(n * n, dtype=np.float32).reshape(n, n)},
+        {"y": ("float32", (n, n))}, (Step((n // 32, n // 32), (32, 8), (n, "x", "y")),),
+    )  # fmt: skip
+
+
+def of(report: AccessReport, space: str, operation: str) -> Accesses:
+    (found,) = [a for a in report.accesses if (a.space, a.operation) == (space, operation)]
+    return found
+
+
+def test_the_naive_transpose_stores_a_sector_for_each_element(machine: Machine) -> None:
+    case = transpose(NAIVE)
+    report = machine.report(case)
+    assert (report.outputs["y"] == case.inputs["x"].T).all()
+    load, store = of(report, "global", "read"), of(report, "global", "write")
+    assert load.line == store.line == 5
+    assert load.requests == store.requests == 4 * 4 * 8
+    assert (load.lanes, load.bytes) == (load.requests * 32, 4)
+    assert (load.sectors_per_request, store.sectors_per_request) == (4, 32)
+    assert load.ideal_sectors == load.sectors
+    assert store.ideal_sectors == store.sectors / 8
+    assert (load.buffers, store.buffers) == (("x",), ("y",))
+
+
+@pytest.mark.parametrize(("pad", "wavefronts"), [(0, 32), (1, 1), (2, 2), (4, 4)])
+def test_a_padded_tile_has_no_conflicts(machine: Machine, pad: int, wavefronts: int) -> None:
+    case = transpose(f"#define PAD {pad}" + TILED)
+    report = machine.report(case)
+    assert (report.outputs["y"] == case.inputs["x"].T).all()
+    assert of(report, "global", "read").sectors_per_request == 4
+    assert of(report, "global", "write").sectors_per_request == 4
+    assert of(report, "shared", "write").wavefronts_per_request == 1
+    read = of(report, "shared", "read")
+    assert read.line == 12
+    assert read.wavefronts_per_request == wavefronts
+    assert read.ideal_wavefronts == read.requests
+    assert report.races == ()
+
+
+WIDTHS = """
+__global__ void k(const {type}* x, {type}* y) {{
+  __shared__ {type} s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[{index}];
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "index", "sectors", "wavefronts"),
+    [
+        ("float", 4, "threadIdx.x ^ 1", 4, 1),
+        ("float", 4, "0", 4, 1),
+        ("float2", 8, "threadIdx.x ^ 1", 8, 2),
+        ("float4", 16, "threadIdx.x ^ 1", 16, 4),
+        ("double", 8, "threadIdx.x % 2 * 32", 8, 4),
+        ("unsigned char", 1, "threadIdx.x ^ 1", 1, 1),
+        ("float", 4, "threadIdx.x * 2 % 64", 4, 2),
+    ],
+)
+def test_every_width(
+    machine: Machine, dtype: str, size: int, index: str, sectors: int, wavefronts: int
+) -> None:
+    x = np.arange(64 * size, dtype=np.uint8)
+    case = Case(
+        WIDTHS.format(type=dtype, index=index), ("k",), {"x": x}, {"y": ("uint8", (64 * size,))},
+        (Step(1, 64, ("x", "y")),),
+    )  # fmt: skip
+    report = machine.report(case)
+    load = of(report, "global", "read")
+    assert (load.bytes, load.sectors_per_request) == (size, sectors)
+    assert load.ideal_sectors == load.sectors
+    assert of(report, "shared", "read").wavefronts_per_request == wavefronts
+
+
+def test_a_loop_is_counted_turn_by_turn(machine: Machine) -> None:
+    source = """
+      __global__ void k(int n, const float* x, float* y) {
+        float sum = 0;
+        for (int i = 0; i < n; ++i) sum += x[threadIdx.x * n + i];
+        y[threadIdx.x] = sum;
+      }"""
+    case = Case(source, ("k",), {"x": np.ones(32 * 8, np.float32)}, {"y": ("float32", (32,))},
+                (Step(1, 32, (8, "x", "y")),))  # fmt: skip
+    load = of(machine.report(case), "global", "read")
+    assert (load.requests, load.sectors_per_request) == (8, 32)

@@ -1,0 +1,124 @@
+"""Listings as text: instructions, loops, versions of a loop, source lines, classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.verifier.profile.mix import Kind, flops_of, kind_of, mix_of, tile_of, width_of
+from kernelwright.verifier.profile.sass import Instruction, listings
+
+TEXT = """
+//--------------------- .text.row                 --------------------------
+	.section	.text.row,"ax",@progbits
+.text.row:
+	//## File "/candidate.cu", line 3
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0010*/              @!P0 BRA `(.L_x_1) ;
+.L_x_0:
+	//## File "/usr/include/mma.hpp", line 91 inlined at "/candidate.cu", line 5
+	//## File "/candidate.cu", line 5
+        /*0020*/                   LDG.E R2, desc[UR4][R4.64] ;
+        /*0030*/                   FFMA R3, R2, R2, R3 ;
+.L_x_2:
+	//## File "/candidate.cu", line 6
+	//## File "/candidate.cu", line 5
+        /*0040*/               @P2 LDS.128 R8, [R3] ;
+        /*0050*/              @P1  BRA `(.L_x_2) ;
+	//## File "/candidate.cu", line 5
+        /*0060*/                   BRA.U UP0, `(.L_x_0) ;
+.L_x_1:
+.L_x_3:
+	//## File "/candidate.cu", line 5
+        /*0070*/                   FFMA R3, R2, R2, R3 ;
+        /*0080*/               @P0 BRA P1, `(.L_x_3) ;
+	//## File "/candidate.cu", line 9
+        /*0090*/                   STG.E.64 desc[UR4][R4.64], R2 ;
+        /*00a0*/                   EXIT ;
+.L_x_9:
+        /*00b0*/                   BRA `(.L_x_9);
+        /*00c0*/                   NOP;
+	.section	.text._Z3putIfEvPT_,"ax",@progbits
+        /*0000*/                   EXIT ;
+"""
+
+
+def test_loops_and_lines() -> None:
+    found = listings(TEXT)
+    assert list(found) == ["row", "_Z3putIfEvPT_"]
+    row = found["row"]
+    assert len(row.instructions) == 13
+    assert [(loop.first, loop.last, loop.depth) for loop in row.loops] == [
+        (0x20, 0x60, 1), (0x40, 0x50, 2), (0x70, 0x80, 1),
+    ]  # fmt: skip
+    assert [loop.is_repeated for loop in row.loops] == [False, False, True]
+    assert row.depth == 2
+    by_address = {i.address: i for i in row.instructions}
+    assert by_address[0x20].line == 5
+    assert by_address[0x40].line == 6
+    assert by_address[0x90].line == 9
+    assert row.loop_of(by_address[0x40]) == row.loops[1]
+    assert row.loop_of(by_address[0x90]) is None
+    assert 0x70 not in {i.address for i, _ in row.counted}
+
+
+def test_the_mix_counts_a_loop_once() -> None:
+    mix = mix_of(listings(TEXT)["row"])
+    assert mix.everywhere[Kind.FP32] == 1
+    assert mix.in_loops == {Kind.LOAD: 1, Kind.FP32: 1, Kind.SHARED: 1, Kind.CONTROL: 2}
+    assert mix.load_bytes == 4
+    assert mix.store_bytes == 8
+    assert mix.scalar_lines == (5,)
+    assert mix.spill_lines == ()
+    assert mix.share(Kind.FP32) == pytest.approx(1 / 3)
+
+
+def test_nothing_is_a_listing() -> None:
+    assert listings("") == {}
+    assert listings("garbage\n        /*0000*/    EXIT ;\n.L_x:\n") == {}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind", "width"),
+    [
+        ("LDG.E", Kind.LOAD, 4),
+        ("LDG.E.128.CONSTANT", Kind.LOAD, 16),
+        ("LDG.E.U8", Kind.LOAD, 1),
+        ("LDG.E.ENL2.256", Kind.LOAD, 32),
+        ("STG.E.64", Kind.STORE, 8),
+        ("LDGSTS.E.BYPASS.128", Kind.ASYNC, 16),
+        ("LDSM.16.M88.4", Kind.SHARED, 2),
+        ("STL.64", Kind.LOCAL, 8),
+        ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", Kind.ATOMIC, 4),
+        ("BAR.SYNC.DEFER_BLOCKING", Kind.SYNC, 4),
+        ("IMAD.WIDE.U32", Kind.INTEGER, 4),
+        ("MUFU.EX2", Kind.SPECIAL, 4),
+        ("F2FP.BF16.F32.PACK_AB", Kind.CONVERT, 4),
+        ("SHFL.BFLY", Kind.WARP, 4),
+        ("SOMETHING.NEW", Kind.OTHER, 4),
+    ],
+)
+def test_classes_and_widths(opcode: str, kind: Kind, width: int) -> None:
+    instruction = Instruction(0, opcode, "R1, R2")
+    assert kind_of(instruction) is kind
+    assert width_of(instruction) == width
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "tile", "flops"),
+    [
+        ("FFMA", "R1, R2, R3, R4", None, 2),
+        ("FFMA2", "R2, R4, R6, R8", None, 4),
+        ("HFMA2.MMA", "R13, -RZ, RZ, 0, 0", None, 0),
+        ("HMMA.16816.F32", "R4, R8, R12, R4", (16, 8, 16), 128),
+        ("HMMA.1688.F32.TF32", "R4, R8, R12, R4", (16, 8, 8), 64),
+        ("HGMMA.64x256x16.F32", "R24, gdesc[UR4]", (64, 256, 16), 4096),
+        ("UTCHMMA", "gdesc[UR4]", None, 0),
+        ("LDG.E", "R2, [R4]", None, 0),
+    ],
+)
+def test_arithmetic(
+    opcode: str, operands: str, tile: tuple[int, int, int] | None, flops: float
+) -> None:
+    instruction = Instruction(0, opcode, operands)
+    assert tile_of(instruction) == tile
+    assert flops_of(instruction) == flops

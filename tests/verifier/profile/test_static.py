@@ -1,0 +1,283 @@
+"""Static profiles of kernels that are really built: what they say, and in which order they rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device_of
+from kernelwright.sandbox.build import disassembler, toolchain
+from kernelwright.sandbox.build.cuda import build
+from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.sandbox.isolation.model import Jail
+from kernelwright.sandbox.plan.model import (
+    ZERO_FILL,
+    Argument,
+    ArgumentKind,
+    Launch,
+    Launches,
+    Scratch,
+)
+from kernelwright.traces.records import Level, Profile
+from kernelwright.verifier.profile.model import LAUNCH_US, Access
+from kernelwright.verifier.profile.static import static_profile
+
+N = 1 << 24
+
+
+class Bench(NamedTuple):
+    """Builds and profiles in one cache and jail."""
+
+    cache: Path
+    jail: Jail
+
+    def built(self, source: str, chip: str = "sm_90") -> DeviceBuilt:
+        found = build(source, ("k",), architecture(chip), cache_dir=self.cache, jail=self.jail)
+        assert isinstance(found, DeviceBuilt), found
+        return found
+
+    def profile(
+        self, source: str, grid: int, block: int = 256, *, chip: str = "sm_90", shared: int = 0,
+        flops: float = N, moved: float = 8 * N, **more,
+    ) -> Profile:  # fmt: skip
+        launch = Launch(0, (grid, 1, 1), (block, 1, 1), shared)
+        more.setdefault("device", device_of(chip))
+        return static_profile(
+            self.built(source, chip), Launches(("k",), (launch,)), flops=flops, moved=moved,
+            cache_dir=self.cache, jail=self.jail, **more,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    try:
+        toolchain.find_nvrtc()
+        toolchain.find_nvdisasm()
+        return Bench(tmp_path_factory.mktemp("cache"), choose())
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+
+
+def modelled(profile: Profile) -> float:
+    found = profile.get("modelled_us")
+    assert found is not None
+    return found
+
+
+SCALAR = """extern "C" __global__ void k(int n, const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}"""
+VECTOR = """extern "C" __global__ void k(int n, const float4* x, float4* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n / 4) { float4 v = x[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; y[i] = v; }
+}"""
+STRIDED = """extern "C" __global__ void k(int n, const float* x, float* y) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    y[i] = 2 * x[i];
+}"""
+WIDE = """extern "C" __global__ void BOUNDS k(int n, const float* x, float* y) {
+  float a[64];
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll
+  for (int j = 0; j < 64; ++j) a[j] = x[t + j];
+  for (int i = 0; i < n; ++i) {
+    float v = x[i];
+#pragma unroll
+    for (int j = 0; j < 64; ++j) a[j] = a[j] * a[(j * 7 + 1) % 64] + v;
+  }
+  float s = 0;
+#pragma unroll
+  for (int j = 0; j < 64; ++j) s += a[j];
+  y[t] = s;
+}"""
+NAIVE = """extern "C" __global__ void k(int n, const float* A, const float* B, float* C) {
+  int x = blockIdx.x % (n / 16) * 16 + threadIdx.x % 16;
+  int y = blockIdx.x / (n / 16) * 16 + threadIdx.x / 16;
+  float s = 0;
+  for (int j = 0; j < n; ++j) s += A[y * n + j] * B[j * n + x];
+  C[y * n + x] = s;
+}"""
+TILED = """extern "C" __global__ void k(int n, const float* A, const float* B, float* C) {
+  __shared__ float a[16][16], b[16][17];
+  int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  int row = blockIdx.x / (n / 16) * 16 + y, column = blockIdx.x % (n / 16) * 16 + x;
+  float s = 0;
+  for (int j = 0; j < n; j += 16) {
+    a[y][x] = A[row * n + j + x];
+    b[y][x] = B[(j + y) * n + column];
+    __syncthreads();
+    for (int i = 0; i < 16; ++i) s += a[y][i] * b[i][x];
+    __syncthreads();
+  }
+  C[row * n + column] = s;
+}"""
+
+
+def test_wider_accesses_rank_first(bench: Bench) -> None:
+    scalar, vector = bench.profile(SCALAR, N // 256), bench.profile(VECTOR, N // 1024)
+    assert modelled(vector) < modelled(scalar)
+    assert scalar.get("load_bytes") == scalar.get("store_bytes") == 4
+    assert vector.get("load_bytes") == vector.get("store_bytes") == 16
+
+
+def test_a_tiny_grid_ranks_last(bench: Bench) -> None:
+    full, tiny = bench.profile(STRIDED, 1056), bench.profile(STRIDED, 8)
+    assert modelled(tiny) > 5 * modelled(full)
+    assert any("bound by latency" in remark for remark in tiny.remarks)
+
+
+def test_spills_cost_time_and_are_told(bench: Bench) -> None:
+    work = {"flops": 1e10, "moved": 1e8}
+    clean = bench.profile(WIDE.replace("BOUNDS", ""), 1056, **work)
+    spilled = bench.profile(WIDE.replace("BOUNDS", "__launch_bounds__(1024, 2)"), 1056, **work)
+    assert clean.get("spill_stores") == 0
+    assert (spilled.get("spill_stores") or 0) > 0
+    assert (spilled.get("local_in_loops") or 0) > 0
+    assert modelled(spilled) > modelled(clean)
+    assert any("spills" in remark and "line" in remark for remark in spilled.remarks)
+    low = (clean.get("occupancy") or 0, spilled.get("occupancy") or 0)
+    assert low[0] < low[1], "the spills bought occupancy, and the model must not be fooled by it"
+
+
+def test_tiles_in_shared_memory_beat_none(bench: Bench) -> None:
+    n = 2048
+    work = {"flops": 2.0 * n**3, "moved": 12.0 * n * n}
+    naive = bench.profile(NAIVE, (n // 16) ** 2, **work)
+    tiled = bench.profile(TILED, (n // 16) ** 2, **work)
+    assert modelled(tiled) < 0.6 * modelled(naive)
+    assert (tiled.get("barriers") or 0) > 0
+    assert tiled.get("shared_bytes") == (16 * 16 + 16 * 17) * 4
+
+
+def test_counted_sectors_and_wavefronts_refine_it(bench: Bench) -> None:
+    plain = bench.profile(SCALAR, N // 256)
+    same = bench.profile(SCALAR, N // 256, accesses={3: Access()})
+    stores = bench.profile(SCALAR, N // 256, accesses={3: Access(stores=8)})
+    scattered = bench.profile(SCALAR, N // 256, accesses={3: Access(loads=8, stores=8)})
+    elsewhere = bench.profile(SCALAR, N // 256, accesses={1: Access(loads=8, stores=8)})
+    assert modelled(same) == modelled(plain) == modelled(elsewhere)
+    assert modelled(scattered) > 2 * modelled(plain)
+    assert modelled(scattered) > modelled(stores) > modelled(plain)
+    n = 512
+    work = {"flops": 2.0 * n**3, "moved": 12.0 * n * n}
+    tiled = bench.profile(TILED, (n // 16) ** 2, **work)
+    conflicts = bench.profile(TILED, (n // 16) ** 2, accesses={10: Access(shared_loads=16)}, **work)
+    assert modelled(conflicts) > 3 * modelled(tiled)
+    naive = bench.profile(NAIVE, (n // 16) ** 2, **work)
+    # The sixteen lanes of a row of threads read one element of A together.
+    shared = bench.profile(NAIVE, (n // 16) ** 2, accesses={5: Access(loads=0.4)}, **work)
+    assert modelled(shared) < modelled(naive)
+
+
+def test_what_a_profile_says(bench: Bench) -> None:
+    found = bench.profile(SCALAR, N // 256)
+    levels = {metric.name: metric.level for metric in found.metrics}
+    assert levels["registers"] is levels["occupancy"] is levels["bytes"] is Level.STATIC
+    assert levels["modelled_us"] is levels["roofline_us"] is Level.MODELLED
+    assert found.get("occupancy") == 1
+    assert found.get("limit_warps") == found.get("blocks_per_sm") == 8
+    assert found.get("roofline_us") == pytest.approx(8 * N / 4800e3)
+    assert 0 < (found.get("roofline_share") or 0) < 1
+    assert any("no measurement" in remark and "H200" in remark for remark in found.remarks)
+    assert any("occupancy 100%" in remark for remark in found.remarks)
+    assert len({metric.name for metric in found.metrics}) == len(found.metrics)
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_100", "sm_120"])
+def test_other_architectures(chip: str, bench: Bench) -> None:
+    scalar = bench.profile(SCALAR, N // 256, chip=chip)
+    vector = bench.profile(VECTOR, N // 1024, chip=chip)
+    assert modelled(vector) < modelled(scalar)
+    floor = scalar.get("roofline_us")
+    assert floor is not None
+    assert floor < modelled(vector)
+
+
+def test_without_a_data_sheet_no_time(bench: Bench) -> None:
+    assert device_of("sm_121") is None
+    assert "sm_121" in ARCHITECTURES
+    found = bench.profile(SCALAR, N // 256, chip="sm_121")
+    assert found.get("modelled_us") is None
+    assert found.get("registers")
+    assert any("no data sheet is known for sm_121" in remark for remark in found.remarks)
+
+
+def test_what_does_not_fit_has_no_time(bench: Bench) -> None:
+    found = bench.profile(SCALAR, 64, shared=300 << 10)
+    assert found.get("modelled_us") is None
+    assert found.get("blocks_per_sm") == 0
+    assert any("not even one block" in remark for remark in found.remarks)
+
+
+def test_without_a_disassembler_the_rest_is_told(bench: Bench, tmp_path: Path) -> None:
+    built = bench.built(SCALAR)
+    # A disassembler that is there and cannot read any cubin.
+    broken = tmp_path / "bin" / "nvdisasm"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'not supported' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    launches = Launches(("k",), (Launch(0, (64, 1, 1), (256, 1, 1)),))
+    found = static_profile(
+        built, launches, flops=N, moved=8 * N, device=device_of("sm_90"), cache_dir=tmp_path,
+        jail=bench.jail, home=tmp_path,
+    )  # fmt: skip
+    assert found.get("registers")
+    assert found.get("instructions") is None
+    assert modelled(found) > 0
+    assert any("no instructions are known" in remark for remark in found.remarks)
+
+
+def test_every_launch_costs(bench: Bench) -> None:
+    fill = Launch(
+        ZERO_FILL,
+        arguments=(Argument(ArgumentKind.TENSOR, 1), Argument(ArgumentKind.INTEGER, 4 * N)),
+    )
+    once = Launch(0, (N // 256, 1, 1), (256, 1, 1))
+    built = bench.built(SCALAR)
+    times = []
+    for plan in ((once,), (fill, once), (fill, once, once)):
+        found = static_profile(
+            built, Launches(("k",), plan), flops=N, moved=8 * N, device=device_of("sm_90"),
+            cache_dir=bench.cache, jail=bench.jail,
+        )  # fmt: skip
+        assert found.get("launches") == len(plan)
+        times.append(modelled(found))
+    assert times[1] - times[0] > LAUNCH_US + 4 * N / 4800e3
+    assert times[2] - times[1] > LAUNCH_US
+    only = static_profile(
+        built, Launches(("k",), (fill,)), flops=0, moved=4 * N, device=device_of("sm_90"),
+        cache_dir=bench.cache, jail=bench.jail,
+    )  # fmt: skip
+    assert modelled(only) > 4 * N / 4800e3
+
+
+def test_scratch_is_traffic(bench: Bench) -> None:
+    launch = Launch(0, (N // 1024, 1, 1), (256, 1, 1))
+    built = bench.built(VECTOR)
+    times = [
+        modelled(static_profile(
+            built, Launches(("k",), (launch,), scratch), flops=N, moved=8 * N,
+            device=device_of("sm_90"), cache_dir=bench.cache, jail=bench.jail,
+        ))
+        for scratch in ((), (Scratch("partial", "float32", (N,)),))
+    ]  # fmt: skip
+    assert times[1] > 1.5 * times[0]
+
+
+def test_listings_come_from_the_jail_and_are_kept(jail: Jail, tmp_path: Path) -> None:
+    try:
+        toolchain.find_nvdisasm()
+        toolchain.find_nvrtc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    built = build(SCALAR, ("k",), architecture("sm_90"), cache_dir=tmp_path, jail=jail)
+    assert isinstance(built, DeviceBuilt)
+    text = disassembler.disassemble(built.cubins[0], cache_dir=tmp_path, jail=jail)
+    assert "LDG.E" in text
+    assert "candidate.cu" in text
+    assert text == disassembler.disassemble(built.cubins[0], cache_dir=tmp_path, jail=jail)

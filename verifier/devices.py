@@ -1,0 +1,253 @@
+"""Candidates for a GPU, one class for each language: what they build to, and how they are emulated.
+
+A candidate is parsed, resolved for the workload that was asked for and built before anything of it
+runs. What is wrong with it comes back as Refused, with the status it gets. Nothing here judges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol as Interface
+from typing import TypeVar
+
+from ..kernelbench.features import features
+from ..kernelbench.problem import Problem, Structure
+from ..kernelbench.targets import Architecture
+from ..sandbox.build import cuda, emulated, python
+from ..sandbox.build.model import BuildFailed, Built, DeviceBuilt, EmulatedVariant, Unsupported
+from ..sandbox.build.triton import TritonBuilder, TritonRequest
+from ..sandbox.isolation.model import Jail
+from ..sandbox.plan import FaultKind, Launches, Plan, PlanFault, check_built, parse, resolve
+from ..sandbox.plan.dtypes import ITEM_BYTES
+from ..sandbox.plan.model import Scratch
+from ..sandbox.run import interpreted
+from ..sandbox.run.emulated import emulated_program
+from ..sandbox.run.program import Program
+from ..traces.records import Status
+from .arena import EXTRA_BYTES, MAX_ARGUMENTS, NOTHING_MORE, Extra
+
+_STATUS = {
+    FaultKind.MISTAKE: Status.BUILD_FAILED,
+    FaultKind.LIMIT: Status.RESOURCE,
+    FaultKind.UNSUPPORTED: Status.UNSUPPORTED,
+}
+
+
+@dataclass(frozen=True)
+class Refused(Exception):
+    """Why a candidate is not run, and the status it gets."""
+
+    status: Status
+    reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What candidates are built with."""
+
+    problem: Problem
+    architecture: Architecture
+    subject: Structure
+    """The workload that was asked for; it is built for and modelled, and need not be emulated."""
+    cache_dir: Path
+    jail: Jail
+    triton: TritonBuilder | None = None
+
+
+class DeviceCandidate(Interface):
+    """One candidate, built for its target."""
+
+    device: DeviceBuilt
+    launches: Launches
+    """On the subject."""
+    schedules: tuple[str, ...]
+    """In which a right candidate gives the same answers; the first is the natural one."""
+    is_native: bool
+    """Whether our compiled runner emulates it: fences, sanitizers and the access build exist."""
+
+    def extra(self, structure: Structure) -> Extra:
+        """What a call on this structure is given. Raises Refused where it cannot be launched."""
+
+    def program(self, schedule: str) -> Program:
+        """The program that emulates it. Raises Refused."""
+
+
+def status_of(fault: PlanFault) -> Status:
+    """The status of a candidate with this fault."""
+    return _STATUS[fault.kind]
+
+
+def _resolved(workshop: Workshop, plan: Plan, structure: Structure) -> Launches:
+    found = resolve(
+        plan, workshop.problem, structure.axes, features(structure), workshop.architecture
+    )
+    if isinstance(found, PlanFault):
+        raise Refused(status_of(found), found.sentence)
+    return found
+
+
+def _fits(
+    workshop: Workshop, launches: Launches, device: DeviceBuilt, plan: Plan | None = None
+) -> None:
+    fault = check_built(launches, device.kernels, workshop.architecture, plan)
+    if fault is not None:
+        raise Refused(status_of(fault), fault.sentence if plan else fault.reason)
+
+
+def _lent(problem: Problem, launches: Launches) -> None:
+    """Raises Refused where the work buffers are more than we lend for one emulated call."""
+    most = MAX_ARGUMENTS // 2 - len(problem.axes) - len(problem.tensors) - 2
+    size = sum(_bytes(each) for each in launches.scratch)
+    if len(launches.scratch) > most or size > EXTRA_BYTES // 2:
+        raise Refused(
+            Status.RESOURCE,
+            f"{len(launches.scratch)} scratch buffers of {size} bytes; a call has at most {most} "
+            f"of {EXTRA_BYTES // 2} bytes together: use fewer, or parts of one",
+        )
+
+
+def _bytes(scratch: Scratch) -> int:
+    return math.prod(scratch.shape) * ITEM_BYTES[scratch.dtype]
+
+
+_Made = TypeVar("_Made")
+
+
+def _made(result: _Made | BuildFailed | Unsupported) -> _Made:
+    if isinstance(result, BuildFailed):
+        status = Status.RESOURCE if result.is_resource else Status.BUILD_FAILED
+        raise Refused(status, result.reason, result.log)
+    if isinstance(result, Unsupported):
+        raise Refused(Status.UNSUPPORTED, "; ".join(result.reasons), result.log)
+    return result
+
+
+@dataclass
+class CudaCandidate:
+    """CUDA C++ with a plan: NVRTC for the target, g++ for the emulation."""
+
+    workshop: Workshop
+    source: str
+    plan: Plan
+    device: DeviceBuilt
+    launches: Launches
+    schedules: tuple[str, ...]
+    is_native: bool = True
+    _builds: dict[EmulatedVariant, Built] = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, workshop: Workshop, source: str, seed: int) -> CudaCandidate:
+        """Raises Refused."""
+        plan = parse(source, "cuda")
+        if isinstance(plan, PlanFault):
+            raise Refused(status_of(plan), plan.sentence)
+        launches = _resolved(workshop, plan, workshop.subject)
+        device = _made(cuda.build(
+            source, launches.kernels, workshop.architecture, cache_dir=workshop.cache_dir,
+            jail=workshop.jail,
+        ))  # fmt: skip
+        _fits(workshop, launches, device, plan)
+        return cls(workshop, source, plan, device, launches, emulated.schedules(seed))
+
+    def extra(self, structure: Structure) -> Extra:
+        """See DeviceCandidate."""
+        launches = self.launched(structure)
+        return Extra(launches.pack(), tuple(_bytes(each) for each in launches.scratch))
+
+    def launched(self, structure: Structure) -> Launches:
+        """Its launches on this structure. Raises Refused."""
+        launches = _resolved(self.workshop, self.plan, structure)
+        _fits(self.workshop, launches, self.device, self.plan)
+        _lent(self.workshop.problem, launches)
+        return launches
+
+    def program(self, schedule: str) -> Program:
+        """See DeviceCandidate."""
+        return self.variant(EmulatedVariant.PLAIN, schedule)
+
+    def variant(self, variant: EmulatedVariant, schedule: str = "order") -> Program:
+        """The program of one of its builds for the CPU. Raises Refused."""
+        built = self.built(variant)
+        return emulated_program(built, self.workshop.cache_dir, variant=variant, schedule=schedule)
+
+    def built(self, variant: EmulatedVariant) -> Built:
+        """One of its builds for the CPU. Raises Refused."""
+        if variant not in self._builds:
+            self._builds[variant] = _made(emulated.build(
+                self.source, self.workshop.problem, self.launches.kernels, variant=variant,
+                architecture=self.workshop.architecture.name, cache_dir=self.workshop.cache_dir,
+                jail=self.workshop.jail,
+            ))  # fmt: skip
+        return self._builds[variant]
+
+
+@dataclass
+class TritonCandidate:
+    """Triton with a plan or with host code: compiled for the target, interpreted here."""
+
+    workshop: Workshop
+    source: str
+    plan: Plan
+    device: DeviceBuilt
+    launches: Launches
+    entry: str
+    """Of its host code; empty where it has a plan."""
+    schedules: tuple[str, ...] = ("in turn",)
+    """One process takes the interpreter's schedules in turn: starting one takes seconds."""
+    is_native: bool = False
+
+    @classmethod
+    def build(cls, workshop: Workshop, source: str, seed: int) -> TritonCandidate:
+        """Raises Refused."""
+        del seed
+        plan = parse(source, "triton")
+        if isinstance(plan, PlanFault):
+            raise Refused(status_of(plan), plan.sentence)
+        plans, entry = None, ""
+        if plan.launches:
+            plans = (_resolved(workshop, plan, workshop.subject),)
+        else:
+            entry = _made(python.check(source, workshop.problem)).entry
+        assert workshop.triton is not None
+        request = TritonRequest(
+            source, workshop.problem, (workshop.subject,), plans, entry=entry or "run"
+        )
+        made = _made(workshop.triton.build(request))
+        _fits(workshop, made.launches[0], made.device)
+        return cls(workshop, source, plan, made.device, made.launches[0], entry)
+
+    def extra(self, structure: Structure) -> Extra:
+        """See DeviceCandidate. The interpreter makes the work buffers itself."""
+        if self.entry:
+            return NOTHING_MORE
+        return Extra(interpreted.table(_resolved(self.workshop, self.plan, structure)))
+
+    def program(self, schedule: str) -> Program:
+        """See DeviceCandidate."""
+        del schedule
+        raw = self.source.encode()
+        built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
+        return interpreted.interpreted_program(
+            built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
+        )  # fmt: skip
+
+
+def candidate(workshop: Workshop, language: str, source: str, seed: int) -> DeviceCandidate:
+    """The candidate in its language, built for the target.
+
+    Raises:
+        Refused: it cannot be built or launched.
+        PrerequisiteError: this machine lacks what the language needs.
+        SandboxError, StorageError: the harness failed, not the source.
+    """
+    if language == "cuda":
+        return CudaCandidate.build(workshop, source, seed)
+    return TritonCandidate.build(workshop, source, seed)
+
+
+LANGUAGES = ("cuda", "triton")
+"""The languages that GPUs take."""

@@ -1,0 +1,108 @@
+"""What an emulation saw of a kernel's memory accesses, as metrics and as remarks on lines.
+
+Figures follow the hardware's rules for a warp: 32-byte sectors of global memory per request, and
+turns (wavefronts) that an access to shared memory takes because of bank conflicts. They come from
+one call on a small workload, as g++ compiled the accesses; Nsight Compute counts the same on a
+device (`l1tex__average_t_sectors_per_request…`, `l1tex__data_bank_conflicts…`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...sandbox.run.access import Accesses, AccessReport
+from ...traces.records import Level, Metric, Profile
+from .model import Access
+
+REMARKS = 12
+WASTEFUL = 1.25
+"""Sectors, or turns, over the ideal from which a line is worth a remark."""
+
+
+def with_accesses(profile: Profile, report: AccessReport) -> Profile:
+    """The profile with what the access build reported, metrics marked as emulated."""
+    metrics = (*profile.metrics, *_metrics(report.accesses))
+    remarks = sorted(_wasteful(report.accesses), key=lambda each: -each[0])[:REMARKS]
+    return Profile(metrics=metrics, remarks=(*profile.remarks, *(text for _, text in remarks)))
+
+
+def by_line(report: AccessReport) -> dict[int, Access]:
+    """What the model of time takes from the report."""
+    return {
+        line: Access(
+            loads=_over(report, line, "global", ("read",)),
+            stores=_over(report, line, "global", ("write", "atomic")),
+            shared_loads=_over(report, line, "shared", ("read",)),
+            shared_stores=_over(report, line, "shared", ("write",)),
+        )
+        for line in {each.line for each in report.accesses}
+    }
+
+
+def _over(report: AccessReport, line: int, space: str, operations: tuple[str, ...]) -> float:
+    of = [
+        each
+        for each in report.accesses
+        if each.line == line and each.space == space and each.operation in operations
+    ]
+    if space == "global":
+        return _waste(sum(a.sectors for a in of), sum(a.ideal_sectors for a in of))
+    return _waste(sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of))
+
+
+def _metrics(accesses: Iterable[Accesses]) -> list[Metric]:
+    found: list[Metric] = []
+    groups = {
+        "global_load": ("global", ("read",)),
+        "global_store": ("global", ("write",)),
+        "shared_load": ("shared", ("read",)),
+        "shared_store": ("shared", ("write",)),
+    }
+    for name, (space, operations) in groups.items():
+        of = [a for a in accesses if a.space == space and a.operation in operations]
+        requests = sum(a.requests for a in of)
+        if not requests:
+            continue
+        if space == "global":
+            sectors, ideal = sum(a.sectors for a in of), sum(a.ideal_sectors for a in of)
+            found.append(_metric(f"{name}_sectors_per_request", sectors / requests))
+            found.append(_metric(f"{name}_efficiency", ideal / sectors if sectors else 1.0))
+        else:
+            turns, least = sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of)
+            found.append(_metric(f"{name}_wavefronts_per_request", turns / requests))
+            found.append(_metric(f"{name}_bank_conflicts", float(turns - least)))
+    return found
+
+
+def _metric(name: str, value: float) -> Metric:
+    return Metric(name=name, value=value, level=Level.EMULATED)
+
+
+def _wasteful(accesses: Iterable[Accesses]) -> Iterable[tuple[float, str]]:
+    for each in accesses:
+        if not each.requests:
+            continue
+        if each.space == "global":
+            waste = _waste(each.sectors, each.ideal_sectors)
+            text = (
+                f"line {each.line}: {_per(each.sectors, each.requests)} sectors per request of a "
+                f"global {each.operation}, {_per(each.ideal_sectors, each.requests)} would do"
+                + (f" ({', '.join(each.buffers)})" if each.buffers else "")
+            )
+        else:
+            waste = _waste(each.wavefronts, each.ideal_wavefronts)
+            text = (
+                f"line {each.line}: {_per(each.wavefronts, each.requests)} wavefronts per shared "
+                f"{each.operation}, {_per(each.ideal_wavefronts, each.requests)} would do: "
+                "bank conflicts"
+            )
+        if waste >= WASTEFUL:
+            yield (waste * each.requests, text)
+
+
+def _waste(found: int, ideal: int) -> float:
+    return found / ideal if ideal else 1.0
+
+
+def _per(count: int, requests: int) -> str:
+    return f"{count / requests:.3g}"

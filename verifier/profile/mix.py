@@ -1,0 +1,172 @@
+"""What kinds of instructions a kernel is made of: classes, widths of accesses, arithmetic.
+
+Counts are of instructions in the code, once each; those in loops are counted apart. How often they
+execute is for `model` to estimate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...kernelbench.targets import WARP
+from .sass import Instruction, Listing
+
+
+class Kind(StrEnum):
+    """Classes of instructions (gpu.md §3.3)."""
+
+    LOAD = "global loads"
+    STORE = "global stores"
+    ASYNC = "asynchronous copies"
+    SHARED = "shared memory"
+    LOCAL = "local memory"
+    ATOMIC = "atomics"
+    TENSOR = "tensor cores"
+    FP32 = "fp32"
+    FP16 = "fp16"
+    FP64 = "fp64"
+    SPECIAL = "special functions"
+    INTEGER = "integer"
+    CONVERT = "conversions"
+    WARP = "warp communication"
+    SYNC = "synchronisation"
+    CONTROL = "control"
+    OTHER = "other"
+
+
+_OF = {
+    Kind.LOAD: "LDG LD",
+    Kind.STORE: "STG ST",
+    Kind.ASYNC: """LDGSTS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED SYNCS LDGDEPBAR DEPBAR
+        ARRIVES""",
+    Kind.SHARED: "LDS STS LDSM STSM MOVM",
+    Kind.LOCAL: "LDL STL",
+    Kind.ATOMIC: "ATOM ATOMG ATOMS RED REDG REDS",
+    Kind.TENSOR: """HMMA IMMA DMMA QMMA OMMA BMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA
+        UTCOMMA LDTM STTM UTCCP""",
+    Kind.FP32: "FFMA FADD FMUL FMNMX FMNMX3 FSEL FSETP FSET FCHK FSWZADD FFMA2 FADD2 FMUL2",
+    Kind.FP16: "HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 HSET2 HADD HFMA HMUL",
+    Kind.FP64: "DFMA DADD DMUL DSETP DMNMX",
+    Kind.SPECIAL: "MUFU",
+    Kind.INTEGER: """IMAD IADD3 IADD LEA SHF SHL SHR LOP3 LOP LOP32I ISETP IMNMX VIADD VIADDMNMX
+        VIMNMX IABS ISCADD XMAD POPC FLO BREV BFE BFI SGXT LEPC ICMP UIADD3 UIADD UIMAD ULEA USHF
+        USHL USHR ULOP3 ULOP UISETP UMNMX UVIADD UVIMNMX UPOPC UFLO UBREV UIABS USGXT IDP IDP4A
+        ISET BMSK UBMSK""",
+    Kind.CONVERT: "F2F F2I I2F F2FP I2I I2IP FRND I2FP F2IP PRMT UPRMT UF2F UI2F UF2I UF2FP",
+    Kind.WARP: "SHFL VOTE VOTEU MATCH REDUX CREDUX",
+    Kind.SYNC: """BAR WARPSYNC WARPGROUP WARPGROUPSET MEMBAR ERRBAR CCTL UCGABAR_ARV UCGABAR_WAIT
+        FENCE UFENCE ACQBULK B2R""",
+    Kind.CONTROL: """BRA BRX JMP EXIT RET CALL BSSY BSYNC BREAK BMOV NOP KILL YIELD NANOSLEEP
+        WARPEXIT PREEXIT UBRA""",
+}
+_KINDS = {name: kind for kind, names in _OF.items() for name in names.split()}
+
+_WIDTHS = {"8": 1, "U8": 1, "S8": 1, "16": 2, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_WORD = 4
+"""Bytes of an access whose opcode does not say."""
+_TILES = {
+    "884": (8, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "1684": (16, 8, 4),
+    "8816": (8, 8, 16), "8832": (8, 8, 32), "16832": (16, 8, 32), "16864": (16, 8, 64),
+}  # fmt: skip
+_GROUP_TILE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
+_FLOPS = {
+    "FFMA": 2, "FADD": 1, "FMUL": 1, "FMNMX": 1, "FMNMX3": 2, "FFMA2": 4, "FADD2": 2, "FMUL2": 2,
+    "HFMA2": 4, "HADD2": 2, "HMUL2": 2, "HMNMX2": 2, "DFMA": 2, "DADD": 1, "DMUL": 1, "MUFU": 1,
+}  # fmt: skip
+_ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
+"""Operands of arithmetic that only puts a constant into a register."""
+
+
+def kind_of(instruction: Instruction) -> Kind:
+    """The class of an instruction."""
+    return _KINDS.get(instruction.opcode.partition(".")[0], Kind.OTHER)
+
+
+def width_of(instruction: Instruction) -> int:
+    """Bytes that each thread moves in an access to memory."""
+    parts = instruction.opcode.split(".")[1:]
+    return next((_WIDTHS[part] for part in parts if part in _WIDTHS), _WORD)
+
+
+def tile_of(instruction: Instruction) -> tuple[int, int, int] | None:
+    """M, N and K of a tensor-core instruction; None where the opcode does not say."""
+    if found := _GROUP_TILE.search(instruction.opcode):
+        return int(found[1]), int(found[2]), int(found[3])
+    parts = instruction.opcode.split(".")[1:]
+    return next((_TILES[part] for part in parts if part in _TILES), None)
+
+
+def flops_of(instruction: Instruction) -> float:
+    """Floating-point operations of one thread, as operators are counted."""
+    name = instruction.opcode.partition(".")[0]
+    if kind_of(instruction) is Kind.TENSOR:
+        tile = tile_of(instruction)
+        lanes = WARP if name.endswith("MMA") and "G" not in name else 4 * WARP
+        return 2.0 * tile[0] * tile[1] * tile[2] / lanes if tile else 0.0
+    if _ZERO.match(instruction.operands):
+        return 0.0
+    return float(_FLOPS.get(name, 0))
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The instructions of one kernel by class."""
+
+    everywhere: Counter[Kind]
+    in_loops: Counter[Kind]
+    load_bytes: float
+    """Mean width of global loads, of those in loops where there are any; 0 where there are none."""
+    store_bytes: float
+    scalar_lines: tuple[int, ...]
+    """Source lines with a load or store in a loop of less than eight bytes a thread."""
+    spill_lines: tuple[int, ...]
+    """Source lines with an access to local memory in a loop."""
+
+    @property
+    def total(self) -> int:
+        """All instructions that are not padding or control."""
+        return sum(n for kind, n in self.everywhere.items() if kind is not Kind.CONTROL)
+
+    def share(self, kind: Kind) -> float:
+        """The part of a class among the instructions in loops, else among all."""
+        counts = self.in_loops if sum(self.in_loops.values()) else self.everywhere
+        total = sum(n for each, n in counts.items() if each is not Kind.CONTROL)
+        return counts[kind] / total if total else 0.0
+
+
+def mix_of(listing: Listing) -> Mix:
+    """Counts the instructions of a kernel."""
+    everywhere: Counter[Kind] = Counter()
+    in_loops: Counter[Kind] = Counter()
+    for instruction, loop in listing.counted:
+        kind = kind_of(instruction)
+        everywhere[kind] += 1
+        in_loops[kind] += loop is not None
+    return Mix(
+        everywhere=everywhere,
+        in_loops=+in_loops,
+        load_bytes=_mean_width(listing, Kind.LOAD),
+        store_bytes=_mean_width(listing, Kind.STORE),
+        scalar_lines=_lines(listing, (Kind.LOAD, Kind.STORE), below=8),
+        spill_lines=_lines(listing, (Kind.LOCAL,), below=1 << 10),
+    )
+
+
+def _mean_width(listing: Listing, kind: Kind) -> float:
+    found = [(width_of(i), loop) for i, loop in listing.counted if kind_of(i) is kind]
+    inside = [width for width, loop in found if loop is not None]
+    widths = inside or [width for width, _ in found]
+    return sum(widths) / len(widths) if widths else 0.0
+
+
+def _lines(listing: Listing, kinds: tuple[Kind, ...], *, below: int) -> tuple[int, ...]:
+    lines = {
+        instruction.line
+        for instruction, loop in listing.counted
+        if loop and instruction.line and kind_of(instruction) in kinds
+        and width_of(instruction) < below
+    }  # fmt: skip
+    return tuple(sorted(lines))
