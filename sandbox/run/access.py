@@ -232,7 +232,8 @@ def _accesses(
     found = []
     for key, total in sorted(sums.items()):
         names = tuple(name for i, name in enumerate(buffers) if key[-1] >> i & 1)
-        found.append(Accesses(*key[:-1], buffers=names, **total))
+        line, space, operation, size, _ = key
+        found.append(Accesses(line, space, operation, size, buffers=names, **total))
     return tuple(found)
 
 
