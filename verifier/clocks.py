@@ -63,6 +63,9 @@ class Clocks:
         claimed = call.claimed_ns / 1e3
         wall = call.wall_ns / 1e3 - min(empty.wall_ns / 1e3, EMPTY_LIMIT_US)
         cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, WAKING_LIMIT_US))
+        if call.host_ns and wall <= claimed * CLOCK_LIMIT + CLOCK_SLACK_US:
+            # Events time the kernels alone; launching them and waking up is in any call of a GPU's.
+            wall = claimed
         counted = max(claimed, wall, cpu / cpus)
         allowed = IDLE_ALLOWED_US + IDLE_ALLOWED_SHARE * counted + idle_us
         waking = min(2 * empty.idle_ns / 1e3, WAKING_LIMIT_US)

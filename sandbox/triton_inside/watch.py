@@ -155,9 +155,9 @@ class Watch:
             readers[words] = np.where((old == NOBODY) | (old == self.program), self.program, MANY)
 
     def write(
-        self, pointers: Any, mask: Any, size: int, is_same: Callable[[], bool] = lambda: False
+        self, pointers: Any, mask: Any, size: int, unchanged: Callable[[], Any] | None = None
     ) -> None:
-        """Checks a store before it is made; `is_same` tells whether it changes anything.
+        """Checks a store before it is made; `unchanged` tells which elements hold it already.
 
         Programs may overlap where they store the same: a last tile that is moved back does.
         """
@@ -166,12 +166,18 @@ class Watch:
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
             writers, readers = _marks(region, "writer"), _marks(region, "reader")
-            foreign = self._foreign(writers[words])
-            if foreign is not None and not is_same():
-                self._race(region, "writes where", foreign, "writes something else")
-            foreign = self._foreign(readers[words])
-            if foreign is not None and not is_same():
-                self._race(region, "writes what", foreign, "reads")
+            for marks, doing, verb in (
+                (writers, "writes where", "writes something else"),
+                (readers, "writes what", "reads"),
+            ):
+                foreign = self._foreign(marks[words])
+                if foreign is not None and unchanged is not None:
+                    differing = np.broadcast_to(mask, pointers.shape) & ~unchanged()
+                    for other, fewer in self._found(pointers, differing, size, "writes"):
+                        foreign = self._foreign(marks[fewer]) if other is region else foreign
+                    foreign = foreign if differing.any() else None
+                if foreign is not None:
+                    self._race(region, doing, foreign, verb)
             writers[words] = self.program
 
     def exchange(self, pointers: Any, mask: Any, size: int, *, orders: bool) -> None:

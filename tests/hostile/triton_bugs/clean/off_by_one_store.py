@@ -19,7 +19,7 @@ def spmv(indptr, indices, values, x, y, M, ROWS: tl.constexpr):
     first = tl.load(indptr + row, mask=inside, other=0)
     last = tl.load(indptr + row + 1, mask=inside, other=0)
     total = tl.zeros((ROWS,), tl.float32)
-    for step in range(0, tl.max(last - first, 0)):
+    for step in range(tl.max(last - first, 0)):
         at = first + step
         column = tl.load(indices + at, mask=at < last, other=0)
         value = tl.load(values + at, mask=at < last, other=0.0)
