@@ -23,7 +23,7 @@ from kernelwright.sandbox.run.interpreted import SCHEDULES, interpreted_program,
 from kernelwright.sandbox.run.process import Plane, RunFault, Runner
 from kernelwright.traces.records import Status
 from kernelwright.verifier import gates, poison
-from kernelwright.verifier.arena import Arena, footprint
+from kernelwright.verifier.arena import NOTHING_MORE, Arena, Extra, footprint
 
 TARGET = architecture("sm_90")
 TIMEOUT_S = 120.0
@@ -117,7 +117,9 @@ def _call(
     expected = problem.oracle(structure, inputs)
     launches = planned(source, problem, structure)
     arena.reset()
-    slot = arena.place(problem, structure, launches=table(launches) if launches else b"")
+    slot = arena.place(
+        problem, structure, extra=Extra(table(launches)) if launches else NOTHING_MORE
+    )
     for name, array in inputs.items():
         slot.inputs[name][...] = array
     pattern = poison.choose(rng)

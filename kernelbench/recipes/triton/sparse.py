@@ -35,7 +35,7 @@ DEFAULT: Knobs = {
     "depth": 64,
     "heads": 4,
     "long": 256,
-    "num_warps": 8,
+    "num_warps": 16,
     "stages": 1,
 }
 CSR = ("indptr", "indices", "values")
@@ -231,7 +231,7 @@ EDGE_SOFTMAX = (
         plan=_edge_looped,
         knobs=(TILE, ENTRIES, HEADS, WARPS, STAGES),
         constraints=(TILE_FITS,),
-        default={**DEFAULT, "tile": 8192, "entries": 32},
+        default={**DEFAULT, "tile": 8192, "entries": 32, "num_warps": 8},
     ),
     triton_recipe(
         "edge_softmax",
@@ -241,7 +241,7 @@ EDGE_SOFTMAX = (
         plan=_edge_resident,
         knobs=(TILE, ENTRIES, HEADS, WARPS, STAGES),
         constraints=(TILE_FITS,),
-        default={**DEFAULT, "tile": 8192, "entries": 32},
+        default={**DEFAULT, "tile": 8192, "entries": 32, "num_warps": 8},
     ),
 )
 

@@ -1,0 +1,171 @@
+"""The Triton recipes: their launch plans, their builds for GPUs, and their answers, interpreted."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.features import features
+from kernelwright.kernelbench.problem import Family, Problem, Structure
+from kernelwright.kernelbench.recipe import Knobs, Recipe
+from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.kernelbench.recipes.catalogue import RECIPES
+from kernelwright.kernelbench.targets import architecture
+from kernelwright.sandbox.build.triton import TritonBuilder, TritonBuilt, TritonRequest
+from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.sandbox.isolation.model import Jail
+from kernelwright.sandbox.plan import check_built
+from kernelwright.sandbox.plan.declared import Plan
+from kernelwright.sandbox.plan.model import Launches
+from kernelwright.sandbox.plan.parse import parse
+from kernelwright.sandbox.plan.resolve import resolve
+from kernelwright.tests.interpreting import interpreted
+
+HERE = Path(__file__).parent
+TARGETS = ("sm_80", "sm_90", "sm_100")
+ALL = [recipe for recipe in RECIPES if recipe.language == "triton"]
+SMALL_BYTES = 2 << 20
+HIDDEN = 5
+"""Hidden shapes of one sweep; the first has a size beyond 16 bits."""
+
+each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
+
+
+@pytest.fixture
+def jail() -> Jail:
+    try:
+        return choose("auto")
+    except PrerequisiteError as error:
+        pytest.skip(f"no jail works here: {error}")
+
+
+def sample(recipe: Recipe, count: int) -> list[Knobs]:
+    """The default and a seeded choice of legal knobs."""
+    space = list(recipe.space({}))
+    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+
+
+def planned(source: str, problem: Problem, structure: Structure, target: str) -> Launches:
+    plan = parse(source, "triton")
+    assert isinstance(plan, Plan), plan
+    found = resolve(plan, problem, structure.axes, features(structure), architecture(target))
+    assert isinstance(found, Launches), found
+    return found
+
+
+def small_structures(problem: Problem, hidden: int) -> list[Structure]:
+    """The small workloads, and hidden shapes."""
+    tiny = problem.structure(problem.workload("tiny"))
+    made = [problem.structure(w) for w in problem.workloads if w.kind == "adversarial"]
+    known = [tiny, *(s for s in made if problem.bytes_moved(s.axes) < SMALL_BYTES)]
+    return [*known, *islice(problem.variations(tiny, np.random.default_rng(3)), hidden)]
+
+
+def test_every_problem_has_recipes() -> None:
+    for problem in registry.names():
+        families = [recipe.family for recipe in recipes_for(problem, "triton")]
+        assert len(set(families)) == len(families) >= 2
+
+
+@each_recipe
+def test_plan_launches_every_workload_everywhere(recipe: Recipe) -> None:
+    problem = registry.get(recipe.problem)
+    tiny = problem.structure(problem.workload("tiny"))
+    hidden = islice(problem.variations(tiny, np.random.default_rng(3)), HIDDEN)
+    for knobs in sample(recipe, 4):
+        source = recipe.render(knobs)
+        for structure in [tiny, *hidden]:
+            for target in TARGETS:
+                assert planned(source, problem, structure, target).launches
+
+
+@each_recipe
+def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
+    for knobs in sample(recipe, 2):
+        plan = parse(recipe.render(knobs), "triton")
+        assert isinstance(plan, Plan), plan
+        assert plan.facts["recipe"] == {"family": recipe.family, "knobs": knobs}
+
+
+@each_recipe
+def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
+    assert recipe.is_legal(recipe.first(), {})
+    assert 10 <= recipe.size({}) <= 2500
+    first = recipe.first()
+    for knob in recipe.knobs:
+        sources = {recipe.render({**first, knob.name: value}) for value in knob.values}
+        assert len(sources) == len(knob.values), knob.name
+
+
+def test_products_never_round_to_tf32() -> None:
+    for recipe in ALL:
+        source = recipe.render(recipe.first())
+        assert source.count("tl.dot(") == source.count('input_precision="ieee"')
+
+
+def test_a_softmax_is_right_in_every_schedule(jail: Jail) -> None:
+    problem = registry.get("softmax")
+    recipe = recipes_for("softmax", "triton")[0]
+    tried = [Structure({"M": 3, "N": 33})]
+    ran = interpreted(recipe.render(recipe.first()), problem, tried, jail)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+    assert ran.right == 3
+
+
+@pytest.mark.slow
+@each_recipe
+def test_answers_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
+    problem = registry.get(recipe.problem)
+    tried = small_structures(problem, HIDDEN)
+    families = random.Random(recipe.family).sample(list(problem.families), 2)
+    for knobs, family in zip(sample(recipe, 2), [Family.NONFINITE, *families], strict=True):
+        ran = interpreted(recipe.render(knobs), problem, tried, jail, family=family)
+        assert ran.status is None, (knobs, family, ran.reason, ran.log[-2000:])
+        assert ran.right == 3 * len(tried)
+
+
+@pytest.mark.slow
+@each_recipe
+def test_every_family_is_answered(recipe: Recipe, jail: Jail) -> None:
+    problem = registry.get(recipe.problem)
+    tried = [problem.structure(problem.workload("tiny"))]
+    for family in problem.families:
+        ran = interpreted(recipe.render(recipe.first()), problem, tried, jail, family=family)
+        assert ran.status is None, (family, ran.reason, ran.log[-2000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_sampled_knobs_build(target: str, jail: Jail, tmp_path: Path) -> None:
+    device = architecture(target)
+    with TritonBuilder(jail, device, cache_dir=tmp_path) as builder:
+        for recipe in ALL:
+            problem = registry.get(recipe.problem)
+            structure = problem.structure(problem.default_workload)
+            for knobs in sample(recipe, 1):
+                source = recipe.render(knobs)
+                launches = planned(source, problem, structure, target)
+                request = TritonRequest(source, problem, (structure,), (launches,))
+                built = builder.build(request)
+                assert isinstance(built, TritonBuilt), (recipe.family, knobs, built)
+                fault = check_built(built.launches[0], built.device.kernels, device)
+                assert fault is None, (recipe.family, knobs, fault)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "problem"), [("spmm_rows", "spmm_csr"), ("softmax_host", "softmax")]
+)
+def test_examples_are_right(name: str, problem: str, jail: Jail) -> None:
+    found = registry.get(problem)
+    tiny = found.structure(found.workload("tiny"))
+    source = (HERE / f"{name}.py").read_text("utf-8")
+    ran = interpreted(source, found, [tiny], jail)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+    assert ran.right == 3
