@@ -11,7 +11,7 @@ from ._parts import MOST_EACH, STAGES, TILE, TILE_FITS, WARP, WARPS, launch, row
 
 BLOCK = chosen("block", 512, 1024, 2048, 4096, meaning="elements of a row in one turn of the loop")
 COLUMNS = chosen("columns", 128, 256, 512, 1024, meaning="columns of a tile, if the row has them")
-DEFAULT: Knobs = {"tile": 4096, "num_warps": 4, "stages": 2, "block": 1024, "columns": 512}
+DEFAULT: Knobs = {"tile": 4096, "num_warps": 8, "stages": 2, "block": 1024, "columns": 512}
 
 
 def _block_fits(knobs: Knobs, _: Facts) -> bool:

@@ -134,8 +134,8 @@ def _both(
 SPMV = _both(
     "spmv_csr",
     _products("spmv", [*CSR, "x", "y", "M"], {}, is_wide=False),
-    tile=4096,
-    num_warps=4,
+    tile=8192,
+    num_warps=8,
 )
 SPMM = _both("spmm_csr", _products("spmm", [*CSR, "B", "C", "M", "N"], {}, is_wide=True), COLUMNS)
 GSPMM = _both(
@@ -231,7 +231,7 @@ EDGE_SOFTMAX = (
         plan=_edge_looped,
         knobs=(TILE, ENTRIES, HEADS, WARPS, STAGES),
         constraints=(TILE_FITS,),
-        default={**DEFAULT, "tile": 8192, "entries": 32, "num_warps": 8},
+        default={**DEFAULT, "tile": 8192, "entries": 32},
     ),
     triton_recipe(
         "edge_softmax",
@@ -241,7 +241,7 @@ EDGE_SOFTMAX = (
         plan=_edge_resident,
         knobs=(TILE, ENTRIES, HEADS, WARPS, STAGES),
         constraints=(TILE_FITS,),
-        default={**DEFAULT, "tile": 8192, "entries": 32, "num_warps": 8},
+        default={**DEFAULT, "tile": 8192, "entries": 32},
     ),
 )
 
