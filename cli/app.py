@@ -20,7 +20,7 @@ import typer
 from .. import __version__
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
-from . import audit, browse, configure, doctor, eval, problems, run
+from . import audit, browse, configure, doctor, eval, metrics, problems, run
 from .common import Globals
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
 app.command("export")(browse.export)
+app.add_typer(metrics.app, name="metrics")
 app.add_typer(configure.app, name="config")
 
 # Typer does not export the base of its usage errors; all versions derive this one from it.

@@ -12,37 +12,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from ..config import Config
 from ..errors import KernelwrightError
-
-
-class Level(StrEnum):
-    """How a finding bears on a run."""
-
-    PASS = "PASS"
-    WARN = "WARN"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was tried."""
-
-    topic: str
-    level: Level
-    text: str
-    fix: str = ""
-
-    def document(self) -> dict[str, str]:
-        """As JSON."""
-        return {key: str(value) for key, value in asdict(self).items()}
-
+from . import devices
+from .finding import Finding, Level
 
 NEEDED = ("numpy", "scipy", "pydantic", "torch", "langgraph")
 """Packages that every campaign uses."""
@@ -184,37 +161,6 @@ def _peaks(config: Config) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _gpu(_: Config) -> Iterator[Finding]:
-    fix = "none is needed: --target cpu works without one"
-    try:
-        import pynvml
-    except ImportError:
-        yield Finding(
-            "gpu", Level.WARN, "nvidia-ml-py is not installed", "pip install nvidia-ml-py"
-        )
-        return
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        yield Finding("gpu", Level.WARN, f"no NVIDIA GPU here ({error})", fix)
-        return
-    try:
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-            memory = pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30
-            name = _word(pynvml.nvmlDeviceGetName(handle))
-            driver = _word(pynvml.nvmlSystemGetDriverVersion())
-            text = f"{name}, sm_{major}{minor}, {memory:.0f} GiB, driver {driver}"
-            yield Finding("gpu", Level.PASS, text)
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _word(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def _store(config: Config) -> Iterator[Finding]:
     for name, folder in (("store", config.home), ("build cache", config.cache_dir)):
         try:
@@ -248,7 +194,9 @@ PROBES: dict[str, Callable[[Config], Iterator[Finding]]] = {
     "sandbox": _sandbox,
     "cpu": _cpu,
     "peaks": _peaks,
-    "gpu": _gpu,
+    "gpu": devices.gpu,
+    "ncu": devices.ncu,
+    "sanitizer": devices.sanitizer,
     "store": _store,
     "browser": _browser,
 }

@@ -26,6 +26,10 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdicts.measurement_table(measurement))
         for note in verdicts.measurement_notes(measurement):
             console.print(f"  {note}", markup=False)
+    if verdict.profile and verdict.target != "cpu":
+        console.print(verdicts.profile_table(verdict.profile))
+        for remark in verdict.profile.remarks:
+            console.print(f"  {remark}", markup=False)
     if verdict.log and not verdict.status.is_pass:
         console.print(verdict.log.rstrip(), style="dim", markup=False)
 

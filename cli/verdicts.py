@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..traces.records import Check, Enforcement, Measurement, Speedup, Status, Tier, Verdict
+from ..traces.records import (
+    Check,
+    Enforcement,
+    Measurement,
+    Profile,
+    Speedup,
+    Status,
+    Tier,
+    Verdict,
+)
 from .common import microseconds, number
 
 if TYPE_CHECKING:
@@ -111,6 +120,14 @@ def _told(checks: tuple[Check, ...], *, is_full: bool) -> Iterator[tuple[int, Ch
         groups.setdefault((place,) if alone else (_kind(check), check.limit), []).append(check)
     for group in groups.values():
         yield len(group), max(group, key=lambda check: check.figure or 0.0)
+
+
+def profile_table(profile: Profile) -> Table:
+    """The metrics, each with how it came about."""
+    table = _table("metric", "value", "unit", "how")
+    for metric in profile.metrics:
+        table.add_row(metric.name, number(metric.value), metric.unit, str(metric.level))
+    return table
 
 
 def measurement_table(measurement: Measurement) -> Table:

@@ -48,7 +48,8 @@ class Kind(IntEnum):
     UPLOAD = 8
     """first slot, count: copy these slots to the device's memory; the answer is PONG."""
     FETCH = 9
-    """first slot, count: bring their outputs back, and look at their inputs; the answer is PONG."""
+    """slot, choice: bring its outputs back, and look at its inputs; the answer is PONG with the sum
+    over the chosen words."""
     REPLAY = 10
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
     ARMED = 11

@@ -40,8 +40,8 @@ from .trials import Stage, make_item
 
 _SLOT_ROOM = 48 << 20
 _CALIBRATION_CALLS = 5
-EMULATED_BYTES = 256 << 10
-"""Of inputs and outputs of a workload that is emulated: some hundred thousand threads."""
+EMULATED_BYTES = {"cuda": 1 << 20, "triton": 320 << 10}
+"""Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
 
 
 @dataclass
@@ -226,15 +226,16 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
     """The workloads that an emulation can afford; the tiny one stands for one that is large."""
     made = {w.name: problem.structure(w) for w in problem.workloads if w.kind != "realistic"}
     made[task.workload.name] = subject
+    most = min(EMULATED_BYTES[language] for language in task.languages or EMULATED_BYTES)
     small = {
         name: structure
         for name, structure in made.items()
-        if problem.bytes_moved(structure.axes) <= EMULATED_BYTES
+        if problem.bytes_moved(structure.axes) <= most
     }
     if not small:
         raise UsageError(
             f"no workload of {problem.name} is small enough to be emulated",
-            hint=f"give it one of at most {EMULATED_BYTES >> 10} KiB",
+            hint=f"give it one of at most {most >> 10} KiB",
         )
     name = task.workload.name if task.workload.name in small else next(iter(small))
     others = tuple((other, s) for other, s in small.items() if other != name)

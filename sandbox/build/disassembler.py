@@ -40,8 +40,8 @@ def disassemble(
     })  # fmt: skip
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact.decode(errors="replace")
-    with workplace("candidate.cubin") as place:
-        file = place.folder / place.source
+    with workplace() as place:
+        file = place.folder / place.source("candidate.cubin")
         file.write_bytes(cubin.artefact)
         outcome = _run([str(program), *_OPTIONS, str(file)], program, place.folder, jail)
     if outcome.end is not End.EXITED or outcome.code != 0:

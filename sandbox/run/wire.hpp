@@ -22,10 +22,11 @@ enum Kind : uint32_t {
     READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7,
     UPLOAD = 8, FETCH = 9, REPLAY = 10,
 };
-enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, ROLES = 3 };
+enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, SCRATCH = 3, ROLES = 3 };
 constexpr uint64_t MAX_ARGUMENTS = 32;
 constexpr uint64_t MAX_SLOTS = 64;
 constexpr uint64_t GUARD_BYTES = 4096;  // before and after every tensor
+constexpr uint64_t SUMMED_WORDS = 256;
 
 enum Exit : int { BROKEN = 95, USAGE = 96, START_FAILED = 97, GONE = 98 };
 

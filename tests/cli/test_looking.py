@@ -68,7 +68,8 @@ def test_doctor_says_what_it_tried(kw: Command) -> None:
     findings = document["findings"]
     topics = {finding["topic"] for finding in findings}
     assert topics == {
-        "python", "packages", "compiler", "sandbox", "cpu", "peaks", "gpu", "store", "browser",
+        "python", "packages", "compiler", "sandbox", "cpu", "peaks", "gpu", "ncu", "sanitizer",
+        "store", "browser",
     }  # fmt: skip
     assert {finding["level"] for finding in findings} <= {"PASS", "WARN", "FAIL"}
     failed = any(finding["level"] == "FAIL" for finding in findings)

@@ -131,6 +131,21 @@ def test_a_call_counts_as_what_the_referee_saw(call: Timed, counts_as: float) ->
     assert Clocks().add(call, EMPTY, 2) == pytest.approx(counts_as)
 
 
+@pytest.mark.parametrize(
+    ("call", "counts_as"),
+    [
+        (Timed(100_000, 130_000, 0, host_ns=120_000), 100.0),
+        (Timed(20_000, 70_000, 0, host_ns=60_000), 70.0),
+        (Timed(100_000, 160_000, 0, host_ns=100_000), 160.0),
+    ],
+    ids=["waking up", "events that lie", "work after the events"],
+)
+def test_on_a_device_events_count_where_the_referees_clock_bears_them_out(
+    call: Timed, counts_as: float
+) -> None:
+    assert Clocks().add(call, Timed(0, 0, 0), 2) == pytest.approx(counts_as)
+
+
 def verdicts(call: Timed, count: int = 12) -> dict[str, bool]:
     seen = Clocks()
     for _ in range(count):

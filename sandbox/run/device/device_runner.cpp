@@ -100,23 +100,28 @@ Bench::Times replay(Bench& bench, kw::Memory& memory, const kw::Plan& plan, uint
     return times;
 }
 
+// Which slots a frame names; ends the process where they are none that it may name now.
+void expect(const wire::Frame& frame, kw::Memory& memory, bool is_loaded) {
+    const bool is_fetch = frame.kind == wire::FETCH;
+    const uint64_t first = frame.first, count = is_fetch ? 1 : frame.second;
+    const bool is_up = is_fetch || frame.kind == wire::CALL || frame.kind == wire::REPLAY;
+    if (first > wire::MAX_SLOTS || count > wire::MAX_SLOTS - first) _exit(wire::BROKEN);
+    if ((is_up || frame.kind == wire::UPLOAD) && !is_loaded) _exit(wire::BROKEN);
+    for (uint64_t i = first; is_up && i < first + count; ++i)
+        if (!memory.slot(i).is_up) _exit(wire::BROKEN);
+}
+
 [[noreturn]] void serve(int control, kw::Plan& plan, kw::Memory& memory, Bench& bench) {
     bool is_loaded = false;
     for (wire::Frame frame; wire::read_frame(control, frame);) {
+        expect(frame, memory, is_loaded);
         const uint64_t first = frame.first, count = frame.second;
-        if (first > wire::MAX_SLOTS || count > wire::MAX_SLOTS - first || (count && !is_loaded))
-            _exit(wire::BROKEN);
-        const bool runs = frame.kind == wire::CALL || frame.kind == wire::REPLAY ||
-                          frame.kind == wire::FETCH;
-        for (uint64_t i = first; runs && i < first + count; ++i)
-            if (!memory.slot(i).is_up) _exit(wire::BROKEN);
-        Bench::Times spent{0, 0};
-        uint32_t answer = wire::PONG;
+        wire::Frame answer{wire::PONG, frame.nonce, 0, 0};
         switch (frame.kind) {
             case wire::LOAD:
                 if (is_loaded) _exit(wire::BROKEN);
                 is_loaded = kw::load(plan);
-                answer = is_loaded ? wire::READY : wire::REFUSED;
+                answer.kind = is_loaded ? wire::READY : wire::REFUSED;
                 break;
             case wire::PING:
                 // With slots: all that a call does but the launches, which the referee takes off.
@@ -124,24 +129,26 @@ Bench::Times replay(Bench& bench, kw::Memory& memory, const kw::Plan& plan, uint
                 break;
             case wire::UPLOAD: memory.upload(first, count); break;
             case wire::FETCH:
-                for (uint64_t i = first; i < first + count; ++i) memory.fetch(i);
+                memory.fetch(first);
+                answer.second = memory.sum(first, count);
                 break;
             case wire::CALL:
-                answer = wire::DONE;
+                answer.kind = wire::DONE;
                 for (uint64_t i = first; i < first + count; ++i) {
                     const auto one = bench.time(
                         [&] { kw::play(memory.slot(i).launches, plan, bench.stream); });
-                    spent.event_ns += one.event_ns;
-                    spent.host_ns += one.host_ns;
+                    answer.first += one.event_ns;
+                    answer.second += one.host_ns;
                 }
                 break;
-            case wire::REPLAY:
-                answer = wire::DONE;
-                spent = replay(bench, memory, plan, first, count);
+            case wire::REPLAY: {
+                const auto all = replay(bench, memory, plan, first, count);
+                answer = {wire::DONE, frame.nonce, all.event_ns, all.host_ns};
                 break;
+            }
             default: _exit(wire::BROKEN);
         }
-        wire::write_frame(control, {answer, frame.nonce, spent.event_ns, spent.host_ns});
+        wire::write_frame(control, answer);
     }
     _exit(0);
 }

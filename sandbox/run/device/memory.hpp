@@ -22,13 +22,14 @@ constexpr unsigned NEVER_SET = 0x7fc0dead;  // a NaN; as an index far beyond any
 struct Placed {
     const char* host;  // the start of the band before it
     uint64_t bytes;    // without the bands
+    uint64_t guard;    // bytes of each band; a sanitizer needs none
     wire::Role role;
+    bool is_scratch;
     cuda::Address device = 0;  // the start of the band before it
-    bool is_scratch = false;
 
-    uint64_t extent() const { return bytes + 2 * wire::GUARD_BYTES; }
+    uint64_t extent() const { return bytes + 2 * guard; }
     uint64_t room() const { return (extent() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-    Buffer buffer() const { return {device + wire::GUARD_BYTES, bytes}; }
+    Buffer buffer() const { return {device + guard, bytes}; }
 };
 
 struct Slot {
@@ -78,12 +79,27 @@ class Memory {
         for (size_t i = 0; i < slot.placed.size(); ++i) {
             auto& placed = slot.placed[i];
             if (placed.role == wire::INPUT) compare(placed, i);
-            else bring_back(placed);
+            else if (!plan_.is_separate) bring_back(placed);
         }
         if (plan_.is_separate)
             for (auto& placed : slot.placed)
                 cuda::check(cuda::driver.memory_free(placed.device), "while memory was given back");
         slot.is_up = false;
+    }
+
+    // Of every n-th word of each output, from one that `choice` names, modulo 2^64.
+    uint64_t sum(uint64_t number, uint64_t choice) const {
+        uint64_t total = 0;
+        for (const auto& placed : slots_[number].placed) {
+            if (placed.role != wire::OUTPUT || placed.is_scratch) continue;
+            const uint64_t words = placed.bytes / 4, step = words / wire::SUMMED_WORDS + 1;
+            for (uint64_t word = choice % step; word < words; word += step) {
+                uint32_t held;
+                std::memcpy(&held, placed.host + placed.guard + 4 * word, 4);
+                total += held;
+            }
+        }
+        return total;
     }
 
   private:
@@ -100,11 +116,10 @@ class Memory {
         for (uint64_t i = plan_.axes; i < entry.count; ++i) {
             if (i == table) continue;
             const auto role = static_cast<wire::Role>(entry.role(i));
-            Placed placed{host_.at(role, entry.value(i), entry.bytes(i), wire::GUARD_BYTES),
-                          entry.bytes(i), role};
-            placed.is_scratch = i > table;
-            slot.placed.push_back(placed);
-            room += placed.room();
+            const uint64_t bytes = entry.bytes(i), guard = plan_.is_separate ? 0 : wire::GUARD_BYTES;
+            const char* host = host_.at(role, entry.value(i), bytes, guard);
+            slot.placed.push_back({host, bytes, guard, role, i > table});
+            room += slot.placed.back().room();
         }
         return room;
     }
@@ -136,7 +151,7 @@ class Memory {
 
     cuda::Address allocate(uint64_t bytes) {
         cuda::Address at = 0;
-        const auto result = cuda::driver.memory_alloc(&at, std::max(bytes, ALIGNMENT));
+        const auto result = cuda::driver.memory_alloc(&at, std::max<uint64_t>(bytes, 1));
         if (result == cuda::OUT_OF_MEMORY) {
             size_t unused = 0, total = 0;
             cuda::driver.memory_info(&unused, &total);
@@ -154,11 +169,13 @@ class Memory {
         if (plan_.is_separate) placed.device = allocate(placed.extent());
         else { placed.device = ring_ + next_; next_ += placed.room(); }
         const char* const doing = "while inputs were copied to the device";
+        // A sanitizer is to see reads of what was never written.
+        if (plan_.is_separate && placed.role != wire::INPUT) return;
         if (!placed.is_scratch) {
             copy_in(placed.device, placed.host, placed.extent(), doing);
             return;
         }
-        const uint64_t guard = wire::GUARD_BYTES, after = guard + placed.bytes;
+        const uint64_t guard = placed.guard, after = guard + placed.bytes;
         unsigned pattern = NEVER_SET;  // the referee's choice stands in the buffer on the host
         std::memcpy(&pattern, placed.host + guard, std::min<uint64_t>(4, placed.bytes));
         const uint64_t words = placed.bytes / 4;
@@ -171,19 +188,23 @@ class Memory {
     }
 
     static void copy_in(cuda::Address to, const char* from, uint64_t bytes, const char* doing) {
-        cuda::check(cuda::driver.copy_to_device(to, from, bytes), doing);
+        if (bytes) cuda::check(cuda::driver.copy_to_device(to, from, bytes), doing);
     }
 
     void bring_back(const Placed& placed) {
         auto* to = const_cast<char*>(placed.host);
-        const uint64_t guard = wire::GUARD_BYTES, after = guard + placed.bytes;
+        const uint64_t guard = placed.guard, after = guard + placed.bytes;
         const char* const doing = "while outputs were copied from the device";
         if (!placed.is_scratch) {
-            cuda::check(cuda::driver.copy_to_host(to, placed.device, placed.extent()), doing);
+            copy_out(to, placed.device, placed.extent(), doing);
             return;
         }
-        cuda::check(cuda::driver.copy_to_host(to, placed.device, guard), doing);
-        cuda::check(cuda::driver.copy_to_host(to + after, placed.device + after, guard), doing);
+        copy_out(to, placed.device, guard, doing);
+        copy_out(to + after, placed.device + after, guard, doing);
+    }
+
+    static void copy_out(char* to, cuda::Address from, uint64_t bytes, const char* doing) {
+        if (bytes) cuda::check(cuda::driver.copy_to_host(to, from, bytes), doing);
     }
 
     // On the CPU inputs are read-only pages; here a kernel could use them as it likes.
@@ -191,12 +212,11 @@ class Memory {
         std::vector<char> piece(std::min(PIECE, placed.extent()));
         for (uint64_t done = 0; done < placed.extent(); done += piece.size()) {
             const uint64_t bytes = std::min<uint64_t>(piece.size(), placed.extent() - done);
-            cuda::check(cuda::driver.copy_to_host(piece.data(), placed.device + done, bytes),
-                        "while inputs were compared");
+            copy_out(piece.data(), placed.device + done, bytes, "while inputs were compared");
             if (std::memcmp(piece.data(), placed.host + done, bytes) == 0) continue;
             uint64_t at = 0;
             while (piece[at] == placed.host[done + at]) ++at;
-            const auto byte = static_cast<long long>(done + at - wire::GUARD_BYTES);
+            const auto byte = static_cast<long long>(done + at - placed.guard);
             refuse(cuda::WROTE_INPUT, "%s of %llu bytes, at byte %lld",
                    plan_.tensors[number].c_str(), static_cast<unsigned long long>(placed.bytes),
                    byte);

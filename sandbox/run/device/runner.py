@@ -1,17 +1,24 @@
 """A started device runner: what its process is asked beyond a runner that shares our memory.
 
-Tensors are copied to the device for a call and their outputs back after it. No gate is watched:
-the device's own events tell how long the kernels took, and the host's clock is told beside them.
+Tensors are copied to the device for a call and their outputs back after it, and no gate is watched.
+All host code is ours, so that its CPU time is nobody's work; what can be wrong is the time. The
+device's own events tell it, the runner's host clock is told beside them, and the referee's clock is
+taken around the call, less what a dry call took before the candidate was loaded: the same flush,
+the same events, no launches.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
-from ...frames import Kind
+from ...frames import Frame, Kind
 from ..process import Runner, Timed
+from ..program import Program
 
+DRY_CALLS = 15
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _ANSWER = {
@@ -20,55 +27,63 @@ _ANSWER = {
 }  # fmt: skip
 
 
+class _Answered(NamedTuple):
+    frame: Frame
+    wall_ns: int
+
+
 class DeviceRunner(Runner):
     """A Runner whose program has memory of its own (`Program.has_own_memory`)."""
 
     _dry_ns = 0
 
-    def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> None:
-        """With slots it does all that a call does but the launches, for the referee to take off."""
-        self._dry_ns = self._exchange(Kind.PING, first, count, timeout_s).wall_ns
-
     def call(
-        self,
-        slot: int,
-        count: int = 1,
-        *,
-        timeout_s: float,
-        release: Callable[[], None] | None = None,
-        as_graph: bool = False,
+        self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
     ) -> Timed:
-        """Runs `count` placed slots from `slot`. Raises RunFault.
+        """Runs one placed slot. Raises RunFault.
 
-        Each slot is copied to the device right before its own call, so that no call finds the
-        inputs of a later one; the round trips beyond the first are taken off, each as long as the
-        last ping. As one CUDA graph the slots are all there at once.
+        It is copied to the device only now: no kernel finds the inputs of a later call there.
         """
         if release:
             release()
-        if as_graph:
-            return self._on_device(Kind.REPLAY, slot, count, timeout_s)
-        calls = [
-            self._on_device(Kind.CALL, each, 1, timeout_s) for each in range(slot, slot + count)
-        ]
-        total = Timed(*(sum(column) for column in zip(*calls, strict=True)))
-        return total._replace(wall_ns=max(1, total.wall_ns - (count - 1) * self._dry_ns))
+        return self._on_device(Kind.CALL, slot, 1, timeout_s)
+
+    def replay(self, first: int, count: int, *, timeout_s: float) -> Timed:
+        """Runs `count` slots from `first` as one CUDA graph; the figures are for all of them.
+
+        For kernels that are shorter than their launch. The slots are all on the device at once.
+        """
+        return self._on_device(Kind.REPLAY, first, count, timeout_s)
 
     def _on_device(self, kind: Kind, first: int, count: int, timeout_s: float) -> Timed:
         self._exchange(Kind.UPLOAD, first, count, timeout_s + _COPY_S)
-        timed = self._exchange(kind, first, count, timeout_s)
-        self._exchange(Kind.FETCH, first, count, timeout_s + _COPY_S)
-        return timed
+        done = self._exchange(kind, first, count, timeout_s)
+        choice = secrets.randbits(32)
+        told = [
+            self._exchange(Kind.FETCH, slot, choice, timeout_s + _COPY_S).frame.second
+            for slot in range(first, first + count)
+        ]
+        return Timed(
+            # A claim of nothing at all would break every ratio that is made of it.
+            claimed_ns=max(done.frame.first, 1),
+            wall_ns=max(done.wall_ns - self._dry_ns, 1),
+            cpu_ns=0,
+            choice=choice,
+            told_sum=sum(told) % (1 << 64),
+            host_ns=done.frame.second,
+        )
 
-    def _exchange(self, kind: Kind, first: int, count: int, timeout_s: float) -> Timed:
-        before = self._cpu_now()
+    def _exchange(self, kind: Kind, first: int, count: int, timeout_s: float) -> _Answered:
         start = time.perf_counter_ns()
         frame = self._hear(_ANSWER[kind], self._say(kind, first, count), timeout_s).frame
-        wall = time.perf_counter_ns() - start
-        self._cpu_mark = self._cpu_now()
-        # A claim of nothing at all would break every ratio that is made of it.
-        cpu = self._cpu_mark - before
-        return Timed(max(frame.first, 1), wall, cpu, host_ns=frame.second)
+        return _Answered(frame, time.perf_counter_ns() - start)
 
     def _measure_empty(self, timeout_s: float) -> None:
-        """What its calls take besides kernels is told by pings."""
+        """What a call takes besides its kernels; nothing is left for the referee to take off."""
+        dry = [self._exchange(Kind.PING, 0, 1, timeout_s).wall_ns for _ in range(DRY_CALLS)]
+        self._dry_ns = min(dry)
+
+
+def runner_of(program: Program) -> type[Runner]:
+    """The class that starts this program."""
+    return DeviceRunner if program.has_own_memory else Runner

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import itertools
+from itertools import pairwise
+from pathlib import Path
 
-import Path
 import pytest
 
 from kernelwright.kernelbench.targets import device_of
@@ -26,7 +26,7 @@ def test_the_command_profiles_the_last_call_and_leaves_clocks_alone() -> None:
         Path("/opt/ncu"), ["host", "play"], ["a.sum", "b.pct"], ["spmm", "spmm", "fix.up"],
         Path("/tmp/log"), launches=3,
     )  # fmt: skip
-    told = dict(itertools.pairwise(words))
+    told = dict(pairwise(words))
     assert words[0] == "/opt/ncu"
     assert words[-2:] == ["host", "play"]
     assert told["--metrics"] == "a.sum,b.pct"
@@ -78,8 +78,8 @@ def test_numbers(text: str, value: float | None) -> None:
     [
         (
             "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
-            "Performance Counters on the target device 0.", 1, "administrators only",
-            "CAP_SYS_ADMIN",
+            "Performance Counters on the target device 0.", 1,
+            "administrators only", "CAP_SYS_ADMIN",
         ),
         (
             "==ERROR== Failed to initialize the profiler: LibraryNotLoaded", 1,

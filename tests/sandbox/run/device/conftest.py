@@ -141,6 +141,10 @@ class Stage:
         start = slot * _ENTRY_BYTES
         self._inputs.view[start : start + len(packed)] = np.frombuffer(packed, dtype=np.uint8)
 
+    def memory(self) -> tuple[bytes, int]:
+        """The inputs as bytes, and the size of the outputs."""
+        return self._inputs.view.tobytes(), self._outputs.bytes
+
     def start(
         self, kernels: dict[str, int], *, image: bytes = b"FAKE sm_90", **changes: object
     ) -> DeviceRunner:

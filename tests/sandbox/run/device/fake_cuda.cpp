@@ -79,6 +79,7 @@ std::vector<Kernel> kernels = {
     {"writes_input", 2, [](const Call& c) { at<float>(c, 0)[1] += 1; }},
     {"writes_before_input", 2, [](const Call& c) { at<char>(c, 0)[-2] ^= 1; }},
     {"wrong_address", 2, [](const Call&) { sticky = 700; }},
+    {"y_is_fresh", 2, [](const Call& c) { if (*at<unsigned>(c, 1) != 0x11111111) sticky = 719; }},
     {"breaks_the_device", 2, [](const Call&) { sticky = 214; }},
     {"hangs", 2, [](const Call&) { hangs = true; }},
     {"takes_a_while", 2, [](const Call& c) { wait_ms(number(c, 1)); }},
@@ -140,8 +141,8 @@ int set(Address to, const void* pattern, size_t size, size_t count) {
 extern "C" {
 int cuInit(unsigned) {
     if (is_broken("hang")) for (;;) pause();
-    if (is_broken("small")) total_bytes = 2 << 20, others = 0;
-    if (is_broken("crowded")) others = total_bytes - (2 << 20);
+    if (is_broken("small")) total_bytes = 4 << 20, others = 0;
+    if (is_broken("crowded")) others = total_bytes - (4 << 20);
     return is_broken("no_device") ? 100 : 0;
 }
 int cuDriverGetVersion(int* version) { return *version = 13000, 0; }

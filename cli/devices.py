@@ -1,0 +1,119 @@
+"""The doctor's questions about NVIDIA devices and the tools that look into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config
+from ..errors import KernelwrightError, PrerequisiteError
+from .finding import Finding, Level
+
+if TYPE_CHECKING:
+    from ..sandbox.run.device.nvml import Device, Snapshot
+
+NOT_NEEDED = "none is needed: --target cpu works without one"
+
+
+def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
+    """Every device as the driver tells it, and whether it can be used now."""
+    from ..sandbox.run.device import nvml as facts
+
+    try:
+        with facts.opened(nvml) as module:
+            found = facts.devices(module)
+            for device in found:
+                yield _device(config, device, facts.snapshot(module, device.uuid))
+    except PrerequisiteError as error:
+        yield Finding("gpu", Level.WARN, str(error), error.hint)
+        return
+    if not found:
+        yield Finding("gpu", Level.WARN, "the driver shows no device", NOT_NEEDED)
+        return
+    yield from _reach(found[0])
+
+
+def _device(config: Config, device: Device, now: Snapshot) -> Finding:
+    from ..kernelbench.targets import ARCHITECTURES
+    from ..sandbox.run.device import lease
+
+    words = [
+        device.name, device.architecture, f"{device.memory_bytes / 2**30:.0f} GiB",
+        f"driver {device.driver}",
+    ]  # fmt: skip
+    words += [f"{now.temperature_c} °C"] if now.temperature_c is not None else []
+    if now.power_w is not None and device.power_limit_w is not None:
+        words.append(f"{now.power_w:.0f} of {device.power_limit_w:.0f} W")
+    words += [f"ECC {'on' if device.has_ecc else 'off'}"] if device.has_ecc is not None else []
+    text = ", ".join(words)
+    if device.architecture not in ARCHITECTURES:
+        return Finding(
+            "gpu", Level.WARN, f"{text}; kernels cannot be built for it",
+            f"use one of {', '.join(ARCHITECTURES)}",
+        )  # fmt: skip
+    note = lease.quarantined(config.cache_dir, device.uuid)
+    if note is not None:
+        return Finding(
+            "gpu", Level.WARN, f"{text}; in quarantine: {note.reason}",
+            "the next run probes it; if it stays ill, its administrator must look at it",
+        )  # fmt: skip
+    if device.has_mig:
+        return Finding(
+            "gpu", Level.WARN, f"{text}; it is divided into MIG instances",
+            "give the container one instance, or a whole device: counters and clocks are shared",
+        )  # fmt: skip
+    held = lease.holder(config.cache_dir, device.uuid)
+    busy = f"; held by {held}" if held else ""
+    others = f"; {len(now.processes)} processes compute on it" if now.processes else ""
+    return Finding("gpu", Level.PASS, text + busy + others)
+
+
+def _reach(device: Device) -> Iterator[Finding]:
+    """Whether a runner could get to it: the driver's library and the nodes."""
+    from ..sandbox.run.device.access import access
+
+    try:
+        found = access(device)
+    except KernelwrightError as error:
+        yield Finding("gpu", Level.WARN, str(error), error.hint)
+        return
+    nodes = ", ".join(node.name for node in found.nodes) or "no device nodes"
+    yield Finding("gpu", Level.PASS, f"{found.library}; {nodes}")
+
+
+def ncu(_: Config, search: str | None = None, parameters: Path | None = None) -> Iterator[Finding]:
+    """Nsight Compute, and whether the driver lets it read counters."""
+    import os
+
+    from ..verifier.profile import nsight
+
+    found = nsight.find_ncu(search)
+    if found is None:
+        yield Finding(
+            "ncu", Level.WARN, "Nsight Compute is not installed: profiles rest on timings",
+            "apt-get install nsight-compute, or put the toolkit's ncu on the PATH",
+        )  # fmt: skip
+        return
+    text = f"Nsight Compute {found.version} at {found.path}"
+    restricted = nsight.counters_are_restricted(parameters or nsight.PARAMETERS)
+    if restricted and os.geteuid() != 0:
+        yield Finding("ncu", Level.WARN, f"{text}; counters are for administrators", nsight.ALLOW)
+    else:
+        yield Finding("ncu", Level.PASS, text)
+
+
+def sanitizer(_: Config, search: str | None = None) -> Iterator[Finding]:
+    """compute-sanitizer, which looks at device code before it is promoted."""
+    from ..verifier import device_sanitizer
+
+    found = device_sanitizer.find(search)
+    if found is None:
+        yield Finding(
+            "sanitizer", Level.WARN,
+            "compute-sanitizer is not installed: device code is promoted without it, and the "
+            "verdict says so",
+            "apt-get install cuda-sanitizer, or put the toolkit's compute-sanitizer on the PATH",
+        )  # fmt: skip
+    else:
+        yield Finding("sanitizer", Level.PASS, str(found))

@@ -1,0 +1,115 @@
+"""What the doctor says of NVIDIA devices, from answers of a driver that are written by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.cli import devices
+from kernelwright.cli.finding import Finding, Level
+from kernelwright.config import Config, resolve
+from kernelwright.sandbox.run.device.health import Health
+from kernelwright.sandbox.run.device.lease import lease
+
+FAKE = Path(__file__).parent.parent / "sandbox" / "run" / "device" / "fake_nvml.py"
+
+
+def _fake_nvml() -> Any:
+    specification = importlib.util.spec_from_file_location("fake_nvml", FAKE)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["fake_nvml"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+fake_nvml = _fake_nvml()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return resolve({"home": tmp_path / "home", "cache_dir": tmp_path / "cache"}).config
+
+
+def first(config: Config, changes: dict[Any, Any] | None = None) -> Finding:
+    table = {**fake_nvml.H200, **(changes or {})}
+    return next(devices.gpu(config, fake_nvml.FakeNvml([table])))
+
+
+def test_a_device_is_described(config: Config) -> None:
+    found = first(config)
+    assert found.level is Level.PASS
+    assert found.text == (
+        "NVIDIA H200, sm_90, 140 GiB, driver 580.95.05, 41 °C, 312 of 700 W, ECC on"
+    )
+
+
+def test_every_device_has_a_line(config: Config) -> None:
+    other = {**fake_nvml.H200, "nvmlDeviceGetUUID": "GPU-2", "nvmlDeviceGetName": "NVIDIA L4",
+             "nvmlDeviceGetCudaComputeCapability": (8, 9)}  # fmt: skip
+    found = list(devices.gpu(config, fake_nvml.FakeNvml([dict(fake_nvml.H200), other])))
+    assert [f.text.partition(",")[0] for f in found[:2]] == ["NVIDIA H200", "NVIDIA L4"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "words"),
+    [
+        ({"nvmlDeviceGetCudaComputeCapability": (7, 0)}, Level.WARN, "sm_70.*cannot be built"),
+        ({"nvmlDeviceGetMigMode": [1, 1]}, Level.WARN, "MIG instances"),
+        ({"nvmlDeviceGetEccMode": [0, 0]}, Level.PASS, "ECC off"),
+    ],
+)
+def test_what_stands_in_the_way_is_told(
+    config: Config, changes: dict[Any, Any], level: Level, words: str
+) -> None:
+    found = first(config, changes)
+    assert found.level is level
+    assert re.search(words, found.text)
+    assert level is Level.PASS or found.fix
+
+
+def test_held_and_quarantined_devices_are_told(config: Config) -> None:
+    uuid = fake_nvml.H200["nvmlDeviceGetUUID"]
+    with lease(config.cache_dir, [uuid], lambda _: Health()) as ours:
+        assert "held by process" in first(config).text
+        ours.quarantine("a kernel hung")
+    found = first(config)
+    assert found.level is Level.WARN
+    assert "in quarantine: a kernel hung" in found.text
+
+
+def test_without_a_driver_the_remedy_is_told(config: Config) -> None:
+    (found,) = devices.gpu(config, fake_nvml.FakeNvml(fails_with="Driver Not Loaded"))
+    assert found.level is Level.WARN
+    assert "Driver Not Loaded" in found.text
+    assert "driver" in found.fix
+    (found,) = devices.gpu(config, fake_nvml.FakeNvml([]))
+    assert found.text == "the driver shows no device"
+
+
+def tool(folder: Path, name: str, words: str) -> str:
+    (folder / name).write_text(f"#!/bin/sh\necho '{words}'\n")
+    (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_the_profiler_and_its_rights(config: Config, tmp_path: Path) -> None:
+    (found,) = devices.ncu(config, search=str(tmp_path))
+    assert (found.level, found.topic) == (Level.WARN, "ncu")
+    search = tool(tmp_path, "ncu", "Version 2025.3.1.0 (build 1)")
+    (found,) = devices.ncu(config, search=search, parameters=tmp_path / "none")
+    assert found.level is Level.PASS
+    assert "Nsight Compute 2025.3.1.0" in found.text
+
+
+def test_the_sanitizer(config: Config, tmp_path: Path) -> None:
+    (found,) = devices.sanitizer(config, search=str(tmp_path))
+    assert found.level is Level.WARN
+    (found,) = devices.sanitizer(config, search=tool(tmp_path, "compute-sanitizer", ""))
+    assert found.level is Level.PASS
