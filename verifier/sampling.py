@@ -27,8 +27,8 @@ BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RE
 """Runner processes that are timed one after the other: the interval covers their spread."""
 ROUNDS = {
     Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
-    Protocol.FULL: timing.Rounds(12, budget_s=6.0, least=10),
-    Protocol.CONFIRM: timing.Rounds(12, budget_s=5.0, least=10),
+    Protocol.FULL: timing.Rounds(30, budget_s=4.0, least=10),
+    Protocol.CONFIRM: timing.Rounds(30, budget_s=4.0, least=10),
     Protocol.RECORD: timing.Rounds(16, budget_s=8.0, least=10),
 }
 FULL_BLOCKS = 2

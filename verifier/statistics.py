@@ -6,6 +6,7 @@ block is the pairs of one process: `candidate[b][i]` and `baseline[b][i]` were t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,31 +32,42 @@ def speedup(
     *,
     resamples: int = RESAMPLES,
 ) -> Speedup:
-    """Ratio of medians baseline / candidate with the 95 % interval of a paired bootstrap.
+    """Baseline over candidate, from the ratios of the pairs, with the 95 % interval of a bootstrap.
 
-    Pairs are resampled as pairs, so that what slows both sides cancels. With several blocks the
-    blocks are resampled first and pairs within them second: processes differ more than calls do.
+    What is told is the mean of the middle third of the logarithms of the pairs' ratios: what slows
+    both sides of a pair for a while cancels, and what hits one of them now and then is left out.
+    Pairs are resampled as pairs. With several blocks the blocks are resampled
+    first and pairs within them second: processes differ more than calls do.
 
     Raises:
         ValueError: the two sides do not pair up, or a time is not positive and finite.
     """
     candidate, baseline = _paired(candidate_blocks, baseline_blocks)
-    median = float(np.median(np.concatenate(baseline)) / np.median(np.concatenate(candidate)))
-    ratios = np.concatenate([
-        _resample(candidate, baseline, rng, min(_CHUNK, resamples - start))
+    logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, baseline, strict=True)]
+    told = float(_middle(np.concatenate(logs)))
+    drawn = np.concatenate([
+        _resample(logs, rng, min(_CHUNK, resamples - start))
         for start in range(0, resamples, _CHUNK)
     ])  # fmt: skip
-    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     # The estimate itself is always inside: a skewed bootstrap could leave it a hair outside.
-    return Speedup(median=median, low=min(float(low), median), high=max(float(high), median))
+    low, high = min(float(low), told), max(float(high), told)
+    return Speedup(median=math.exp(told), low=math.exp(low), high=math.exp(high))
+
+
+def _middle(values: np.ndarray) -> np.ndarray:
+    """The mean of the middle third along the last axis, of three values at least."""
+    ordered = np.sort(values, axis=-1)
+    out = min(values.shape[-1] // 3, max(0, (values.shape[-1] - 3) // 2))
+    return np.asarray(ordered[..., out : values.shape[-1] - out].mean(axis=-1))
 
 
 def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLITS) -> float:
     """95th percentile of |A/A ratio − 1| over random interleaved splits of one side's samples.
 
-    Neighbours in time are dealt to the two sides by a coin, as candidate and baseline are. Each
-    side has half of the samples; the spread of a median shrinks with the root of their number, so
-    the figure is divided by the root of two.
+    Neighbours in time are the pairs, and a coin deals them to the two sides, as candidate and
+    baseline are. There are half as many of them as of real pairs; the spread of such a mean shrinks
+    with the root of their number, so the figure is divided by the root of two.
 
     Raises:
         ValueError: there are fewer than four samples in every block.
@@ -65,10 +77,10 @@ def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLI
     pairs = np.concatenate(neighbours)
     if len(pairs) < 2:
         raise ValueError(f"{sum(map(len, whole))} samples are too few for an A/A split")
-    coins = rng.integers(0, 2, size=(splits, len(pairs)), dtype=np.int8).astype(bool)
-    left = np.median(np.where(coins, pairs[:, 0], pairs[:, 1]), axis=1)
-    right = np.median(np.where(coins, pairs[:, 1], pairs[:, 0]), axis=1)
-    return float(np.quantile(np.abs(left / right - 1.0), LEVEL) / np.sqrt(2.0))
+    logs = np.log(pairs[:, 0] / pairs[:, 1])
+    coins = rng.integers(0, 2, size=(splits, len(pairs)), dtype=np.int8) * 2 - 1
+    found = np.abs(np.expm1(_middle(logs * coins)))
+    return float(np.quantile(found, LEVEL) / np.sqrt(2.0))
 
 
 def displaces(gain: Speedup, noise: float) -> bool:
@@ -90,10 +102,8 @@ def timing(blocks: Blocks) -> Timing:
     )
 
 
-def _resample(
-    candidate: list[np.ndarray], baseline: list[np.ndarray], rng: np.random.Generator, count: int
-) -> np.ndarray:
-    sizes = np.array([len(block) for block in candidate])
+def _resample(logs: list[np.ndarray], rng: np.random.Generator, count: int) -> np.ndarray:
+    sizes = np.array([len(block) for block in logs])
     starts = np.cumsum(sizes) - sizes
     draw = round(float(sizes.mean()))
     chosen = np.zeros((count, 1), dtype=np.int64)
@@ -101,9 +111,7 @@ def _resample(
         chosen = rng.integers(0, len(sizes), size=(count, len(sizes)))
     within = rng.random((count, chosen.shape[1], draw)) * sizes[chosen][..., None]
     index = (starts[chosen][..., None] + within.astype(np.int64)).reshape(count, -1)
-    ours = np.median(np.concatenate(candidate)[index], axis=1)
-    theirs = np.median(np.concatenate(baseline)[index], axis=1)
-    return np.asarray(theirs / ours)
+    return _middle(np.concatenate(logs)[index])
 
 
 def _paired(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -93,7 +93,7 @@ def sample_block(
     for _ in range(WARM_UP_CALLS):
         for side in sides:
             side.take(given, 0)
-    _settle([], candidate)
+    _settle([], *sides)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
@@ -111,7 +111,7 @@ def sample_block(
             )
             if not is_last:
                 upcoming = pool.submit(items, batch)
-            _settle([] if is_last else [upcoming], candidate)
+            _settle([] if is_last else [upcoming], *sides)
             if is_last:
                 break
     series.blocks.append(samples)
@@ -119,11 +119,20 @@ def sample_block(
         series.clocks.append(candidate.clocks)
 
 
-def _settle(running: list[Future[list[Item]]], candidate: Side) -> None:
-    """Holds the answers against the truth and waits for what runs beside. Raises Wrong."""
+def _settle(running: list[Future[list[Item]]], candidate: Side, *others: Side) -> None:
+    """Holds the candidate's answers against the truth and waits for what runs beside.
+
+    The answers of a champion were judged when it was one; kept, they would fill the memory.
+
+    Raises:
+        Wrong: an answer of the candidate.
+    """
     failed = None
     if isinstance(candidate, CandidateSide):
         failed = next((f for a in candidate.answers() if (f := a.failure())), None)
+    for other in others:
+        if isinstance(other, CandidateSide):
+            other.answers()
     wait(running)
     if failed:
         raise Wrong(failed)

@@ -59,7 +59,7 @@ _EMPTY_HEADERS = (
     "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
     "sm_60_atomic_functions.h", "cuda/std/cstdint", "cuda/std/cstddef", "cuda/std/limits",
     "cuda/std/climits", "cuda/std/cfloat", "cuda/std/cmath", "cuda/std/type_traits",
-    "cuda/std/utility", "cuda/std/tuple", "cuda/std/array", "cuda/std/functional",
+    "cuda/std/utility", "cuda/std/tuple", "cuda/std/array",
     "cuda/std/initializer_list", "cuda/std/cassert", "cuda/std/cstring",
 )  # fmt: skip
 """Names that a source may include: all that they declare is in the header that comes first."""

@@ -36,7 +36,7 @@ _COUNTS = (
 
 @dataclass(frozen=True)
 class Accesses:
-    """What one line of the source does in one kind of memory, over the whole call."""
+    """What one line of the source does with one buffer, over the whole call."""
 
     line: int
     space: str
@@ -57,7 +57,7 @@ class Accesses:
     """Turns of shared memory that the requests take: more than the ideal are bank conflicts."""
     ideal_wavefronts: int
     buffers: tuple[str, ...] = ()
-    """Tensors and scratch buffers."""
+    """Tensors and scratch buffers; several where one access goes to either."""
 
     @property
     def sectors_per_request(self) -> float:
@@ -219,20 +219,20 @@ def _addr2line(built: Built, codes: list[int], jail: Jail) -> dict[int, int]:
 def _accesses(
     told: Iterable[dict[str, Any]], lines: _Lines, buffers: list[str]
 ) -> tuple[Accesses, ...]:
-    """One for each line, kind of memory, operation and width."""
-    sums: dict[tuple[int, str, str, int], dict[str, int]] = {}
+    """One for each line, kind of memory, operation, width and buffer."""
+    sums: dict[tuple[int, str, str, int, int], dict[str, int]] = {}
     for one in told:
         if one["what"] not in ("global", "shared"):
             continue
-        key = lines.of(one), one["what"], str(one["kind"]), int(one["bytes"])
-        total = sums.setdefault(key, dict.fromkeys((*_COUNTS, "buffers"), 0))
+        kind, size, bits = str(one["kind"]), int(one["bytes"]), int(one["buffers"])
+        key = lines.of(one), one["what"], kind, size, bits
+        total = sums.setdefault(key, dict.fromkeys(_COUNTS, 0))
         for name in _COUNTS:
             total[name] += int(one[name])
-        total["buffers"] |= int(one["buffers"])
     found = []
-    for (line, space, operation, size), total in sorted(sums.items()):
-        bits = total.pop("buffers")
-        names = tuple(name for i, name in enumerate(buffers) if bits >> i & 1)
+    for key, total in sorted(sums.items()):
+        names = tuple(name for i, name in enumerate(buffers) if key[-1] >> i & 1)
+        line, space, operation, size, _ = key
         found.append(Accesses(line, space, operation, size, buffers=names, **total))
     return tuple(found)
 

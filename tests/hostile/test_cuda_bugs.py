@@ -22,7 +22,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox" / "cuda_on_cpu"))
 
-from emulation import LIMITS, TIMEOUT_S, Machine, machine_in
+from emulation import CPUS, LIMITS, TIMEOUT_S, Machine, machine_in
 
 from kernelwright.kernelbench import registry, targets
 from kernelwright.kernelbench.features import features
@@ -107,7 +107,7 @@ class Trial:
             self.built(call, variant), self.machine.cache, variant=variant, schedule=schedule
         )
         try:
-            answer = play(self.machine.jail, program, call, cpus=(0,), limits=LIMITS,
+            answer = play(self.machine.jail, program, call, cpus=CPUS, limits=LIMITS,
                           timeout_s=TIMEOUT_S)  # fmt: skip
         except RunFault as fault:
             return "sanitizers" if re.search(r"Sanitizer|runtime error", fault.log) else "fault"
@@ -117,7 +117,7 @@ class Trial:
         try:
             report = examine(
                 self.built(call, EmulatedVariant.ACCESS), call, jail=self.machine.jail,
-                cache_dir=self.machine.cache, cpus=(0,), limits=LIMITS, timeout_s=TIMEOUT_S,
+                cache_dir=self.machine.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
             )  # fmt: skip
         except RunFault:
             return "fault"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from emulated_cases import spmm
 from emulation import Case, Machine, Step
 
 from kernelwright.sandbox.run.access import Accesses, AccessReport
@@ -120,3 +123,39 @@ def test_a_loop_is_counted_turn_by_turn(machine: Machine) -> None:
                 (Step(1, 32, (8, "x", "y")),))  # fmt: skip
     load = of(machine.report(case), "global", "read")
     assert (load.requests, load.sectors_per_request) == (8, 32)
+
+
+SPMM = """
+extern "C" __global__ void spmm(int m, int n, const int* __restrict__ indptr,
+                                const int* __restrict__ indices,
+                                const float* __restrict__ values, const float* __restrict__ B,
+                                float* __restrict__ C) {
+  int row = {row}, column = {column};
+  if (row >= m) return;
+  float sum = 0.0f;
+  for (int p = indptr[row]; p < indptr[row + 1]; ++p) sum += values[p] * B[indices[p] * n + column];
+  C[row * n + column] = sum;
+}
+"""
+
+
+def test_the_ladder_of_spmm_asks_for_less_at_each_step(machine: Machine) -> None:
+    best = spmm(200)
+    (step,) = best.case.steps
+    by_warp = {"row": "blockIdx.x", "column": "blockIdx.y * 32 + threadIdx.x"}
+    by_thread = {"row": "blockIdx.x * 32 + threadIdx.x", "column": "blockIdx.y"}
+    cases = []
+    for place, grid in ((by_thread, (7, 64)), (by_warp, step.grid)):
+        source = SPMM.replace("{row}", place["row"]).replace("{column}", place["column"])
+        cases.append(replace(best.case, source=source, steps=(replace(step, grid=grid),)))
+    figures = []
+    for case in (*cases, best.case):
+        report = machine.report(case)
+        np.testing.assert_allclose(report.outputs["C"], best.expected["C"], atol=1e-4)
+        accesses = [a for a in report.accesses if a.space == "global"]
+        (of_b,) = [a for a in accesses if a.buffers == ("B",)]
+        figures.append((
+            sum(a.requests for a in accesses), sum(a.sectors for a in accesses),
+            round(of_b.sectors_per_request, 1),
+        ))  # fmt: skip
+    assert figures == [(87744, 1371712, 15.2), (44382, 88764, 4.0), (16874, 64636, 4.0)]
