@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast test-gpu test-gpu-bare bench-gpu fuzz lint format bench results fairness hostile isolation clean
+.PHONY: demo test test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
+	results fairness hostile isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,6 +64,10 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/turnaround.py
 	$(BIN)/python benchmarks/verification_cost.py
 
+# CUDA C++ and Triton from source to cubin, against a PyTorch extension.
+bench-build: $(STAMP)
+	$(BIN)/python benchmarks/build.py
+
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
 	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
@@ -78,6 +83,10 @@ fairness: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# What the static profile says of kernels whose order is known; writes docs/results/static.md.
+static: $(STAMP)
+	$(BIN)/python benchmarks/static_profiles.py
 
 # What the sandbox enforces in six environments; writes docs/results/isolation.md. Best as root.
 isolation: $(STAMP)

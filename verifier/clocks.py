@@ -16,10 +16,11 @@ from ..sandbox.run.process import Timed
 from ..traces.records import Check
 
 CLOCK_LIMIT = 1.1
-"""The referee's clock over the claim: beyond it, and CLOCK_SLACK_US, the verdict is SUSPECT."""
-CLOCK_SLACK_US = 40.0
-"""An honest answer is on its way, and its words are summed, for so long at most, on a machine with
-three times its load and from Python too. It is charged, but proves nothing."""
+"""The referee's clock, less CLOCK_SLACK_US, over the claim: beyond it in three of four calls the
+verdict is SUSPECT. A busy machine may put the runner aside before or behind a kernel in some."""
+CLOCK_SLACK_US = 20.0
+"""An honest answer is on its way, and its words are summed, for so long at most, from Python too.
+It is charged, but proves nothing."""
 CPU_SLACK_US = 100.0
 """CPU time beyond that of the claim on all CPUs: threads falling asleep after the answer."""
 IDLE_ALLOWED_US = 40.0
@@ -33,8 +34,10 @@ IDLE_OFTEN_SHARE = 0.02
 IDLE_SELDOM_US = 250.0
 """The same for a quarter of the gaps, beside IDLE_SELDOM_SHARE of the call."""
 IDLE_SELDOM_SHARE = 0.1
-EMPTY_LIMIT_US = 20.0
-"""More than this is not taken off for an empty call: on a machine so busy it says nothing."""
+EMPTY_LIMIT_US = 3.0
+"""More than this is not taken off for an empty call: where it took longer, the machine was busy."""
+WAKING_LIMIT_US = 20.0
+"""The same for the CPU time of waking up and of falling asleep."""
 
 
 @dataclass
@@ -59,13 +62,13 @@ class Clocks:
         """
         claimed = call.claimed_ns / 1e3
         wall = call.wall_ns / 1e3 - min(empty.wall_ns / 1e3, EMPTY_LIMIT_US)
-        cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, EMPTY_LIMIT_US))
+        cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, WAKING_LIMIT_US))
         if call.host_ns and wall <= claimed * CLOCK_LIMIT + CLOCK_SLACK_US:
             # Events time the kernels alone; launching them and waking up is in any call of a GPU's.
             wall = claimed
         counted = max(claimed, wall, cpu / cpus)
         allowed = IDLE_ALLOWED_US + IDLE_ALLOWED_SHARE * counted + idle_us
-        waking = min(2 * empty.idle_ns / 1e3, EMPTY_LIMIT_US)
+        waking = min(2 * empty.idle_ns / 1e3, WAKING_LIMIT_US)
         idle = max(0.0, call.idle_ns / 1e3 - waking - allowed)
         self.claimed_us.append(claimed)
         self.wall_us.append(wall)
@@ -91,8 +94,8 @@ def ratio(clocks: Clocks) -> float:
 def checks(clocks: Clocks, cpus: int) -> list[Check]:
     """CPU time between calls, two clocks, CPU time within calls."""
     claimed = float(np.median(clocks.claimed_us))
-    found = ratio(clocks)
-    limit = CLOCK_LIMIT + CLOCK_SLACK_US / max(claimed, 1e-3)
+    surplus = np.asarray(clocks.wall_us) - CLOCK_SLACK_US
+    found = float(np.percentile(surplus / np.maximum(clocks.claimed_us, 1e-3), 25))
     # Means: a claim that is low in a few calls only cannot hide among the others.
     cpu = float(np.mean(clocks.cpu_us))
     allowed = float(np.mean(clocks.claimed_us)) * cpus * CLOCK_LIMIT + CPU_SLACK_US
@@ -109,8 +112,9 @@ def checks(clocks: Clocks, cpus: int) -> list[Check]:
             "µs) were spent between an answer and the next call",
         ),
         Check(
-            name="two clocks", passed=found <= limit, figure=found, limit=limit,
-            detail=f"the referee saw {found:.2f} times the time that the runner claims",
+            name="two clocks", passed=found <= CLOCK_LIMIT, figure=found, limit=CLOCK_LIMIT,
+            detail=f"the referee saw {found:.2f} times the time that the runner claims, or more, "
+            "in three of four calls",
         ),
         Check(
             name="CPU time within calls", passed=cpu <= allowed, figure=cpu, limit=allowed,

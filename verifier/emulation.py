@@ -70,13 +70,18 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     return draft.close(Status.SCREENED, known=known)
 
 
-def _static(draft: Draft, workshop: Workshop, made: DeviceCandidate) -> Profile:
+def _static(
+    draft: Draft,
+    workshop: Workshop,
+    made: DeviceCandidate,
+    report: access.AccessReport | None = None,
+) -> Profile:
     problem, axes = workshop.problem, workshop.subject.axes
     with draft.span("profile"):
         return static.static_profile(
             made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
             device=device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
-            jail=workshop.jail,
+            jail=workshop.jail, accesses=emulated_profile.by_line(report) if report else None,
         )  # fmt: skip
 
 
@@ -103,7 +108,7 @@ def _judge(
         return known
     if protocol is not Protocol.SCREEN:
         _sanitized(draft, made, rng)
-    return _accessed(draft, made, known, rng) if not _failed(draft) else known
+    return _accessed(draft, made, rng) if not _failed(draft) else known
 
 
 def _trials(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
@@ -148,10 +153,11 @@ def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> N
     draft.log = found.log or draft.log
 
 
-def _accessed(
-    draft: Draft, made: CudaCandidate, known: Profile, rng: np.random.Generator
-) -> Profile:
-    """One call of the access build on a small workload: races, sectors and bank conflicts."""
+def _accessed(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> Profile:
+    """One call of the access build on a small workload: races, sectors and bank conflicts.
+
+    The modelled time of the whole is that with the sectors and conflicts that were counted.
+    """
     session = draft.session
     structure, name = session.stage.target, session.stage.target_name
     item = make_item(session.problem, structure, Family.NORMAL, rng)
@@ -168,4 +174,5 @@ def _accessed(
         name=RACES, passed=not races, figure=float(len(races)), workload=name,
         detail="; ".join(races[:3]) or f"none on {name}",
     ))  # fmt: skip
+    known = _static(draft, made.workshop, made, report)
     return emulated_profile.with_accesses(known, report)

@@ -22,7 +22,7 @@ _UNDEFINED = re.compile(
     r"^(?P<file>[^\n]{1,400}?):(?P<line>\d{1,7}):\d{1,7}: runtime error: (?P<what>[^\n]{1,400})",
     re.M,
 )
-_OWN_LINE = re.compile(r"\bcandidate\.cpp:(\d{1,7})\b")
+_OWN_LINE = re.compile(r"\bcandidate\.(?:cpp|cu):(\d{1,7})\b")
 _LONGEST = 160
 
 
@@ -58,7 +58,7 @@ def _of_address(report: str, kind: str, sizes: Mapping[int, str]) -> str:
 
 def _of_undefined(found: re.Match[str]) -> str:
     file = found["file"].rpartition("/")[2]
-    where = "the candidate" if file == "candidate.cpp" else _plain(file)
+    where = "the candidate" if file in ("candidate.cpp", "candidate.cu") else _plain(file)
     what = _plain(found["what"])
     return f"UndefinedBehaviorSanitizer: {what} at line {found['line']} of {where}"
 

@@ -1,8 +1,4 @@
-"""Turns a template and knobs into a whole candidate file. It knows no recipe and no compiler.
-
-A candidate starts with its front matter, TOML in the leading comment, so that the file alone says
-which recipe and which knobs it came from.
-"""
+"""Turns a template and knobs into a whole candidate file. It knows no recipe and no compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ..recipe import Constraint, Knob, Knobs, KnobValue, Recipe
+from ..recipe import Constraint, Knob, Knobs, Recipe
+from ._front_matter import front_matter, in_comment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,18 +31,13 @@ def _environment() -> Environment:
     )
 
 
-def _toml(value: KnobValue) -> str:
-    return str(value) if isinstance(value, int) else f'"{value}"'
+def body(template: str, **values: object) -> str:
+    """A template of this folder with its values; a name without a value is an error."""
+    return _environment().get_template(template).render(**values)
 
 
-def front_matter(family: str, knobs: Knobs, order: tuple[str, ...]) -> str:
-    """The leading comment of a C++ candidate."""
-    lines = ['language = "cpp"', "", "[recipe]", f'family = "{family}"', "", "[recipe.knobs]"]
-    lines += [f"{name} = {_toml(knobs[name])}" for name in order]
-    return "\n".join(["/*---", *lines, "---*/", ""])
-
-
-def _check(family: str, knobs: Knobs, declared: tuple[Knob, ...]) -> None:
+def check(family: str, knobs: Knobs, declared: tuple[Knob, ...]) -> None:
+    """Raises UsageError for a knob that is missing, unknown or has a value that is not its own."""
     names = {knob.name for knob in declared}
     if missing := sorted(names - knobs.keys()):
         raise UsageError(
@@ -79,11 +71,10 @@ def renderer(template: str, family: str, declared: tuple[Knob, ...]) -> Callable
     """The render function of a recipe; UsageError for a knob that is missing, unknown or wrong."""
 
     def render(knobs: Knobs) -> str:
-        _check(family, knobs, declared)
-        body = (
-            _environment().get_template(template).render(family=family, deal=_deal(knobs), **knobs)
-        )
-        return front_matter(family, knobs, tuple(knob.name for knob in declared)) + body
+        check(family, knobs, declared)
+        ordered = {knob.name: knobs[knob.name] for knob in declared}
+        head = in_comment(front_matter("cpp", family, ordered))
+        return head + body(template, family=family, deal=_deal(knobs), **knobs)
 
     return render
 

@@ -71,7 +71,7 @@ def entries(cubin: bytes) -> dict[str, Entry]:
     """
     try:
         return _entries(cubin)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise CubinError(f"the cubin is damaged: {error}") from error
 
 

@@ -22,16 +22,12 @@ from ..isolation.model import Jail, Limits
 from . import cache, cubin, cuda_diagnostics, nvcc, nvrtc_job, shims, toolchain
 from .model import BuildFailed, Built, DeviceBuilt, KernelFacts
 from .nvrtc_job import Ask, Compiled
+from .workplace import LIMITS
 
 FORMAT = 1
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 SOURCE_BYTES = 128 << 10
 NAME_CHARACTERS = 200
-
-LIMITS = Limits(
-    wall_s=60.0, cpu_s=60.0, memory_bytes=2 << 30, file_bytes=64 << 20, processes=64,
-    open_files=256, output_bytes=1 << 20,
-)  # fmt: skip
 
 CompilerName = Literal["nvrtc", "nvcc"]
 
@@ -74,6 +70,7 @@ def build(
 
     Args:
         home: The folder of a CUDA toolkit to use instead of the one that is found.
+        limits: Of NVRTC.
 
     Raises:
         PrerequisiteError: the compiler is not there, or does not know the architecture.
@@ -97,7 +94,7 @@ def build(
     if (kept := cache.load_device(cache_dir, key)) is not None:
         return kept
     if compiler == "nvcc":
-        compiled = nvcc.compile_source(ask, offline, jail, limits)
+        compiled = nvcc.compile_source(ask, offline, jail)
     else:
         compiled = nvrtc_job.compile_source(ask, tool, jail, limits)
     if isinstance(compiled, BuildFailed):

@@ -6,6 +6,7 @@ not understand it reports; it never guesses. Line numbers stay what they were.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ FILE = "candidate.cu"
 _PIECES = re.compile(
     r"""//(?:[^\n\\]|\\.|\\\n)*            # a comment to the end of the line
       | /\*.*?(?:\*/|\Z)
-      | \bR"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"
+      | \bR"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
       | "(?:[^"\\\n]|\\.)*"
       | (?<![0-9A-Za-z_])'(?:[^'\\\n]|\\.)*'   # not the separator in 1'000
     """,
@@ -46,7 +47,7 @@ _REASONS = 8
 _KEYWORDS = re.compile(r"\b(?:extern|static|__shared__)\b")
 _ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__|__attribute__)\s*\(")
 _OPEN, _CLOSE = "([{", ")]}"
-_NOT_A_FUNCTION = re.compile(r"\bnamespace\b[^()]*$|\bextern\s*\"\s*\"\s*$")
+_LINKAGE = re.compile(r"\bextern\s*\"\s*\"\s*$")
 
 
 class _Unreadable(Exception):
@@ -69,6 +70,7 @@ def rewrite(source: str) -> Rewritten:
         return Rewritten(reasons=tuple(reasons[:_REASONS]))
     body = _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
     pieces, done = [], 0
+    scopes = _scopes(body) if "__shared__" in body else []
     for number, found in enumerate(re.finditer(r"\b__shared__\b", code)):
         line = _line(code, found.start())
         if body[found.start()] == " ":
@@ -78,7 +80,7 @@ def rewrite(source: str) -> Rewritten:
             if start < done:
                 raise _Unreadable("two declarations in one statement")
             text = _replacement(source[start:end], body[start:end], number)
-            if not _is_in_function(body, start):
+            if not scopes[bisect.bisect_right(scopes, (start, True)) - 1][1]:
                 text = _at_file_scope(text, _line(code, end))
         except _Unreadable as error:
             return Rewritten(reasons=(f"line {line}: a __shared__ declaration with {error}",))
@@ -140,10 +142,7 @@ def _replacement(text: str, body: str, number: int) -> str:
     """`struct kw_shared_3 { float a[4]; }; auto& a = …`, without the last semicolon."""
     words = set(_KEYWORDS.findall(body))
     names = [_name(part) for part in _declarators(_KEYWORDS.sub(_same_width, body))]
-    kept = "".join(
-        " " if any(m.start() <= i < m.end() for m in _KEYWORDS.finditer(body)) else c
-        for i, c in enumerate(text)
-    )
+    kept = _KEYWORDS.sub(_same_width, text)
     tag = f"kw_shared_{number}"
     if "extern" in words:
         if len(names) != 1 or not re.search(r"\[\s*\]", body):
@@ -197,17 +196,21 @@ def _name(declarator: str) -> str:
     return str(names[-1])
 
 
-def _is_in_function(body: str, place: int) -> bool:
-    """Whether any bracket that is open here is that of a function."""
-    scopes: list[bool] = []
-    last = 0
-    for found in re.finditer(r"[{};]", body[:place]):
-        if found[0] == "{":
-            scopes.append(not _NOT_A_FUNCTION.search(body[last : found.start()]))
-        elif found[0] == "}" and scopes:
-            scopes.pop()
-        last = found.end()
-    return any(scopes)
+def _scopes(body: str) -> list[tuple[int, bool]]:
+    """From which places on the text is inside a function, and from which it is not."""
+    found, open_brackets, last = [(-1, False)], [False], 0
+    for mark in re.finditer(r"[{};]", body):
+        if mark[0] == "{":
+            head = body[last : mark.start()]
+            is_namespace = "namespace" in head and "(" not in head[head.rfind("namespace") :]
+            is_function = not is_namespace and not _LINKAGE.search(head[-40:])
+            open_brackets.append(open_brackets[-1] or is_function)
+        elif mark[0] == "}" and len(open_brackets) > 1:
+            open_brackets.pop()
+        if mark[0] != ";":
+            found.append((mark.start(), open_brackets[-1]))
+        last = mark.end()
+    return found
 
 
 def _at_file_scope(text: str, line: int) -> str:

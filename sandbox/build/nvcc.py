@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import time
 
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ..isolation.model import End, Jail
 from . import cubin, cuda_diagnostics, diagnostics
-from .compiler import Compiler, find_compiler
+from .compiler import find_compiler
 from .model import BuildFailed
 from .nvrtc_job import Ask, Compiled, stopped
 from .toolchain import Nvcc
-from .workplace import Workplace, read_output, workplace
+from .workplace import LIMITS, read_output, run, workplace
 
 _FIXED = ("-cubin", "-std=c++20", "-lineinfo", "-fmad=true", "-Xptxas", "-v")
 _NAMES = "__nv_name_map"
@@ -29,9 +28,7 @@ def options(build_name: str) -> tuple[str, ...]:
     return (f"-arch={build_name}", *_FIXED)
 
 
-def compile_source(
-    ask: Ask, tool: Nvcc, jail: Jail | None, limits: Limits
-) -> Compiled | BuildFailed:
+def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
     Raises:
@@ -40,19 +37,13 @@ def compile_source(
     """
     host = find_compiler()
     with workplace() as place:
-        (place.folder / place.source(cuda_diagnostics.SOURCE)).write_text(
-            ask.source + _instances(ask.kernels)
-        )
+        source = place.source(cuda_diagnostics.SOURCE)
+        (place.folder / source).write_text(ask.source + _instances(ask.kernels))
         command = [str(tool.path), f"-ccbin={host.path}", *options(ask.build_name)]
-        outcome = _run(
-            [*command, place.source(cuda_diagnostics.SOURCE), "-o", "out.cubin"],
-            tool,
-            host,
-            place,
-            jail,
-            limits,
+        outcome = run(
+            [*command, source, "-o", "out.cubin"], host, place, jail, readable=tool.readable
         )
-        made = read_output(place.folder / "out.cubin", limits.file_bytes)
+        made = read_output(place.folder / "out.cubin", LIMITS.file_bytes)
     private = (str(place.folder), place.token, *(str(path) for path in tool.readable))
     log = diagnostics.readable(outcome.stderr, private)
     told = ("nvcc", *options(ask.build_name))
@@ -74,32 +65,6 @@ def _instances(kernels: tuple[str, ...]) -> str:
     for index, name in enumerate(kernels):
         lines.append(f"[[maybe_unused]] void* const kw_kernel_{index} = (void*)&{name};")
     return "\n".join([*lines, "}", ""])
-
-
-def _run(
-    command: list[str], tool: Nvcc, host: Compiler, place: Workplace, jail: Jail | None,
-    limits: Limits,
-) -> Outcome:  # fmt: skip
-    environment = {**host.environment, "TMPDIR": str(place.folder)}
-    if jail is None:
-        started = time.monotonic()
-        done = subprocess.run(
-            command, cwd=place.folder, env=environment, stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=limits.wall_s, check=False,
-        )  # fmt: skip
-        seconds = time.monotonic() - started
-        return Outcome(End.EXITED, done.returncode, done.stdout, done.stderr, seconds)
-    confinement = Confinement(
-        readable=(*host.readable, *tool.readable),
-        writable=(place.folder,),
-        env=environment,
-        cwd=place.folder,
-    )
-    job = jail.start(command, confinement, limits)
-    try:
-        return job.wait()
-    finally:
-        job.kill()
 
 
 def _symbols(kernels: tuple[str, ...], made: bytes) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import marshal
 import os
 import subprocess
+import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -67,14 +69,25 @@ def with_headers(tool: Nvrtc, cache_dir: Path) -> Nvrtc:
     if tool.includes or not tool.bundles_headers:
         return tool
     folder = toolchain.headers_home(tool, cache_dir)
-    if not (folder / "cuda_fp16.h").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        told = (f"--use-bundled-headers={folder}", "--gpu-architecture=sm_80")
-        answer = _answer(tool, nvrtc.Request(b"", [], _encoded(told), [], {}), None, Limits())
-        if isinstance(answer, BuildFailed) or answer.code != nvrtc.COMPILED:
-            why = answer.reason if isinstance(answer, BuildFailed) else answer.log.decode()
-            raise SandboxError(f"NVRTC did not unpack its headers: {why[:300]}")
-    return replace(tool, includes=toolchain.bundled_includes(folder))
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as place:
+            _unpack(tool, Path(place) / "headers")
+            # Another process may have been faster.
+            with suppress(OSError):
+                os.rename(Path(place) / "headers", folder)
+    return replace(tool, includes=toolchain.folders_of(folder))
+
+
+def _unpack(tool: Nvrtc, folder: Path) -> None:
+    told = (f"--use-bundled-headers={folder}", "--gpu-architecture=sm_80")
+    answer = _answer(tool, nvrtc.Request(b"", [], _encoded(told), [], {}), None, Limits())
+    if isinstance(answer, BuildFailed) or answer.code != nvrtc.COMPILED or not folder.is_dir():
+        why = answer.reason if isinstance(answer, BuildFailed) else answer.log.decode()
+        raise SandboxError(
+            f"NVRTC {tool.version} did not unpack its headers: {why[:300]}",
+            hint="pip install 'kernelwright[cuda]' brings them, too",
+        )
 
 
 def compile_source(
@@ -151,10 +164,13 @@ def _run(
 ) -> Outcome:
     if jail is None:
         started = time.monotonic()
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=fds, check=False,
-            env=_ENVIRONMENT, cwd="/", timeout=limits.wall_s,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=fds, check=False,
+                env=_ENVIRONMENT, cwd="/", timeout=limits.wall_s,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome(End.WALL, wall_s=limits.wall_s, detail=f"{limits.wall_s:g} s")
         return Outcome(
             End.EXITED, done.returncode, stderr=done.stderr, wall_s=time.monotonic() - started
         )

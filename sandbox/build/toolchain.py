@@ -11,8 +11,8 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import PrerequisiteError
@@ -78,8 +78,11 @@ def find_nvrtc(home: Path | None = None) -> Nvrtc:
             tried.append(str(root))
             continue
         builtins = next(iter(sorted(found.parent.glob("libnvrtc-builtins.so*"))), None)
-        version = _version(builtins or found.resolve())
-        return Nvrtc(found, builtins, _includes(root, home), version)
+        version = _version(builtins or found)
+        tool = Nvrtc(found, builtins, _includes(root, home), version)
+        if tool.includes or tool.bundles_headers:
+            return tool
+        return replace(tool, includes=next(_with_header(_triton_folders()), ()))
     raise PrerequisiteError(
         f"NVIDIA's compiler NVRTC was not found (looked in {', '.join(tried) or 'no folder'})",
         hint=_HINT,
@@ -149,25 +152,29 @@ def headers_home(nvrtc: Nvrtc, cache_dir: Path) -> Path:
     return cache_dir / "nvrtc-headers" / nvrtc.version
 
 
-def bundled_includes(folder: Path) -> tuple[Path, ...]:
-    """The include folders of unpacked headers."""
+def folders_of(folder: Path) -> tuple[Path, ...]:
+    """A folder of headers and the one of CCCL inside it."""
     return tuple(path for path in (folder, folder / "cccl") if path.is_dir())
 
 
 def _includes(root: Path, home: Path | None) -> tuple[Path, ...]:
     candidates = [root, *(other for other in roots(home) if other != root)]
-    folders = [place / name for place in candidates for name in _INCLUDES]
-    for folder in (*folders, *(f / "include" for f in _triton_folders())):
+    return next(_with_header(candidates), ())
+
+
+def _with_header(places: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
+    """Include folders that have the toolkit's headers, each with the one of CCCL below it."""
+    for folder in (place / name for place in places for name in _INCLUDES):
         if (folder / _HEADER).is_file():
-            return tuple(f for f in (folder, folder / "cccl") if f.is_dir())
-    return ()
+            yield folders_of(folder)
 
 
 def _library(root: Path) -> Path | None:
     for name in _LIBRARIES:
         for path in sorted((root / name).glob("libnvrtc.so.*"), key=lambda p: len(p.name)):
             if re.fullmatch(r"libnvrtc\.so\.1[2-9]", path.name):
-                return path
+                # A jail shows the folder that it is in, and not what links lead to.
+                return path.resolve()
     return None
 
 

@@ -33,7 +33,7 @@ from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
 from . import cache, diagnostics, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
 from .triton_result import ClaimError, Configurations, Part
-from .warm import Left, StoppedError, WarmProcess
+from .warm import BUILD_S, Left, StoppedError, WarmProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,13 +79,20 @@ class TritonBuilder:
     """Warm processes for one target, as many as builds run side by side. Thread-safe."""
 
     def __init__(
-        self, jail: Jail, architecture: Architecture, *, cache_dir: Path, workers: int = 1
+        self,
+        jail: Jail,
+        architecture: Architecture,
+        *,
+        cache_dir: Path,
+        workers: int = 1,
+        timeout_s: float = BUILD_S,
     ) -> None:
         """Starts one process at once, so that it is warm when the first source comes."""
         self.architecture = architecture
         self._jail = jail
         self._cache_dir = cache_dir
         self._workers = workers
+        self._timeout_s = timeout_s
         self._free: queue.LifoQueue[WarmProcess] = queue.LifoQueue()
         self._lock = threading.Lock()
         self._all: list[WarmProcess] = []
@@ -135,7 +142,8 @@ class TritonBuilder:
         return TritonBuilt(device, launches, whole[0][1] if whole else (), seconds)
 
     def _start(self) -> None:
-        process = WarmProcess(self._jail, {"capability": self.architecture.capability})
+        settings = {"capability": self.architecture.capability}
+        process = WarmProcess(self._jail, settings, timeout_s=self._timeout_s)
         self._all.append(process)
         self._free.put(process)
 

@@ -79,8 +79,11 @@ class StoppedError(Exception):
 class WarmProcess:
     """One zygote. Use as a context manager, from one thread at a time."""
 
-    def __init__(self, jail: Jail, settings: Mapping[str, Any]) -> None:
-        """Starts it; `await_ready` says when it can build."""
+    def __init__(
+        self, jail: Jail, settings: Mapping[str, Any], *, timeout_s: float = BUILD_S
+    ) -> None:
+        """Starts it; `await_ready` says when it can build, each time within `timeout_s`."""
+        self._timeout_s = timeout_s
         self._outer = tempfile.TemporaryDirectory(
             prefix="kernelwright-triton-", ignore_cleanup_errors=True
         )
@@ -158,7 +161,7 @@ class WarmProcess:
             self._channel.sendall(json.dumps({"folder": folder.name}).encode() + b"\n")
         except OSError as error:
             raise StoppedError(self._job.kill(), time.monotonic() - started) from error
-        answer = self._answer(BUILD_S)
+        answer = self._answer(self._timeout_s)
         return Left(self._folder, int(answer["status"]), time.monotonic() - started)
 
     def close(self) -> None:

@@ -77,6 +77,8 @@ template <unsigned N, typename Parent = void> class thread_block_tile : public w
 public:
     thread_block_tile()
         : warp_lanes((N == 32 ? ~0u : (1u << (N & 31)) - 1) << (kw::lane() & ~(N - 1))) {}
+    template <typename Other> thread_block_tile(const thread_block_tile<N, Other>&)
+        : thread_block_tile() {}
     unsigned meta_group_rank() const { return kw::here.rank / N; }
     unsigned meta_group_size() const { return (thread_block{}.size() + N - 1) / N; }
     static constexpr unsigned size() { return N; }

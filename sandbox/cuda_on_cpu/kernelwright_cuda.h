@@ -3,7 +3,6 @@
 // Included by force ahead of every source, precompiled; the headers with CUDA's names are empty.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cfloat>
@@ -15,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <math.h>
@@ -28,8 +26,8 @@
 #include "vectors.h"
 #include "block.h"
 #include "shared.h"
-#include "warp.h"
 #include "atomics.h"
+#include "warp.h"
 #include "device_math.h"
 #include "half.h"
 #include "memory.h"
@@ -53,9 +51,10 @@ namespace cuda { namespace std = ::std; }
 #define __constant__
 #define __managed__
 #define __grid_constant__
-#define __forceinline__ inline
+// Sources write `inline` beside it, which g++ does not take twice.
+#define __forceinline__
 #define __noinline__ __attribute__((noinline))
-#define __inline_hint__ inline
+#define __inline_hint__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -16,7 +15,10 @@
 #include "launch.h"
 #include "watch.h"
 
-#ifndef __x86_64__
+// Elsewhere, and where it is asked for, the C library changes stacks: slower by a system call.
+#if defined(__x86_64__) && !defined(KW_UCONTEXT)
+#define KW_X86_64
+#else
 #include <ucontext.h>
 #endif
 
@@ -34,7 +36,7 @@ struct Stack {
     char* bottom = nullptr;
     std::size_t bytes = 0;
     void* sanitizer = nullptr;
-#ifndef __x86_64__
+#ifndef KW_X86_64
     ucontext_t context;
 #endif
 };

@@ -23,7 +23,7 @@ constexpr std::size_t STAGGER = 320;
 
 }  // namespace
 
-#ifdef __x86_64__
+#ifdef KW_X86_64
 extern "C" void kw_change(void** from, void* to);
 asm(R"(
 .text
@@ -61,7 +61,7 @@ void prepare(Stack& stack, unsigned number, void (*run)()) {
     if (at == MAP_FAILED) leave(BROKEN_TABLE, "no memory for the stack of a thread");
     stack.bottom = static_cast<char*>(at);
     mprotect(stack.bottom, PAGE, PROT_NONE);
-#ifdef __x86_64__
+#ifdef KW_X86_64
     auto** top = reinterpret_cast<void**>(stack.bottom + BYTES - number * STAGGER % PAGE / 16 * 16);
     *--top = nullptr;  // where a caller's address would be: backtraces end here
     *--top = reinterpret_cast<void*>(run);
@@ -85,7 +85,7 @@ void change(Stack& from, Stack& to) {
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&from.sanitizer, to.bottom, to.bytes);
 #endif
-#ifdef __x86_64__
+#ifdef KW_X86_64
     kw_change(&from.resume_at, to.resume_at);
 #else
     swapcontext(&from.context, &to.context);

@@ -63,6 +63,10 @@ template <typename F, typename T> T reduced(unsigned mask, T value, int line) {
     return out;
 }
 
+struct Sum { template <typename T> T operator()(T a, T b) const { return wrapped_sum(a, b); } };
+struct And { template <typename T> T operator()(T a, T b) const { return a & b; } };
+struct Or { template <typename T> T operator()(T a, T b) const { return a | b; } };
+struct Xor { template <typename T> T operator()(T a, T b) const { return a ^ b; } };
 struct Least { template <typename T> T operator()(T a, T b) const { return b < a ? b : a; } };
 struct Greatest { template <typename T> T operator()(T a, T b) const { return a < b ? b : a; } };
 
@@ -115,7 +119,7 @@ template <typename T> unsigned __match_all_sync(unsigned mask, T value, int* is_
 }
 
 template <typename T> T __reduce_add_sync(unsigned mask, T value, KW_LINE) {
-    return kw::reduced<std::plus<>>(mask, value, line);
+    return kw::reduced<kw::Sum>(mask, value, line);
 }
 template <typename T> T __reduce_min_sync(unsigned mask, T value, KW_LINE) {
     return kw::reduced<kw::Least>(mask, value, line);
@@ -124,11 +128,11 @@ template <typename T> T __reduce_max_sync(unsigned mask, T value, KW_LINE) {
     return kw::reduced<kw::Greatest>(mask, value, line);
 }
 inline unsigned __reduce_and_sync(unsigned mask, unsigned value, KW_LINE) {
-    return kw::reduced<std::bit_and<>>(mask, value, line);
+    return kw::reduced<kw::And>(mask, value, line);
 }
 inline unsigned __reduce_or_sync(unsigned mask, unsigned value, KW_LINE) {
-    return kw::reduced<std::bit_or<>>(mask, value, line);
+    return kw::reduced<kw::Or>(mask, value, line);
 }
 inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, KW_LINE) {
-    return kw::reduced<std::bit_xor<>>(mask, value, line);
+    return kw::reduced<kw::Xor>(mask, value, line);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .dtypes import ITEM_BYTES
-from .signature import ANY, Parameter
+from .signature import ANY, VECTOR, Parameter
 
 _SCALARS = {
     "float": "float32", "double": "float64", "bool": "bool", "void": ANY, "byte": "uint8",
@@ -52,6 +52,8 @@ def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None
     dtype, alignment = _dtype(base)
     if stars and dtype in _BYTES:
         dtype = ANY
+    if not stars and _is_vector(base):
+        dtype = VECTOR
     return Parameter(
         name, type_text, (stars == 1) if dtype or stars else None, dtype, alignment
     )  # fmt: skip
@@ -133,6 +135,11 @@ def _dtype(base: Sequence[str]) -> tuple[str, int]:
         return "", 1
     lanes = int(word[-1])
     return element, min(16, ITEM_BYTES[element] * (1 if lanes == 3 else lanes))
+
+
+def _is_vector(base: Sequence[str]) -> bool:
+    word = base[-1] if base else ""
+    return word in _PAIRS or (word[-1:] in tuple("1234") and word[:-1] in _VECTOR_BASES)
 
 
 def _builtin(base: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from .declared import DeclaredArgument, DeclaredLaunch, Float, Part, Plan
 from .dtypes import ITEM_BYTES
 from .expressions import Expression, Name
 from .faults import RefusedError, missing, shown
-from .signature import ANY, Parameter, Signature
+from .signature import ANY, VECTOR, Parameter, Signature
 
 _LAUNCH_KEYS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
@@ -225,6 +225,8 @@ def _refuses(parameter: Parameter, argument: Given) -> str:
         return ""
     if parameter.is_pointer:
         return f"{text}, a pointer"
+    if parameter.dtype == VECTOR:
+        return f"{text}, a vector, which cannot be given; take its components or a pointer"
     if parameter.is_pointer is None or not parameter.dtype:
         return ""
     if parameter.dtype in ("float16", "bfloat16"):

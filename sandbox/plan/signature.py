@@ -8,6 +8,8 @@ from ..front_matter import Place
 
 ANY = "any"
 """The element type of `void*` and `char*`: bytes of whatever they are given."""
+VECTOR = "vector"
+"""The type of a `float4` passed by value, which no argument of a plan can be."""
 _SHOWN = 200
 
 
@@ -22,7 +24,8 @@ class Parameter:
     is_pointer: bool | None = None
     """None where only a compiler can tell."""
     dtype: str = ""
-    """Of the value, or of the elements it points at; ANY; empty where only a compiler can tell."""
+    """Of the value, or of the elements it points at; ANY, VECTOR; empty where only a
+    compiler can tell."""
     alignment: int = 1
     """Of what it points at: 16 for `float4*`."""
     is_constexpr: bool = False

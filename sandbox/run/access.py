@@ -36,7 +36,7 @@ _COUNTS = (
 
 @dataclass(frozen=True)
 class Accesses:
-    """What one line of the source does in one kind of memory, over the whole call."""
+    """What one line of the source does with one buffer, over the whole call."""
 
     line: int
     space: str
@@ -57,7 +57,7 @@ class Accesses:
     """Turns of shared memory that the requests take: more than the ideal are bank conflicts."""
     ideal_wavefronts: int
     buffers: tuple[str, ...] = ()
-    """Tensors and scratch buffers."""
+    """Tensors and scratch buffers; several where one access goes to either."""
 
     @property
     def sectors_per_request(self) -> float:
@@ -219,21 +219,20 @@ def _addr2line(built: Built, codes: list[int], jail: Jail) -> dict[int, int]:
 def _accesses(
     told: Iterable[dict[str, Any]], lines: _Lines, buffers: list[str]
 ) -> tuple[Accesses, ...]:
-    """One for each line, kind of memory, operation and width."""
-    sums: dict[tuple[int, str, str, int], dict[str, int]] = {}
+    """One for each line, kind of memory, operation, width and buffer."""
+    sums: dict[tuple[int, str, str, int, int], dict[str, int]] = {}
     for one in told:
         if one["what"] not in ("global", "shared"):
             continue
-        key = lines.of(one), one["what"], str(one["kind"]), int(one["bytes"])
-        total = sums.setdefault(key, dict.fromkeys((*_COUNTS, "buffers"), 0))
+        kind, size, bits = str(one["kind"]), int(one["bytes"]), int(one["buffers"])
+        key = lines.of(one), one["what"], kind, size, bits
+        total = sums.setdefault(key, dict.fromkeys(_COUNTS, 0))
         for name in _COUNTS:
             total[name] += int(one[name])
-        total["buffers"] |= int(one["buffers"])
     found = []
-    for (line, space, operation, size), total in sorted(sums.items()):
-        bits = total.pop("buffers")
-        names = tuple(name for i, name in enumerate(buffers) if bits >> i & 1)
-        found.append(Accesses(line, space, operation, size, buffers=names, **total))
+    for key, total in sorted(sums.items()):
+        names = tuple(name for i, name in enumerate(buffers) if key[-1] >> i & 1)
+        found.append(Accesses(*key[:-1], buffers=names, **total))
     return tuple(found)
 
 
@@ -242,12 +241,15 @@ def _races(told: Iterable[dict[str, Any]], lines: _Lines) -> tuple[Race, ...]:
     for one in told:
         if one["what"] != "race":
             continue
-        first, second = one["first"], one["second"]
-        key = lines.of(first), str(first["kind"]), lines.of(second), str(second["kind"])
-        thread, other = one["threads"]
+        sides = zip((one["first"], one["second"]), one["threads"], strict=True)
+        # Which of the two came first depends on the schedule, and says nothing.
+        (first, thread), (second, other) = sorted(
+            ((lines.of(place), str(place["kind"])), int(thread)) for place, thread in sides
+        )
+        key = (*first, *second)
         before = sums.get(key)
         count = int(one["count"]) + (before.count if before else 0)
-        example = before.threads if before else (int(thread), int(other))
+        example = before.threads if before else (thread, other)
         sums[key] = Race(*key, threads=example, count=count)
     return tuple(sums[key] for key in sorted(sums))
 

@@ -1,9 +1,9 @@
 """Triton candidates without a device: their kernels run in Triton's interpreter, in our jail.
 
-Nothing is timed. The interpreter runs the programs of a grid one after the other, in one of three
-schedules; every access is held against the tensors, and programs that touch the same memory in no
-order are found (`triton_inside/watch.py`). What the interpreter cannot do is UNSUPPORTED: neither a
-pass nor a failure.
+Nothing is timed. The interpreter runs the programs of a grid one after the other; calls take
+three schedules in turn. Every access is held against the tensors, and programs that touch the same
+memory in no order are found (`triton_inside/watch.py`). What the interpreter cannot do is
+UNSUPPORTED: neither a pass nor a failure.
 
 A candidate with a plan is given its launches as a table that stands, for each call, behind the
 tensors in the read-only memory; host code runs as it is.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,15 @@ def interpreted_program(
     architecture: Architecture,
     *,
     entry: str = "",
-    schedule: str = "order",
+    schedules: Sequence[str] = SCHEDULES,
     steps: int = STEPS,
 ) -> Program:
     """The program of a Triton source, whose bytes are the artefact.
 
     Args:
         entry: `run` or `ModelNew` of its host code; empty: it is given tables of launches.
-        schedule: `order`, `reverse`, or `random:` and a seed.
+        schedules: Each `order`, `reverse`, or `random:` and a seed; calls take them in turn. In
+            reverse, tensors begin where memory begins, else they end where it ends.
 
     Raises:
         PrerequisiteError: torch is not where packages are installed.
@@ -71,7 +73,7 @@ def interpreted_program(
         environment={
             "TRITON_INTERPRET": "1",
             "TRITON_HOME": "/tmp",
-            "KW_SCHEDULE": schedule,
+            "KW_SCHEDULE": ",".join(schedules),
             "KW_STEPS": str(steps),
         },
         start_timeout_s=120.0,

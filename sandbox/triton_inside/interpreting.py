@@ -19,7 +19,7 @@ from typing import Any
 
 from . import load, reasons
 from .eyes import LimitError, open_eyes
-from .guarded import PROT_READ, PROT_WRITE, Guarded
+from .guarded import PROT_READ, Guarded
 from .modes import ALLOCATIONS, ZEROED, device_mode, pretend_device
 from .watch import MemoryFault, Region, TooLongError, Watch
 
@@ -46,7 +46,8 @@ def main(arguments: list[str]) -> None:
 def _told(error: BaseException, status: int) -> tuple[BaseException, int]:
     """The exception that people want to hear of, and the exit status for it."""
     if fault := reasons.beneath(error, MemoryFault):
-        return fault, FAULT
+        line = reasons.line(fault)
+        return (MemoryFault(f"line {line}: {fault}") if line else fault), FAULT
     for kind in (TooLongError, LimitError):
         if limit := reasons.beneath(error, kind):
             return limit, LIMITED
@@ -64,15 +65,19 @@ def _told(error: BaseException, status: int) -> tuple[BaseException, int]:
 
 
 class Staged:
-    """One slot: what the runner made of it, and the guarded copies."""
+    """One slot: what the runner made of it, its shared tensors, and its launches if it has a plan.
 
-    def __init__(self, made: Any, axes: dict[str, int], table: dict[str, Any] | None) -> None:
+    What is read or written lies elsewhere, see Guarded.
+    """
+
+    def __init__(
+        self, made: Any, axes: dict[str, int], table: dict[str, Any] | None,
+        tensors: dict[str, dict[str, Any]],
+    ) -> None:  # fmt: skip
         self.made = made
         self.axes = axes
         self.table = table
-        self.inputs: list[tuple[str, Guarded, Any, Any]] = []
-        """Name, memory, the tensor in it, the shared tensor it is a copy of."""
-        self.outputs: list[tuple[str, Guarded, Any, Any]] = []
+        self.inputs, self.outputs = tensors["inputs"], tensors["outputs"]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.made, name)
@@ -84,10 +89,12 @@ def _kernel(runner: Any) -> type:
     class Interpreted(runner.Kernel):
         def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
             super().__init__(plan, *rest)
-            schedule = os.environ.get("KW_SCHEDULE", "order")
-            self.watch = Watch(schedule, int(os.environ["KW_STEPS"]))
-            self.at_end = schedule != "reverse"
+            self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))
+            self.at_end = True
             self.alive: list[Any] = []
+            self.held: list[Any] = []
+            self.lasting: list[Region] = []
+            """What models have made for themselves."""
             pretend_device(plan["properties"])
             open_eyes(self.watch)
             _settle_driver()
@@ -103,41 +110,42 @@ def _kernel(runner: Any) -> type:
             axes, table = _read_entry(entry, self.plan, self.bytes)
             if self.plan["entry"] == "ModelNew":
                 # A model may make tensors of its own, which its kernels will reach.
+                self.watch.begin([])
                 with self._looking():
                     made = super()._made(entry)
+                self.lasting += self.watch.regions
+                self.held += self.alive
             else:
                 made = super()._made(entry)
-            staged = Staged(made, axes, table)
-            shared = super_tensors(self, entry, axes)
-            for role, found in (("inputs", staged.inputs), ("outputs", staged.outputs)):
-                for name, tensor in shared[role].items():
-                    memory = Guarded(tensor.numel() * tensor.element_size(), at_end=self.at_end)
-                    copy = memory.tensor(tensor.dtype, tensor.numel()).view(tensor.shape)
-                    found.append((name, memory, copy, tensor))
-            return staged
+            return Staged(made, axes, table, super_tensors(self, entry, axes))
 
         def call(self, prepared: Staged) -> None:
+            self.at_end = self.watch.next_schedule() != "reverse"
+            inputs = {name: self._copied(one) for name, one in prepared.inputs.items()}
+            outputs = {name: self._copied(one) for name, one in prepared.outputs.items()}
             regions = []
-            for name, memory, copy, shared in prepared.inputs:
-                memory.may(PROT_READ | PROT_WRITE)
-                copy.copy_(shared)
+            for name, (memory, _) in inputs.items():
                 memory.may(PROT_READ)
                 regions.append(Region(name, memory.start, memory.size, is_writable=False))
-            for name, memory, copy, shared in prepared.outputs:
-                copy.copy_(shared)
+            for name, (memory, _) in outputs.items():
                 regions.append(Region(name, memory.start, memory.size, is_writable=True))
             self.alive = []
-            self.watch.begin(regions)
+            self.watch.begin([*regions, *self.lasting])
             if prepared.table is None:
-                self._run_host(prepared)
+                self._run_host(prepared, _tensors(inputs), _tensors(outputs))
             else:
-                self._play(prepared, prepared.table)
-            for _, _, copy, shared in prepared.outputs:
-                shared.copy_(copy)
+                self._play(prepared.table, [*inputs.values(), *outputs.values()])
+            for name, (_, copy) in outputs.items():
+                prepared.outputs[name].copy_(copy)
 
-        def _run_host(self, prepared: Staged) -> None:
-            inputs = {name: copy for name, _, copy, _ in prepared.inputs}
-            outputs = {name: copy for name, _, copy, _ in prepared.outputs}
+        def _copied(self, shared: Any) -> tuple[Guarded, Any]:
+            memory = Guarded(shared.numel() * shared.element_size(), at_end=self.at_end)
+            copy = memory.tensor(shared.dtype, shared.numel()).view(shared.shape)
+            return memory, copy.copy_(shared)
+
+        def _run_host(
+            self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]
+        ) -> None:
             with self._looking():
                 if self.plan["entry"] == "ModelNew":
                     returned = prepared.made.model(*inputs.values())
@@ -150,13 +158,12 @@ def _kernel(runner: Any) -> type:
             if prepared.made.awaited:
                 self.deliver(returned, outputs)
 
-        def _play(self, prepared: Staged, table: dict[str, Any]) -> None:
+        def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
             """Runs the launches of a plan."""
             import torch
             import triton.language as tl
 
-            tensors = [*prepared.inputs, *prepared.outputs]
-            places = [(memory, copy.reshape(-1)) for _, memory, copy, _ in tensors]
+            places = [(memory, copy.reshape(-1)) for memory, copy in tensors]
             scratch = []
             for name, dtype, shape in table["scratch"]:
                 kind = getattr(torch, dtype)
@@ -217,6 +224,10 @@ def _read_entry(
     place = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
     start, size = numbers[place], numbers[count + place]
     return axes, json.loads(bytes(inputs[start : start + size]))
+
+
+def _tensors(made: dict[str, tuple[Guarded, Any]]) -> dict[str, Any]:
+    return {name: tensor for name, (_, tensor) in made.items()}
 
 
 def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> Any:

@@ -8,7 +8,7 @@ import traceback
 from .load import NAME
 
 _AT = re.compile(r"^at (\d+):(\d+):$", re.M)
-_FATAL = re.compile(r"ptxas\S*\s+(?:fatal|error)\s*:\s*(.+)")
+_REFUSED = re.compile(r"(?:^|; )(?:ptxas\S*\s+)?(error|fatal)\s*:\s*(.+)", re.M)
 _UNIT = 2000
 
 
@@ -26,8 +26,9 @@ def sentence(error: BaseException, source: str) -> str:
     if kind == "OutOfResources":
         return _resources(error)
     if kind == "PTXASError":
-        found = _FATAL.findall(str(error))
-        return f"ptxas refused the kernel: {'; '.join(found) or str(error).splitlines()[0]}"
+        found = _REFUSED.findall(str(error)) or [("", str(error).splitlines()[0])]
+        said = [words for kind, words in found if kind == "error"] or [found[0][1]]
+        return _short(f"ptxas refused the kernel: {'; '.join(dict.fromkeys(said))}")
     if kind in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
         return _compilation(error, source)
     return _raised(error)
@@ -49,8 +50,8 @@ def _compilation(error: BaseException, source: str) -> str:
     where = ""
     first = source.find(text) if isinstance(text, str) else -1
     if node is not None and first >= 0:
-        line = source.count("\n", 0, first) + getattr(node, "lineno", 1)
-        where = f"error at line {line}:{getattr(node, 'col_offset', 0) + 1}: "
+        number = source.count("\n", 0, first) + getattr(node, "lineno", 1)
+        where = f"error at line {number}:{getattr(node, 'col_offset', 0) + 1}: "
     return _short(f"{where}{message or _AT.sub('', str(deepest))}")
 
 
@@ -59,11 +60,17 @@ def _cause(error: BaseException) -> str:
     return f"{type(cause).__name__}: {cause}" if cause is not None else ""
 
 
-def _raised(error: BaseException) -> str:
+def line(error: BaseException) -> int:
+    """The last line of the candidate's file on the way to the exception; 0: none."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == NAME]
+    return (frames[-1].lineno or 0) if frames else 0
+
+
+def _raised(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == NAME:
         return _short(f"error at line {error.lineno}: {error.msg}")
-    where = f"error at line {frames[-1].lineno}: " if frames else ""
+    at = line(error)
+    where = f"error at line {at}: " if at else ""
     return _short(f"{where}{type(error).__name__}: {error}")
 
 

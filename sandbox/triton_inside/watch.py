@@ -10,7 +10,7 @@ end to patience.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +66,10 @@ class Order:
 class Watch:
     """What is known of one call."""
 
-    def __init__(self, schedule: str, steps: int) -> None:
-        self._schedule, self._limit = schedule, steps
+    def __init__(self, schedules: Sequence[str], steps: int) -> None:
+        self._schedules, self._limit = schedules, steps
+        self._calls = 0
+        self.schedule = schedules[0]
         self.regions: list[Region] = []
         self._starts = np.zeros(0, dtype=np.uint64)
         self.steps = 0
@@ -77,6 +79,12 @@ class Watch:
         self._grid = (1, 1, 1)
         self._turns: list[int] | None = None
         self._order = Order()
+
+    def next_schedule(self) -> str:
+        """The schedule of the call that comes: they take turns."""
+        self.schedule = self._schedules[self._calls % len(self._schedules)]
+        self._calls += 1
+        return self.schedule
 
     def begin(self, regions: list[Region]) -> None:
         """Starts a call on these tensors."""
@@ -109,10 +117,10 @@ class Watch:
                 region.writer = region.reader = None
                 region.touched = False
         turns = list(range(count))
-        if self._schedule == "reverse":
+        if self.schedule == "reverse":
             turns.reverse()
-        elif self._schedule.startswith("random:"):
-            random.Random(self._schedule).shuffle(turns)
+        elif self.schedule.startswith("random:"):
+            random.Random(self.schedule).shuffle(turns)
         self._turns = turns
 
     def turn(self, x: int, y: int, z: int) -> tuple[int, int, int]:
@@ -147,9 +155,9 @@ class Watch:
             readers[words] = np.where((old == NOBODY) | (old == self.program), self.program, MANY)
 
     def write(
-        self, pointers: Any, mask: Any, size: int, is_same: Callable[[], bool] = lambda: False
+        self, pointers: Any, mask: Any, size: int, unchanged: Callable[[], Any] | None = None
     ) -> None:
-        """Checks a store before it is made; `is_same` tells whether it changes anything.
+        """Checks a store before it is made; `unchanged` tells which elements hold it already.
 
         Programs may overlap where they store the same: a last tile that is moved back does.
         """
@@ -158,12 +166,18 @@ class Watch:
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
             writers, readers = _marks(region, "writer"), _marks(region, "reader")
-            foreign = self._foreign(writers[words])
-            if foreign is not None and not is_same():
-                self._race(region, "writes where", foreign, "writes something else")
-            foreign = self._foreign(readers[words])
-            if foreign is not None and not is_same():
-                self._race(region, "writes what", foreign, "reads")
+            for marks, doing, verb in (
+                (writers, "writes where", "writes something else"),
+                (readers, "writes what", "reads"),
+            ):
+                foreign = self._foreign(marks[words])
+                if foreign is not None and unchanged is not None:
+                    differing = np.broadcast_to(mask, pointers.shape) & ~unchanged()
+                    for other, fewer in self._found(pointers, differing, size, "writes"):
+                        foreign = self._foreign(marks[fewer]) if other is region else foreign
+                    foreign = foreign if differing.any() else None
+                if foreign is not None:
+                    self._race(region, doing, foreign, verb)
             writers[words] = self.program
 
     def exchange(self, pointers: Any, mask: Any, size: int, *, orders: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelwright.tests.fuzz import (
     channels,
     claims,
+    launch_plans,
     matrix_files,
     recipes,
     records,
@@ -16,6 +17,7 @@ from kernelwright.tests.fuzz.target import Target
 TARGETS: tuple[Target, ...] = (
     *channels.TARGETS,
     *claims.TARGETS,
+    *launch_plans.TARGETS,
     *matrix_files.TARGETS,
     *settings_files.TARGETS,
     *records.TARGETS,

@@ -58,9 +58,10 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 
 
 def test_no_frame_means_pass():
-    """The channel has eight kinds of frames, four numbers each, and none of them is a verdict."""
+    """The channel has eleven kinds of frames, four numbers each, and none of them is a verdict."""
     assert {kind.name for kind in frames.Kind} == {
-        "READY", "CALL", "DONE", "PING", "PONG", "REFUSED", "LOAD", "ARMED",
+        "READY", "CALL", "DONE", "PING", "PONG", "REFUSED", "LOAD", "UPLOAD",
+        "FETCH", "REPLAY", "ARMED",
     }  # fmt: skip
     ours, theirs = frames.channel()
     with ours, theirs:

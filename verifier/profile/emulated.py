@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ...sandbox.run.access import Accesses, AccessReport
 from ...traces.records import Level, Metric, Profile
+from .model import Access
 
 REMARKS = 12
 WASTEFUL = 1.25
@@ -23,6 +24,30 @@ def with_accesses(profile: Profile, report: AccessReport) -> Profile:
     metrics = (*profile.metrics, *_metrics(report.accesses))
     remarks = sorted(_wasteful(report.accesses), key=lambda each: -each[0])[:REMARKS]
     return Profile(metrics=metrics, remarks=(*profile.remarks, *(text for _, text in remarks)))
+
+
+def by_line(report: AccessReport) -> dict[int, Access]:
+    """What the model of time takes from the report."""
+    return {
+        line: Access(
+            loads=_over(report, line, "global", ("read",)),
+            stores=_over(report, line, "global", ("write", "atomic")),
+            shared_loads=_over(report, line, "shared", ("read",)),
+            shared_stores=_over(report, line, "shared", ("write",)),
+        )
+        for line in {each.line for each in report.accesses}
+    }
+
+
+def _over(report: AccessReport, line: int, space: str, operations: tuple[str, ...]) -> float:
+    of = [
+        each
+        for each in report.accesses
+        if each.line == line and each.space == space and each.operation in operations
+    ]
+    if space == "global":
+        return _waste(sum(a.sectors for a in of), sum(a.ideal_sectors for a in of))
+    return _waste(sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of))
 
 
 def _metrics(accesses: Iterable[Accesses]) -> list[Metric]:

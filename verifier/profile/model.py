@@ -53,12 +53,18 @@ _MOST_TRIPS = 1e9
 
 
 class Access(NamedTuple):
-    """What an emulation counted on one source line, per request of a warp."""
+    """What an emulation counted on one source line, over what the same bytes would take at best.
 
-    sectors: float = 0.0
-    """32-byte sectors of global memory; 0: not counted."""
-    wavefronts: float = 0.0
-    """Of shared memory; 0: not counted."""
+    1 is side by side; below 1 lanes share sectors, as where all of them read one word.
+    """
+
+    loads: float = 1.0
+    """Sectors of global memory that reads touch."""
+    stores: float = 1.0
+    """The same for writes and atomics."""
+    shared_loads: float = 1.0
+    """Wavefronts of shared memory."""
+    shared_stores: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -207,11 +213,15 @@ def _cycles(
 def _access_cycles(instruction: Instruction, kind: Kind, access: Access) -> dict[str, float]:
     whole = width_of(instruction) * WARP
     if kind in (Kind.SHARED, Kind.LOCAL):
-        wavefronts = access.wavefronts if kind is Kind.SHARED else 0.0
-        return {"load/store": max(1.0, whole / _SHARED_BYTES, wavefronts)}
+        wavefronts = max(1.0, whole / _SHARED_BYTES)
+        if kind is Kind.SHARED:
+            is_store = instruction.opcode.startswith("ST")
+            wavefronts *= access.shared_stores if is_store else access.shared_loads
+        return {"load/store": max(1.0, wavefronts)}
     if not _is_global(instruction):
         return {}
-    touched = access.sectors * SECTOR or whole
+    is_load = kind in (Kind.LOAD, Kind.ASYNC)
+    touched = max(float(SECTOR), whole * (access.loads if is_load else access.stores))
     return {"l2": touched / _L2_BYTES, "load/store": max(1.0, touched / _SHARED_BYTES)}
 
 

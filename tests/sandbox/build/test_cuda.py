@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
-from kernelwright.sandbox.build import cache, toolchain
-from kernelwright.sandbox.build.cuda import LIMITS, Request, build, build_many, kernels_of
+from kernelwright.sandbox.build import cache, cubin, toolchain
+from kernelwright.sandbox.build.cuda import Request, build, build_many, kernels_of
 from kernelwright.sandbox.build.model import BuildFailed, DeviceBuilt
+from kernelwright.sandbox.build.workplace import LIMITS
 from kernelwright.sandbox.isolation.model import Jail
 
 SCALE = """\
@@ -52,8 +54,8 @@ def refused(source: str, *kernels: str, at: Path, jail: Jail, **more) -> BuildFa
 def test_builds_in_every_jail(tmp_path: Path, jail: Jail) -> None:
     found = built(SCALE, at=tmp_path, jail=jail)
     assert found.architecture == "sm_90a"
-    (cubin,) = found.cubins
-    assert cubin.artefact.startswith(b"\x7fELF")
+    (made,) = found.cubins
+    assert made.artefact.startswith(b"\x7fELF")
     (kernel,) = found.kernels
     assert (kernel.name, kernel.symbol, kernel.cubin) == ("scale", "scale", 0)
     assert kernel.parameters == (4, 8, 8)
@@ -337,6 +339,23 @@ def test_a_device_build_comes_back_as_it_was(tmp_path: Path, any_jail: Jail) -> 
     assert cache.load_device(tmp_path, "cd" * 32) is None
 
 
+def test_a_damaged_cubin_is_a_cubin_error(tmp_path: Path, any_jail: Jail) -> None:
+    whole = built(SCALE, at=tmp_path, jail=any_jail).cubins[0].artefact
+    random = Random(0)
+    for _ in range(3000):
+        raw = bytearray(whole[: random.randrange(len(whole))] if random.random() < 0.3 else whole)
+        for _ in range(random.randrange(1, 9)):
+            # The heads of the file and of its sections are where offsets stand.
+            at = random.choice([random.randrange(64), random.randrange(len(whole))])
+            if at < len(raw):
+                raw[at] = random.choice([0, 1, 0x7F, 0xFF, random.randrange(256)])
+        try:
+            cubin.entries(bytes(raw))
+        except cubin.CubinError:
+            continue
+    assert set(cubin.entries(whole)) == {"scale"}
+
+
 def test_many_at_once_in_order(tmp_path: Path, any_jail: Jail) -> None:
     requests = [Request(SCALE.replace("2 *", f"{n} *"), ("scale",), SM_90) for n in range(2, 7)] + [
         Request("nonsense", ("scale",), SM_90)
@@ -367,6 +386,19 @@ def test_a_folder_without_a_toolkit(tmp_path: Path, any_jail: Jail) -> None:
     with pytest.raises(PrerequisiteError, match="NVRTC was not found") as told:
         attempt(SCALE, at=tmp_path, jail=any_jail, home=tmp_path)
     assert "kernelwright[cuda]" in told.value.hint
+
+
+def test_headers_that_the_compiler_carries(tmp_path: Path, any_jail: Jail) -> None:
+    whole = toolchain.find_nvrtc()
+    if not whole.bundles_headers:
+        pytest.skip(f"NVRTC {whole.version} carries no headers")
+    bare = tmp_path / "toolkit" / "lib"
+    bare.mkdir(parents=True)
+    (bare / whole.library.name).symlink_to(whole.library)
+    assert toolchain.find_nvrtc(bare.parent).includes == ()
+    source = "#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n" + SCALE
+    built(source, at=tmp_path / "cache", jail=any_jail, home=bare.parent)
+    assert list((tmp_path / "cache" / "nvrtc-headers").rglob("cuda_fp16.h"))
 
 
 @pytest.mark.parametrize(

@@ -332,8 +332,86 @@ def two_steps() -> Right:
     return Right(case, {"y": np.array([499501.0])})
 
 
+IDIOMS = """
+#include <cuda_runtime.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+#include <cuda/std/limits>
+#include <stdint.h>
+namespace cg = cooperative_groups;
+constexpr int TILE = 32;
+#define CEIL(a, b) (((a) + (b) - 1) / (b))
+enum class Mode : int { SUM, MAX };
+struct __align__(8) Best { float value; int place; };
+template <int WIDTH = 32, typename T, typename F>
+static inline __device__ __forceinline__ T fold(T v, F f) {
+#pragma unroll
+  for (int o = WIDTH >> 1; o > 0; o >>= 1) v = f(v, __shfl_xor_sync(0xffffffffu, v, o, WIDTH));
+  return v;
+}
+__device__ __noinline__ Best better(Best a, Best b) { return a.value >= b.value ? a : b; }
+__device__ float4 operator+(const float4& a, const float4& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+template <Mode MODE, typename T>
+__global__ __launch_bounds__(64, 2) void idioms(const int n, const T* const __restrict__ x,
+                                                float* __restrict__ y) {
+  __shared__ __align__(16) float stage[2][TILE];
+  cg::thread_block block = cg::this_thread_block();
+  cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
+  const unsigned lane = threadIdx.x & 31u;
+  const auto* wide = reinterpret_cast<const float4*>(x);
+  if (lane < TILE / 4 && warp.meta_group_rank() < 2) {
+    __pipeline_memcpy_async(&stage[warp.meta_group_rank()][lane * 4], wide + lane, sizeof(float4));
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+  }
+  __syncthreads();
+  auto pick = [&](int i) -> float { return stage[threadIdx.x / 32][i]; };
+  float v = pick(lane);
+  const float sum = fold(v, [](float a, float b) { return a + b; });
+  const float top = fold<16>(v, [](float a, float b) { return max(a, b); });
+  const __nv_bfloat16 rough = __float2bfloat16(v);
+  const half2 pair = __floats2half2_rn(v, -v);
+  Best best{-cuda::std::numeric_limits<float>::infinity(), -1};
+  for (int i = 0; i < min(n, TILE); ++i) best = better(best, Best{pick(i), i});
+  float4 four = __ldg(wide) + make_float4(1.f, 0.f, 0.f, 0.f);
+  uint64_t bits = (uint64_t)__float_as_uint(v) << 32 | lane;
+  if constexpr (MODE == Mode::SUM) four.x += 1;
+  y[threadIdx.x * 8 + 0] = sum;
+  y[threadIdx.x * 8 + 1] = top;
+  const half none = __hadd(pair.x, pair.y);
+  y[threadIdx.x * 8 + 2] = __bfloat162float(rough * __nv_bfloat16(2)) + float(none);
+  y[threadIdx.x * 8 + 3] = best.value * 100 + best.place;
+  y[threadIdx.x * 8 + 4] = four.x;
+  y[threadIdx.x * 8 + 5] = (float)(bits & 0xff) + CEIL(n, 5) + rsqrtf(4.0f) + (sizeof(Best) == 8);
+  y[threadIdx.x * 8 + 6] = warp.any(lane == 3) + 2 * (warp.shfl(lane, 5) == 5);
+  y[threadIdx.x * 8 + 7] = lane == 0 ? fmaxf(NAN, 3.0f) : __saturatef(v * 1e9f);
+}
+"""
+
+
+def idioms() -> Right:
+    rng = np.random.default_rng(6)
+    x = rng.integers(-40, 40, 32).astype(np.float32)
+    lane = np.tile(np.arange(32), 2)
+    v = np.tile(x, 2)
+    halves = v.reshape(4, 16).max(1)
+    columns = [
+        np.full(64, x.sum()), np.repeat(halves, 16), 2 * v,
+        np.full(64, x.max() * 100 + x.argmax()), np.full(64, x[0] + 2), lane + 7 + 0.5 + 1,
+        np.full(64, 3), np.where(lane == 0, 3, v > 0),
+    ]  # fmt: skip
+    case = Case(IDIOMS, ("idioms<Mode::SUM, float>",), {"x": x}, {"y": ("float32", (64, 8))},
+                (Step(1, 64, (32, "x", "y")),))  # fmt: skip
+    return Right(case, {"y": np.stack(columns, axis=1).astype(np.float32)})
+
+
 RIGHT = {
     "spmm": spmm, "sgemm": sgemm, "reduce float": reduction,
     "reduce double": lambda: reduction("double"), "softmax": softmax, "axpy": axpy,
     "histogram": histogram, "wmma": matrix_product, "warps": warps, "two steps": two_steps,
+    "idioms": idioms,
 }  # fmt: skip

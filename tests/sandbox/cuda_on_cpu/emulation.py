@@ -32,6 +32,7 @@ from kernelwright.sandbox.run.process import RunFault
 
 LIMITS = Limits(wall_s=120.0, cpu_s=120.0, memory_bytes=3 << 30)
 TIMEOUT_S = 60.0
+CPUS = (min(os.sched_getaffinity(0)),)
 
 
 def argument(value: int | float | str, names: list[str], scratch: list[str]) -> Argument:
@@ -126,14 +127,18 @@ class Machine:
         return found
 
     def run(
-        self, case: Case, schedule: str = "order", variant: EmulatedVariant = EmulatedVariant.PLAIN
+        self,
+        case: Case,
+        schedule: str = "order",
+        variant: EmulatedVariant = EmulatedVariant.PLAIN,
+        cpus: tuple[int, ...] = CPUS,
     ) -> Arrays:
         """The outputs of one call. Raises RunFault."""
         program = emulated_program(
             self.built(case, variant), self.cache, variant=variant, schedule=schedule
         )
         return play(
-            self.jail, program, case.call, cpus=(0,), limits=LIMITS, timeout_s=TIMEOUT_S
+            self.jail, program, case.call, cpus=cpus, limits=LIMITS, timeout_s=TIMEOUT_S
         ).outputs
 
     def fault(
@@ -148,7 +153,7 @@ class Machine:
         """What the access build says of one call."""
         return examine(
             self.built(case, EmulatedVariant.ACCESS), case.call, jail=self.jail,
-            cache_dir=self.cache, cpus=(0,), limits=LIMITS, timeout_s=TIMEOUT_S,
+            cache_dir=self.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
         )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from emulated_cases import RIGHT, Right
@@ -42,3 +44,11 @@ def test_while_accesses_are_told(machine: Machine, name: str) -> None:
     assert report.races == ()
     assert report.unwritten == {}
     assert report.accesses
+
+
+@pytest.mark.parametrize("name", ["reduce float", "histogram", "two steps"])
+def test_blocks_on_several_threads(machine: Machine, name: str) -> None:
+    cpus = tuple(sorted(os.sched_getaffinity(0)))[:2]
+    right = RIGHT[name]()
+    for schedule in schedules(5):
+        check(right, machine.run(right.case, schedule, cpus=cpus))

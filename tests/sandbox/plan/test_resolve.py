@@ -283,6 +283,11 @@ def test_kernels_that_nobody_can_read_are_left_to_the_compiler(spmm: Bench) -> N
     assert spmm.launches(source).kernels == ("made_k",)
 
 
+def test_vectors_by_value_cannot_be_given(spmm: Bench) -> None:
+    fault = spmm.fault(CUDA.replace("float eps", "float4 eps"))
+    assert "'float4 eps', a vector, which cannot be given" in fault.reason
+
+
 def test_overloads_fit_if_one_does(spmm: Bench) -> None:
     assert isinstance(spmm.outcome(CUDA + "__global__ void spmm_row(int M) {}"), Launches)
 

@@ -9,7 +9,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.signature import signature
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
-from kernelwright.sandbox.plan.signature import ANY, Parameter, Signature
+from kernelwright.sandbox.plan.signature import ANY, VECTOR, Parameter, Signature
 from kernelwright.sandbox.plan.triton_signature import read_triton
 
 
@@ -58,6 +58,8 @@ def parameter(text: str, before: str = "") -> Parameter:
         ("const float3* x", "x", True, "float32", 4),
         ("double4* x", "x", True, "float64", 16),
         ("int2* x", "x", True, "int32", 8),
+        ("const float4 x", "x", False, VECTOR, 16),
+        ("half2 x", "x", False, VECTOR, 4),
         ("const half2* x", "x", True, "float16", 4),
         ("const __nv_bfloat16 *x", "x", True, "bfloat16", 2),
         ("const void* x", "x", True, ANY, 1),

@@ -156,16 +156,22 @@ def test_tiles_in_shared_memory_beat_none(bench: Bench) -> None:
 
 def test_counted_sectors_and_wavefronts_refine_it(bench: Bench) -> None:
     plain = bench.profile(SCALAR, N // 256)
-    same = bench.profile(SCALAR, N // 256, accesses={3: Access(sectors=4)})
-    scattered = bench.profile(SCALAR, N // 256, accesses={3: Access(sectors=32)})
-    elsewhere = bench.profile(SCALAR, N // 256, accesses={1: Access(sectors=32)})
+    same = bench.profile(SCALAR, N // 256, accesses={3: Access()})
+    stores = bench.profile(SCALAR, N // 256, accesses={3: Access(stores=8)})
+    scattered = bench.profile(SCALAR, N // 256, accesses={3: Access(loads=8, stores=8)})
+    elsewhere = bench.profile(SCALAR, N // 256, accesses={1: Access(loads=8, stores=8)})
     assert modelled(same) == modelled(plain) == modelled(elsewhere)
     assert modelled(scattered) > 2 * modelled(plain)
+    assert modelled(scattered) > modelled(stores) > modelled(plain)
     n = 512
     work = {"flops": 2.0 * n**3, "moved": 12.0 * n * n}
     tiled = bench.profile(TILED, (n // 16) ** 2, **work)
-    conflicts = bench.profile(TILED, (n // 16) ** 2, accesses={10: Access(wavefronts=16)}, **work)
+    conflicts = bench.profile(TILED, (n // 16) ** 2, accesses={10: Access(shared_loads=16)}, **work)
     assert modelled(conflicts) > 3 * modelled(tiled)
+    naive = bench.profile(NAIVE, (n // 16) ** 2, **work)
+    # The sixteen lanes of a row of threads read one element of A together.
+    shared = bench.profile(NAIVE, (n // 16) ** 2, accesses={5: Access(loads=0.4)}, **work)
+    assert modelled(shared) < modelled(naive)
 
 
 def test_what_a_profile_says(bench: Bench) -> None:

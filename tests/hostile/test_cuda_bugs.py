@@ -1,0 +1,168 @@
+"""Ten mistakes that CUDA code is known for: each is caught without a GPU, its clean twin passes.
+
+A source holds both: the twin is what its lines say after `// right:`. What catches a mistake is
+one or more of
+
+    answer      the gates, under one of three schedules
+    fault       the process ended: divergent threads, a crash beside a tensor
+    sanitizers  the build with ASan and UBSan
+    race        the access build, on shared memory
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox" / "cuda_on_cpu"))
+
+from emulation import CPUS, LIMITS, TIMEOUT_S, Machine, machine_in
+
+from kernelwright.kernelbench import registry, targets
+from kernelwright.kernelbench.features import features
+from kernelwright.kernelbench.problem import Arrays, Family, Problem, Structure
+from kernelwright.sandbox.build import emulated
+from kernelwright.sandbox.build.emulated import schedules
+from kernelwright.sandbox.build.model import Built, EmulatedVariant
+from kernelwright.sandbox.plan.declared import Plan
+from kernelwright.sandbox.plan.model import Launches
+from kernelwright.sandbox.plan.parse import parse
+from kernelwright.sandbox.plan.resolve import resolve
+from kernelwright.sandbox.run.access import examine
+from kernelwright.sandbox.run.emulated import emulated_program
+from kernelwright.sandbox.run.once import Call, play
+from kernelwright.sandbox.run.process import RunFault
+from kernelwright.verifier import gates
+from kernelwright.verifier.trials import make_item
+
+HERE = Path(__file__).parent / "cuda_bugs"
+BUGS = {
+    "missing_barrier": ("softmax", {"race"}),
+    "off_by_one_store": ("rmsnorm", {"sanitizers"}),
+    "wrong_shuffle_mask": ("spmv_csr", {"fault"}),
+    "shared_race": ("spmv_csr", {"race"}),
+    "uninitialised_sum": ("gemm", {"answer"}),
+    "wrong_stride": ("gemm", {"answer", "sanitizers"}),
+    "missing_mask": ("bias_gelu", {"sanitizers"}),
+    "index_overflow": ("bias_gelu", {"sanitizers"}),
+    "missing_tail": ("layernorm", {"answer"}),
+    "wrong_identity": ("gspmm_reduce", {"answer"}),
+}
+"""The problem that each is a candidate for, and what must catch it at the least."""
+
+SHAPES = 3
+
+
+def twin(source: str) -> str:
+    """The source with its mistakes put right."""
+    return re.sub(r"^(\s*).*// right: (.*)$", r"\1\2", source, flags=re.M)
+
+
+def structures(problem: Problem) -> list[Structure]:
+    """The tiny workload and some hidden shapes, the same each time."""
+    tiny = next(w for w in problem.workloads if w.kind == "tiny")
+    drawn = problem.variations(problem.structure(tiny), np.random.default_rng(5))
+    return [problem.structure(tiny), *(next(drawn) for _ in range(SHAPES))]
+
+
+class Trial:
+    """One source of one problem, on a few shapes, in every build."""
+
+    def __init__(self, machine: Machine, problem: Problem, source: str) -> None:
+        self.machine, self.problem, self.source = machine, problem, source
+        plan = parse(source, "cuda")
+        assert isinstance(plan, Plan), plan
+        self.plan = plan
+
+    def catchers(self) -> set[str]:
+        found: set[str] = set()
+        rng = np.random.default_rng(9)
+        for structure in structures(self.problem):
+            item = make_item(self.problem, structure, Family.NORMAL, rng)
+            call = Call(self.problem, structure.axes, {**structure.arrays, **item.inputs},
+                        self.launches(structure))  # fmt: skip
+            found |= {why for why in self.run(call, item) if why}
+        return found
+
+    def launches(self, structure: Structure) -> Launches:
+        found = resolve(self.plan, self.problem, structure.axes, features(structure),
+                        targets.architecture("sm_80"))  # fmt: skip
+        assert isinstance(found, Launches), found
+        return found
+
+    def run(self, call: Call, item: Any) -> Iterator[str]:
+        for schedule in schedules(11):
+            yield self.answer(call, item, EmulatedVariant.PLAIN, schedule)
+        yield self.answer(call, item, EmulatedVariant.ASAN, "order")
+        yield self.race(call, item)
+
+    def answer(self, call: Call, item: Any, variant: EmulatedVariant, schedule: str) -> str:
+        program = emulated_program(
+            self.built(call, variant), self.machine.cache, variant=variant, schedule=schedule
+        )
+        try:
+            answer = play(self.machine.jail, program, call, cpus=CPUS, limits=LIMITS,
+                          timeout_s=TIMEOUT_S)  # fmt: skip
+        except RunFault as fault:
+            return "sanitizers" if re.search(r"Sanitizer|runtime error", fault.log) else "fault"
+        return "" if self.is_right(answer.outputs, item) else "answer"
+
+    def race(self, call: Call, item: Any) -> str:
+        try:
+            report = examine(
+                self.built(call, EmulatedVariant.ACCESS), call, jail=self.machine.jail,
+                cache_dir=self.machine.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
+            )  # fmt: skip
+        except RunFault:
+            return "fault"
+        if report.races:
+            return "race"
+        return "" if self.is_right(report.outputs, item) else "answer"
+
+    def built(self, call: Call, variant: EmulatedVariant) -> Built:
+        built = emulated.build(
+            self.source, self.problem, call.launches.kernels, variant=variant,
+            cache_dir=self.machine.cache, jail=self.machine.jail,
+        )  # fmt: skip
+        assert isinstance(built, Built), built
+        return built
+
+    def is_right(self, outputs: Arrays, item: Any) -> bool:
+        checks = [
+            check
+            for name, expected in item.expected.items()
+            for check in gates.check_output(
+                name, outputs[name], expected, self.problem.precision, item.family, poison=None
+            )
+        ]
+        return gates.first_failure(checks) is None
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return machine_in(tmp_path_factory.mktemp("bugs"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUGS)
+def test_a_mistake_is_caught_and_its_twin_is_not(machine: Machine, name: str) -> None:
+    problem, expected = registry.get(BUGS[name][0]), BUGS[name][1]
+    source = (HERE / f"{name}.cu").read_text("utf-8")
+    caught = Trial(machine, problem, source).catchers()
+    print(name, "caught by", *sorted(caught))
+    assert expected <= caught, caught
+    assert Trial(machine, problem, twin(source)).catchers() == set()
+
+
+def test_every_source_has_its_row_and_says_what_is_wrong() -> None:
+    assert sorted(path.stem for path in HERE.iterdir()) == sorted(BUGS)
+    for path in HERE.iterdir():
+        source = path.read_text("utf-8")
+        assert "---*/\n// " in source
+        assert twin(source) != source

@@ -1,0 +1,263 @@
+"""Interpreted Triton candidates: what is run, what is caught, and what is said to be out of reach.
+
+The mistakes that kernels are made with stand in `tests/hostile/triton_bugs`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Structure
+from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.sandbox.isolation.model import Jail
+from kernelwright.tests.interpreting import Ran, interpreted
+from kernelwright.traces.records import Status
+
+SOFTMAX = registry.get("softmax")
+GEMM = registry.get("gemm")
+SMALL = Structure({"M": 6, "N": 200})
+TINY = Structure({"M": 40, "N": 24, "K": 70})
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax(x, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + row * N + at, mask=at < N, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(y + row * N + at, e / tl.sum(e, 0), mask=at < N)
+"""
+HOST = (
+    KERNEL
+    + """
+
+def run(M, N, x, y):
+    assert x.is_cuda and x.device.type == "cuda" and torch.cuda.is_available()
+    softmax[(M,)](x, y, N, BLOCK=triton.next_power_of_2(N), num_warps=4)
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def jail() -> Jail:
+    try:
+        return choose("auto")
+    except PrerequisiteError as error:
+        pytest.skip(f"no jail works here: {error}")
+
+
+def run(source: str, jail: Jail, *, calls: int = 3, steps: int = 12_000) -> Ran:
+    return interpreted(source, SOFTMAX, [SMALL], jail, calls=calls, steps=steps)
+
+
+def accepted(source: str, jail: Jail) -> None:
+    ran = run(source, jail)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+    assert ran.right == 3
+
+
+ACCEPTED = {
+    "a tensor that host code returns": KERNEL
+    + "\n\ndef run(M, N, x):\n    y = torch.empty_like(x)\n"
+    "    softmax[(M,)](x, y, N, BLOCK=256)\n    return y\n",
+    "a model with a buffer of its own": KERNEL
+    + "\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, M, N):\n"
+    "        super().__init__()\n        self.kept = torch.empty(M, N, device='cuda')\n"
+    "    def forward(self, x):\n"
+    "        softmax[(x.shape[0],)](x, self.kept, x.shape[1], BLOCK=256)\n"
+    "        return self.kept.clone()\n",
+    "what torch computes in between": HOST.replace(
+        "    softmax[", "    x = x - x.max(1, keepdim=True).values\n    softmax["
+    ),
+    "the first configuration of an autotuned kernel": HOST.replace(
+        "@triton.jit",
+        "@triton.autotune([triton.Config({'BLOCK': 256}), triton.Config({'BLOCK': 2})], ['N'])\n"
+        "@triton.jit",
+    ).replace("BLOCK=triton.next_power_of_2(N), num_warps=4", ""),
+    "a last tile that is moved back": """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, total, BLOCK: tl.constexpr):
+    first = tl.minimum(tl.program_id(0) * BLOCK, total - BLOCK)
+    at = first + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at))
+""" + KERNEL + """
+
+def run(M, N, x, y):
+    half = torch.empty_like(x)
+    softmax[(M,)](x, half, N, BLOCK=256)
+    copy[(triton.cdiv(M * N, 512),)](half, y, M * N, BLOCK=512)
+""",
+    "nothing left to do for an empty grid": HOST.replace(
+        "    softmax[", "    softmax[(0,)](x, y, N, BLOCK=256)\n    softmax["
+    ),
+}  # fmt: skip
+
+
+def test_a_kernel_runs_on_what_seems_to_be_a_device(jail: Jail) -> None:
+    accepted(HOST, jail)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_right_is_accepted(jail: Jail, name: str) -> None:
+    accepted(ACCEPTED[name], jail)
+
+
+SPLIT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gemm(A, B, C, work, M, N, K, PARTS, TILE: tl.constexpr):
+    row = tl.program_id(0) * TILE + tl.arange(0, TILE)[:, None]
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)[None, :]
+    left = tl.program_id(2) * TILE + tl.arange(0, TILE)[None, :]
+    a = tl.load(A + row * K + left, mask=(row < M) & (left < K), other=0.0)
+    down = tl.program_id(2) * TILE + tl.arange(0, TILE)[:, None]
+    b = tl.load(B + down * N + column, mask=(down < K) & (column < N), other=0.0)
+    part = tl.dot(a, b, input_precision="ieee")
+    inside = (row < M) & (column < N)
+    place = row * N + column
+    tile = work + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+{body}
+
+
+def run(A, B, C, M, N, K):
+    tiles = triton.cdiv(M, 32) * triton.cdiv(N, 32)
+    parts = triton.cdiv(K, 32)
+    work = torch.zeros(tiles, dtype=torch.int32, device=A.device)
+{host}
+    gemm[(triton.cdiv(M, 32), triton.cdiv(N, 32), parts)](A, B, C, work, M, N, K, {given}TILE=32)
+"""
+ORDERED = {
+    "a lock": SPLIT.format(
+        body="""
+    while tl.atomic_cas(tile, 0, 1) == 1:
+        pass
+    old = tl.load(C + place, mask=inside, other=0.0)
+    tl.store(C + place, old + part, mask=inside)
+    tl.atomic_xchg(tile, 0)""",
+        host="    C.zero_()", given="parts, ",
+    ),
+    "the last one adds up": SPLIT.replace("work, M", "work, rest, M").format(
+        body="""
+    tl.store(rest + tl.program_id(2) * M * N + place, part, mask=inside)
+    if tl.atomic_add(tile, 1) == PARTS - 1:
+        total = tl.zeros((TILE, TILE), tl.float32)
+        for k in range(PARTS):
+            total += tl.load(rest + k * M * N + place, mask=inside, other=0.0)
+        tl.store(C + place, total, mask=inside)""",
+        host="    rest = torch.empty(parts, M, N, device=A.device)", given="parts, ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ORDERED)
+def test_programs_that_order_themselves_are_no_race(jail: Jail, name: str) -> None:
+    ran = interpreted(ORDERED[name], GEMM, [TINY], jail)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_not_taken_is_a_race(jail: Jail) -> None:
+    source = ORDERED["a lock"].replace(
+        "    while tl.atomic_cas(tile, 0, 1) == 1:\n        pass\n", ""
+    )
+    source = source.replace("    tl.atomic_xchg(tile, 0)", "")
+    ran = interpreted(source, GEMM, [TINY], jail)
+    assert ran.status is Status.CRASHED
+    assert "in no order" in ran.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (
+            HOST.replace("e / tl.sum(e, 0)", "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r',"
+                         " [e / tl.sum(e, 0)], dtype=tl.float32, is_pure=True, pack=1)"),
+            "the interpreter has no inline_asm",
+        ),
+        (
+            HOST.replace("tl.exp(", "libdevice.exp(").replace(
+                "import triton.language as tl",
+                "import triton.language as tl\nfrom triton.language.extra import libdevice",
+            ),
+            "the interpreter",
+        ),
+    ],
+    ids=["inline assembly", "libdevice"],
+)  # fmt: skip
+def test_what_the_interpreter_lacks_is_unsupported(jail: Jail, source: str, words: str) -> None:
+    ran = run(source, jail)
+    assert ran.status is Status.UNSUPPORTED, ran
+    assert "not supported without a device: " in ran.reason
+    assert words in ran.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "steps", "words"),
+    [
+        (HOST, 5, "a grid of 6 programs is too large for the interpreter"),
+        (HOST, 8, "one call takes more than 8 loads, stores and products"),
+        (HOST.replace("(M,)](", "(1 << 30,)]("), 12_000, "a grid of 1073741824 programs"),
+    ],
+)
+def test_patience_has_an_end(jail: Jail, source: str, steps: int, words: str) -> None:
+    ran = run(source, jail, steps=steps)
+    assert ran.status is Status.UNSUPPORTED
+    assert words in ran.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (HOST.replace("tl.store(y +", "tl.store(x +"), "line 13: program (0, 0, 0) of kernel softma"
+         "x writes to the input x"),
+        (HOST.replace("tl.load(x + row", "tl.load(x - 1 + row"), "4 bytes before the start of x"),
+        (HOST.replace("row * N + at,", "row * N + at + (1 << 40),"), "reads out of bounds"),
+        (HOST + "    raise ValueError('no')\n", "its code raised ValueError: no"),
+        (HOST + "    import ctypes\n    ctypes.string_at(64)\n", "the process died of SIGSEGV"),
+        (HOST + "    import ctypes\n    ctypes.string_at(x.data_ptr() + 4 * M * N)\n",
+         "the process died of SIGSEGV"),
+        (HOST.replace("(M,)](", "(-1,)]("), "negative"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_a_crash_with_its_reason(jail: Jail, source: str, words: str) -> None:
+    ran = run(source, jail)
+    assert ran.status is Status.CRASHED, ran
+    assert words in ran.reason
+
+
+def test_what_masked_loads_leave_is_not_zero(jail: Jail) -> None:
+    source = HOST.replace(', other=-float("inf"))', ")")
+    ran = run(source, jail)
+    assert ran.status is Status.INCORRECT
+
+
+def test_a_wrong_shape_is_told_as_the_plain_runner_tells_it(jail: Jail) -> None:
+    source = KERNEL + "\n\ndef run(M, N, x):\n    return torch.empty(M, 1)\n"
+    assert (
+        "output y is torch.float32 [6, 1], not torch.float32 [6, 200]" in run(source, jail).reason
+    )
+
+
+def test_an_import_that_fails_is_told(jail: Jail) -> None:
+    ran = run(HOST + "import nothing_of_this_name\n", jail)
+    assert ran.status is Status.BUILD_FAILED
+    assert "No module named 'nothing_of_this_name'" in ran.reason

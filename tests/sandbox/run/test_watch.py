@@ -1,0 +1,201 @@
+"""The watch over interpreted programs, without an interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelwright.sandbox.triton_inside.watch import MemoryFault, Region, TooLongError, Watch
+
+BASE = 1 << 20
+WORDS = 64
+
+
+def watch(*schedules: str, steps: int = 1000) -> Watch:
+    made = Watch(schedules or ("order",), steps)
+    made.next_schedule()
+    made.begin([
+        Region("x", BASE, 4 * WORDS, is_writable=False),
+        Region("y", 2 * BASE, 4 * WORDS, is_writable=True),
+    ])  # fmt: skip
+    made.kernel = "k"
+    return made
+
+
+def at(*words: int, base: int = 2 * BASE) -> np.ndarray:
+    return np.array([base + 4 * word for word in words], dtype=np.uint64)
+
+
+def everything(pointers: np.ndarray) -> np.ndarray:
+    return np.ones(pointers.shape, dtype=bool)
+
+
+def write(made: Watch, *words: int) -> None:
+    made.write(at(*words), everything(at(*words)), 4)
+
+
+def read(made: Watch, *words: int, base: int = 2 * BASE) -> None:
+    made.read(at(*words, base=base), everything(at(*words)), 4)
+
+
+def meet(made: Watch, word: int) -> None:
+    made.exchange(at(word), everything(at(word)), 4, orders=True)
+
+
+def turns(made: Watch, grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    made.launch(grid)
+    return [made.turn(x, y, z) for x in range(grid[0]) for y in range(grid[1])
+            for z in range(grid[2])]  # fmt: skip
+
+
+def test_every_schedule_runs_every_program_once() -> None:
+    grid = (3, 2, 4)
+    first = turns(watch("order"), grid)
+    assert first == sorted(first)
+    assert turns(watch("reverse"), grid) == first[::-1]
+    mixed = turns(watch("random:1"), grid)
+    assert mixed != first
+    assert sorted(mixed) == first
+    assert turns(watch("random:1"), grid) == mixed
+    assert turns(watch("random:2"), grid) != mixed
+
+
+def test_schedules_take_turns() -> None:
+    made = watch("order", "reverse")
+    assert [made.next_schedule() for _ in range(3)] == ["reverse", "order", "reverse"]
+
+
+@pytest.mark.parametrize(
+    ("words", "base", "told"),
+    [
+        ((WORDS,), 2 * BASE, "0 bytes past the end of y, at element 64 of 64"),
+        ((-1,), 2 * BASE, "4 bytes before the start of y"),
+        ((0, WORDS + 3), BASE, "12 bytes past the end of x"),
+    ],
+)
+def test_outside_is_told(words: tuple[int, ...], base: int, told: str) -> None:
+    made = watch()
+    turns(made, (1, 1, 1))
+    with pytest.raises(MemoryFault, match=told):
+        read(made, *words, base=base)
+
+
+def test_masked_elements_may_be_anywhere() -> None:
+    made = watch()
+    turns(made, (1, 1, 1))
+    pointers = at(0, 10_000)
+    made.read(pointers, np.array([True, False]), 4)
+    made.write(pointers, np.array([False, False]), 4)
+
+
+def test_an_element_that_sticks_out_is_outside() -> None:
+    made = watch()
+    turns(made, (1, 1, 1))
+    with pytest.raises(MemoryFault, match="past the end"):
+        made.read(at(WORDS - 1), everything(at(0)), 8)
+
+
+def both(made: Watch) -> None:
+    """Begins a launch of two programs; the first one runs."""
+    made.launch((2, 1, 1))
+    made.turn(0, 0, 0)
+
+
+RACES = {
+    "write, write": (lambda m: write(m, 3, 4), lambda m: write(m, 4, 5)),
+    "write, read": (lambda m: write(m, 3, 4), lambda m: read(m, 4)),
+    "read, write": (lambda m: read(m, 4), lambda m: write(m, 4)),
+    "write, atomic": (lambda m: write(m, 4), lambda m: meet(m, 4)),
+}
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_two_programs_on_one_word_are_a_race(name: str) -> None:
+    first, second = RACES[name]
+    made = watch()
+    both(made)
+    first(made)
+    made.turn(1, 0, 0)
+    with pytest.raises(MemoryFault, match=r"program \(1, 0, 0\) .* \(0, 0, 0\) .* in no order"):
+        second(made)
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_one_program_or_two_launches_are_none(name: str) -> None:
+    first, second = RACES[name]
+    made = watch()
+    both(made)
+    first(made)
+    second(made)
+    both(made)
+    made.turn(1, 0, 0)
+    second(made)
+
+
+def test_reading_together_is_no_race() -> None:
+    made = watch()
+    both(made)
+    read(made, 1, 2)
+    made.turn(1, 0, 0)
+    read(made, 1, 2)
+    with pytest.raises(MemoryFault, match="another program"):
+        write(made, 1)
+
+
+def test_writing_the_same_is_no_race() -> None:
+    made = watch()
+    both(made)
+    write(made, 1)
+    made.turn(1, 0, 0)
+    made.write(at(1, 2), everything(at(1, 2)), 4, lambda: np.array([True, False]))
+    both(made)
+    write(made, 1)
+    made.turn(1, 0, 0)
+    with pytest.raises(MemoryFault, match="writes something else"):
+        made.write(at(1, 2), everything(at(1, 2)), 4, lambda: np.array([False, True]))
+
+
+def test_meeting_at_an_atomic_orders_programs() -> None:
+    made = watch()
+    made.launch((3, 1, 1))
+    made.turn(0, 0, 0)
+    write(made, 1)
+    meet(made, 0)
+    made.turn(1, 0, 0)
+    meet(made, 0)
+    read(made, 1)
+    made.turn(2, 0, 0)
+    with pytest.raises(MemoryFault, match="in no order"):
+        read(made, 1)
+    meet(made, 0)
+    read(made, 1)
+
+
+def test_relaxed_atomics_and_sums_over_tiles_order_nothing() -> None:
+    for words, orders in (((0,), False), ((0, 2), True)):
+        made = watch()
+        both(made)
+        write(made, 1)
+        made.exchange(at(*words), everything(at(*words)), 4, orders=orders)
+        made.turn(1, 0, 0)
+        made.exchange(at(*words), everything(at(*words)), 4, orders=orders)
+        with pytest.raises(MemoryFault, match="in no order"):
+            read(made, 1)
+
+
+def test_an_input_is_not_written() -> None:
+    made = watch()
+    turns(made, (1, 1, 1))
+    with pytest.raises(MemoryFault, match="writes to the input x"):
+        made.write(at(0, base=BASE), everything(at(0)), 4)
+
+
+def test_patience_ends() -> None:
+    made = watch(steps=3)
+    with pytest.raises(TooLongError, match="a grid of 4 programs"):
+        made.launch((2, 2, 1))
+    turns(made, (1, 1, 1))
+    for _ in range(3):
+        read(made, 0)
+    with pytest.raises(TooLongError, match="more than 3 loads"):
+        read(made, 0)
