@@ -179,6 +179,10 @@ class Arena:
         """Bytes of the input and of the output mapping."""
         return self._inputs.size, self._outputs.size
 
+    def copy_of_inputs(self) -> bytes:
+        """The call table and the inputs, for a program that reads them from a file."""
+        return self._inputs.view.tobytes()
+
     def reset(self, shift: int = 0) -> None:
         """Forgets all slots; the next begins `shift` bytes in, so that addresses vary."""
         self._dirty = max(self._dirty, self._at[1])
