@@ -5,13 +5,18 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..recipe import Recipe
 from . import gemm, rows, sparse
+from .cuda import gemm as cuda_gemm
+from .cuda import rows as cuda_rows
+from .cuda import sparse as cuda_sparse
+from .cuda import spmm as cuda_spmm
 from .triton import gemm as triton_gemm
 from .triton import rows as triton_rows
 from .triton import sparse as triton_sparse
 
+CUDA = (*cuda_spmm.RECIPES, *cuda_sparse.RECIPES, *cuda_rows.RECIPES, *cuda_gemm.RECIPES)
+TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
-    *sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES,
-    *triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES,
+    *sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES, *CUDA, *TRITON,
 )  # fmt: skip
 
 

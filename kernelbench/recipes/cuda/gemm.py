@@ -1,0 +1,141 @@
+"""CUDA recipes for the dense product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...recipe import Constraint, Facts, Knobs
+from ...targets import MAX_REGISTERS_PER_THREAD, REGISTERS_PER_SM
+from .._front_matter import LaunchPlan, Table
+from .._knobs import chosen, integer
+from ._knobs import UNROLL, fits_block, fits_shared, product
+from ._recipe import cuda_recipe, launch
+
+KNOBS = (
+    chosen("bm", 32, 64, 128, meaning="rows of C per block"),
+    chosen("bn", 32, 64, 128, meaning="columns of C per block"),
+    chosen("bk", 8, 16, 32, meaning="steps of the inner dimension in shared memory"),
+    chosen("tm", 2, 4, 8, meaning="rows of C per thread"),
+    chosen("tn", 2, 4, 8, meaning="columns of C per thread"),
+    chosen("stages", 1, 2, meaning="tiles in shared memory: 2 overlap copying and multiplying"),
+    chosen("pad", 0, 4, meaning="floats behind each row of A's tile, against bank conflicts"),
+    chosen("vector", 1, 4, meaning="floats read at once, where rows allow it"),
+)
+DEFAULT: Knobs = {
+    "bm": 64, "bn": 64, "bk": 16, "tm": 4, "tn": 4, "stages": 2, "pad": 4, "vector": 4,
+    "split": 4, "width": 128, "rows": 4, "unroll": 4,
+}  # fmt: skip
+MOST_PARTS = 1 << 28
+"""Floats of all partial sums together: 1 GiB, beyond which K is not split."""
+
+
+def _threads(knobs: Knobs) -> int:
+    return product(knobs, "bm", "bn") // product(knobs, "tm", "tn")
+
+
+def _shared(knobs: Knobs) -> int:
+    row = integer(knobs, "bm") + integer(knobs, "pad") + integer(knobs, "bn")
+    return 4 * product(knobs, "stages", "bk") * row
+
+
+def _fits_registers(knobs: Knobs, _: Facts) -> bool:
+    tm, tn, threads = integer(knobs, "tm"), integer(knobs, "tn"), _threads(knobs)
+    cargo = integer(knobs, "bk") * (integer(knobs, "bm") + integer(knobs, "bn")) // threads
+    needed = tm * tn + tm + tn + cargo + 32
+    return needed <= MAX_REGISTERS_PER_THREAD and needed * threads <= REGISTERS_PER_SM
+
+
+CONSTRAINTS = (
+    fits_block(_threads, fewest=64),
+    fits_shared(_shared),
+    Constraint("sums, operands and what is on its way fit in registers", _fits_registers),
+)
+
+
+def _tiled(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"gemm_tiled<{width}>", when=conditions, grid=["cdiv(M, BM)", "cdiv(N, BN)"],
+            block=["BM * BN // (TM * TN)"], args=["M", "N", "K", "A", "B", "C"],
+        )  # fmt: skip
+
+    return LaunchPlan(_by_width(knobs, make))
+
+
+def _by_width(knobs: Knobs, make: Callable[[int, Sequence[str]], Table]) -> list[Table]:
+    if knobs["vector"] == 1:
+        return [make(1, [])]
+    return [
+        make(4, ["N % 4 == 0", "K % 4 == 0"]),
+        make(1, ["(N % 4 != 0 or K % 4 != 0)"]),
+    ]
+
+
+SPLIT = f"(SPLIT if M * N * SPLIT <= {MOST_PARTS} else 1)"
+
+
+def _split(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"gemm_tiled<{width}>", when=conditions,
+            grid=["cdiv(M, BM)", "cdiv(N, BN)", SPLIT], block=["BM * BN // (TM * TN)"],
+            args=["M", "N", "K", f"cdiv(cdiv(K, BK), {SPLIT}) * BK", "A", "B", "parts"],
+        )  # fmt: skip
+
+    joined = launch(
+        "add_parts", grid=["cdiv(M * N, 256)"], block=[256],
+        args=["M", "N", SPLIT, "parts", "C"],
+    )  # fmt: skip
+    return LaunchPlan(
+        [*_by_width(knobs, make), joined],
+        {"parts": {"shape": [SPLIT, "M", "N"], "dtype": "float32"}},
+    )
+
+
+def _naive(_: Knobs) -> LaunchPlan:
+    only = launch(
+        "gemm_naive", grid=["cdiv(M, ROWS)", "cdiv(N, WIDTH)"], block=["WIDTH"],
+        args=["M", "N", "K", "A", "B", "C"],
+    )  # fmt: skip
+    return LaunchPlan([only])
+
+
+RECIPES = (
+    cuda_recipe(
+        "gemm",
+        "naive",
+        "A thread per column of a few rows; everything is read from the caches.",
+        template="gemm_naive",
+        knobs=(
+            chosen("width", 32, 64, 128, 256, meaning="columns per block"),
+            chosen("rows", 1, 2, 4, 8, meaning="rows per block"),
+            UNROLL,
+        ),
+        constraints=(),
+        default=DEFAULT,
+        plan=_naive,
+    ),
+    cuda_recipe(
+        "gemm",
+        "tiled",
+        "Tiles in shared memory and in registers; the next tile is on its way meanwhile.",
+        template="gemm_tiled",
+        knobs=KNOBS,
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+        plan=_tiled,
+    ),
+    cuda_recipe(
+        "gemm",
+        "split-k",
+        "As tiled, with the inner dimension shared by several blocks; a second launch adds up.",
+        template="gemm_tiled",
+        knobs=(
+            *KNOBS,
+            chosen("split", 2, 4, 8, 16, meaning="blocks that share the inner dimension"),
+        ),
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+        plan=_split,
+    ),
+)

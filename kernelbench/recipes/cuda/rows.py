@@ -1,0 +1,241 @@
+"""CUDA recipes for operators on the rows of a dense matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...recipe import Constraint, Facts, Knob, Knobs, Recipe
+from .._front_matter import LaunchPlan, Table
+from .._knobs import chosen, integer
+from ._knobs import ROWS, THREADS, UNROLL, VECTOR, fits_block, product
+from ._recipe import Planner, by_width, cuda_recipe, launch
+
+TEAM = chosen("team", 8, 16, 32, 64, 128, 256, 512, meaning="threads that share a row")
+ITEMS = chosen("items", 1, 2, 4, 8, meaning="vectors of a row that a thread holds in registers")
+EXPONENTIAL = chosen("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
+MOST_HELD = 32
+"""Floats of one operand in a thread's registers: three operands still leave room for the rest."""
+
+DEFAULT: Knobs = {
+    "team": 32, "rows": 4, "vector": 4, "unroll": 2, "items": 4, "exponential": "exp2",
+    "form": "sigmoid", "threads": 256, "width": 128,
+}  # fmt: skip
+
+
+def _alone(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "team") <= 32 or knobs["rows"] == 1
+
+
+def _fits_registers(knobs: Knobs, _: Facts) -> bool:
+    return product(knobs, "items", "vector") <= MOST_HELD
+
+
+COMMON = (
+    fits_block(lambda knobs: product(knobs, "team", "rows")),
+    Constraint("rows that are shared by more than a warp have a block each", _alone),
+)
+HELD = (
+    *COMMON,
+    Constraint(f"a thread holds at most {MOST_HELD} floats of an operand", _fits_registers),
+)
+
+
+def _streamed(
+    kernel: str, tensors: Sequence[str], knobs: Knobs, when: Sequence[str] = ()
+) -> list[Table]:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"{kernel}<{width}>", when=conditions, grid=["cdiv(M, ROWS)"], block=["TEAM", "ROWS"],
+            args=["M", "N", *tensors],
+        )  # fmt: skip
+
+    return by_width(integer(knobs, "vector"), "N", make, when)
+
+
+def _streaming(kernel: str, *tensors: str) -> Planner:
+    return lambda knobs: LaunchPlan(_streamed(kernel, tensors, knobs))
+
+
+def _holding(held: str, streaming: str, *tensors: str) -> Planner:
+    """Rows that fit into registers stay there; longer ones are read again."""
+
+    def plan(knobs: Knobs) -> LaunchPlan:
+        most = product(knobs, "items", "vector")
+
+        def make(width: int, conditions: Sequence[str]) -> Table:
+            return launch(
+                f"{held}<{width}, {most // width}>", when=conditions, grid=["cdiv(M, ROWS)"],
+                block=["TEAM", "ROWS"], args=["M", "N", *tensors],
+            )  # fmt: skip
+
+        vector = integer(knobs, "vector")
+        short = by_width(vector, "N", make, [f"N <= TEAM * {most}"])
+        return LaunchPlan([*short, *_streamed(streaming, tensors, knobs, [f"N > TEAM * {most}"])])
+
+    return plan
+
+
+def _recipe(
+    problem: str, family: str, summary: str, plan: Planner, *more: Knob,
+    constraints: tuple[Constraint, ...] = COMMON, template: str = "",
+) -> Recipe:  # fmt: skip
+    return cuda_recipe(
+        problem, family, summary, template=template or problem,
+        knobs=(TEAM, ROWS, VECTOR, UNROLL, *more), constraints=constraints, default=DEFAULT,
+        plan=plan,
+    )  # fmt: skip
+
+
+SOFTMAX = (
+    _recipe(
+        "softmax",
+        "three-pass",
+        "Maximum, sum and answer in three passes over a row.",
+        _streaming("softmax", "x", "y"),
+        EXPONENTIAL,
+    ),
+    _recipe(
+        "softmax",
+        "online",
+        "Maximum and sum in one pass (Milakov and Gimelshein, arXiv 1805.02867); a second writes.",
+        _streaming("softmax_online", "x", "y"),
+        EXPONENTIAL,
+    ),
+    _recipe(
+        "softmax",
+        "registers",
+        "A row is read once and stays in registers; long rows take two passes.",
+        _holding("softmax_held", "softmax_online", "x", "y"),
+        ITEMS,
+        EXPONENTIAL,
+        constraints=HELD,
+    ),
+)
+
+SOFTMAX_BACKWARD = (
+    _recipe(
+        "softmax_backward",
+        "two-pass",
+        "A row's sum of y dy; then its gradient.",
+        _streaming("softmax_backward", "y", "dy", "dx"),
+    ),
+    _recipe(
+        "softmax_backward",
+        "registers",
+        "A row is read once and stays in registers; long rows take two passes.",
+        _holding("softmax_backward_held", "softmax_backward", "y", "dy", "dx"),
+        ITEMS,
+        constraints=HELD,
+    ),
+)
+
+LAYERNORM = (
+    _recipe(
+        "layernorm",
+        "three-pass",
+        "Mean, distances from it and answer in three passes over a row.",
+        _streaming("layernorm", "x", "gamma", "beta", "y"),
+    ),
+    _recipe(
+        "layernorm",
+        "welford",
+        "One pass for mean and spread, merged by the update of Chan et al.; a second writes.",
+        _streaming("layernorm", "x", "gamma", "beta", "y"),
+    ),
+    _recipe(
+        "layernorm",
+        "registers",
+        "A row is read once and stays in registers; long rows take three passes.",
+        _holding("layernorm_held", "layernorm", "x", "gamma", "beta", "y"),
+        ITEMS,
+        constraints=HELD,
+    ),
+)
+
+RMSNORM = (
+    _recipe(
+        "rmsnorm",
+        "two-pass",
+        "A row's mean square; then its scaled output.",
+        _streaming("rmsnorm", "x", "gamma", "y"),
+    ),
+    _recipe(
+        "rmsnorm",
+        "registers",
+        "A row is read once and stays in registers; long rows take two passes.",
+        _holding("rmsnorm_held", "rmsnorm", "x", "gamma", "y"),
+        ITEMS,
+        constraints=HELD,
+    ),
+)
+
+FORM = chosen("form", "sigmoid", "tanh", meaning="how the curve is made: s / (1 + e^(-2z)) or tanh")
+MOST_SHORT = (1 << 31) - (1 << 20)
+"""Elements up to which an index of 32 bits reaches beyond the last one, whatever the knobs."""
+
+
+def _flat(knobs: Knobs) -> LaunchPlan:
+    def make(index: str, width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"bias_gelu<{index}, {width}>", when=conditions,
+            grid=[f"cdiv(M * N, THREADS * UNROLL * {width})"], block=["THREADS"],
+            args=["M", "N", "x", "bias", "y"],
+        )  # fmt: skip
+
+    vector = integer(knobs, "vector")
+    short = by_width(vector, "N", lambda *a: make("int", *a), [f"M * N <= {MOST_SHORT}"])
+    long = by_width(vector, "N", lambda *a: make("long long", *a), [f"M * N > {MOST_SHORT}"])
+    return LaunchPlan([*short, *long])
+
+
+def _columns(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"bias_gelu<{width}>", when=conditions,
+            grid=["cdiv(M, ROWS)", f"cdiv(N, WIDTH * {width})"],
+            block=["WIDTH", "THREADS // WIDTH"], args=["M", "N", "x", "bias", "y"],
+        )  # fmt: skip
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
+
+
+BIAS_GELU = (
+    cuda_recipe(
+        "bias_gelu",
+        "flat",
+        "The whole matrix as one run of vectors, a few to a thread.",
+        template="bias_gelu",
+        knobs=(THREADS, VECTOR, UNROLL, FORM),
+        constraints=(),
+        default=DEFAULT,
+        plan=_flat,
+    ),
+    cuda_recipe(
+        "bias_gelu",
+        "columns",
+        "A thread keeps the bias of its columns and goes down the rows of a tile.",
+        template="bias_gelu",
+        knobs=(
+            THREADS,
+            chosen("width", 32, 64, 128, 256, meaning="threads side by side in a row"),
+            chosen("rows", 4, 16, 64, meaning="rows per tile"),
+            VECTOR,
+            UNROLL,
+            FORM,
+        ),
+        constraints=(
+            Constraint(
+                "the threads lie in whole rows of the tile, and it has as many",
+                lambda knobs, _: (
+                    1
+                    <= integer(knobs, "threads") // integer(knobs, "width")
+                    <= integer(knobs, "rows")
+                ),
+            ),
+        ),
+        default={**DEFAULT, "rows": 16},
+        plan=_columns,
+    ),
+)
+
+RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)

@@ -1,0 +1,221 @@
+"""CUDA recipes for operators on the entries of a CSR pattern, but for those of `spmm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...recipe import Knobs
+from .._front_matter import LaunchPlan, Table
+from .._knobs import chosen, integer
+from ._knobs import LANES, THREADS, UNROLL, VECTOR, fits_shared, product
+from ._recipe import by_width, cuda_recipe, launch
+from .rows import EXPONENTIAL
+from .spmm import PIECES, SIZE, joining, pieces_plan
+
+GROUP = chosen("group", 1, 2, 4, 8, meaning="entries at a time")
+HELD = chosen("held", 1, 2, 4, meaning="vectors of a row of U that a thread holds in registers")
+ENTRY_LANES = chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share an entry")
+ITEMS = chosen("items", 1, 2, 4, 8, meaning="entries per thread")
+PASSES = chosen("passes", "online", "three", meaning="over a row: two, online, or three")
+LONG = chosen("long", 64, 256, 1024, meaning="entries above which a row has a block of its own")
+LONG_THREADS = chosen("long_threads", 128, 256, 512, meaning="threads of such a block")
+
+DEFAULT: Knobs = {
+    "threads": 256, "lanes": 8, "unroll": 1, "items": 4, "pieces": 8, "least": 128, "group": 2,
+    "vector": 4, "held": 2, "passes": "online", "exponential": "exp2", "long": 256,
+    "long_threads": 256,
+}  # fmt: skip
+
+SPMV_TENSORS = ("indptr", "indices", "values", "x", "y")
+
+
+def _spmv_rows(per_block: str) -> LaunchPlan:
+    grid = [f"cdiv(M, {per_block})"]
+    args = ["M", *SPMV_TENSORS]
+    return LaunchPlan([launch("spmv_rows", grid=grid, block=["THREADS"], args=args)])
+
+
+def _stream(_: Knobs) -> LaunchPlan:
+    size = "THREADS * ITEMS"
+    count = f"cdiv(nnz, {size})"
+    main = launch(
+        "spmv_stream", when=["nnz > 0"], grid=[count], block=["THREADS"],
+        args=["M", "nnz", *SPMV_TENSORS, "carry"],
+    )  # fmt: skip
+    return LaunchPlan(
+        [{"zero": "y"}, main, joining(count, size, 1, "y")],
+        {"carry": {"shape": [count], "dtype": "float32"}},
+    )
+
+
+SPMV = (
+    cuda_recipe(
+        "spmv_csr",
+        "row-thread",
+        "A thread per row: rows shared equally, reduced in sequence.",
+        template="spmv_rows",
+        knobs=(THREADS, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: _spmv_rows("THREADS"),
+    ),
+    cuda_recipe(
+        "spmv_csr",
+        "row-lanes",
+        "A few lanes per row: rows shared equally, reduced in parallel.",
+        template="spmv_rows",
+        knobs=(THREADS, LANES, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: _spmv_rows("(THREADS // LANES)"),
+    ),
+    cuda_recipe(
+        "spmv_csr",
+        "nnz-par",
+        "Non-zeros shared equally, reduced by a segmented scan; a second launch joins cut rows.",
+        template="spmm_scan",
+        knobs=(PIECES, SIZE),
+        constraints=(),
+        default=DEFAULT,
+        plan=pieces_plan("spmm_scan", "1", [32, "PIECES"], n=1, names=("x", "y")),
+    ),
+    cuda_recipe(
+        "spmv_csr",
+        "nnz-stream",
+        "Blocks stage equal numbers of products in shared memory and reduce rows from there.",
+        template="spmv_stream",
+        knobs=(
+            THREADS,
+            ITEMS,
+            chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share a row"),
+        ),
+        constraints=(fits_shared(lambda knobs: 4 * product(knobs, "threads", "items")),),
+        default=DEFAULT,
+        plan=_stream,
+    ),
+)
+
+
+def _entries(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"sddmm_entries<{width}>", when=conditions,
+            grid=["cdiv(nnz, THREADS // LANES * GROUP)"], block=["THREADS"],
+            args=["M", "D", "nnz", "indptr", "indices", "U", "V", "E"],
+        )  # fmt: skip
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "D", make, ["nnz > 0"]))
+
+
+def _rows(kernel: str, knobs: Knobs, when: Sequence[str] = ()) -> list[Table]:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"{kernel}<{width}>", when=conditions, grid=["cdiv(M, THREADS // LANES)"],
+            block=["THREADS"], args=["M", "D", "indptr", "indices", "U", "V", "E"],
+        )  # fmt: skip
+
+    return by_width(integer(knobs, "vector"), "D", make, when)
+
+
+def _held(knobs: Knobs) -> LaunchPlan:
+    vector = integer(knobs, "vector")
+    fits = f"D <= LANES * HELD * ({vector} if D % {vector} == 0 else 1)" if vector > 1 else (
+        "D <= LANES * HELD"
+    )  # fmt: skip
+    return LaunchPlan(
+        [*_rows("sddmm_held", knobs, [fits]), *_rows("sddmm_rows", knobs, [f"not {fits}"])]
+    )
+
+
+SDDMM = (
+    cuda_recipe(
+        "sddmm_csr",
+        "row-balanced",
+        "Lanes share a row and take its entries in groups.",
+        template="sddmm",
+        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda knobs: LaunchPlan(_rows("sddmm_rows", knobs)),
+    ),
+    cuda_recipe(
+        "sddmm_csr",
+        "row-held",
+        "As row-balanced, with the row of U in registers where it fits.",
+        template="sddmm",
+        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, HELD, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=_held,
+    ),
+    cuda_recipe(
+        "sddmm_csr",
+        "nnz-balanced",
+        "Lanes share groups of entries, wherever rows begin.",
+        template="sddmm",
+        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=_entries,
+    ),
+)
+
+
+def _heads(when: Sequence[str] = ()) -> Table:
+    return launch(
+        "row_heads", when=when, grid=["cdiv(M * H, THREADS // LANES)"], block=["THREADS"],
+        args=["M", "H", "indptr", "e", "alpha"],
+    )  # fmt: skip
+
+
+def _flat() -> list[Table]:
+    flat = launch(
+        "row_flat", when=["LANES % H == 0"], grid=["cdiv(M, THREADS // LANES)"], block=["THREADS"],
+        args=["M", "H", "indptr", "e", "alpha"],
+    )  # fmt: skip
+    return [flat, _heads(["LANES % H != 0"])]
+
+
+def _binned(_: Knobs) -> LaunchPlan:
+    long = launch(
+        "long_rows", when=["max_row > LONG"], grid=["cdiv(M, LONG_THREADS)"],
+        block=["LONG_THREADS"], args=["M", "H", "indptr", "e", "alpha"],
+    )  # fmt: skip
+    return LaunchPlan([*_flat(), long])
+
+
+EDGE_KNOBS = (THREADS, LANES, UNROLL, PASSES, EXPONENTIAL)
+EDGE_SOFTMAX = (
+    cuda_recipe(
+        "edge_softmax",
+        "row-heads",
+        "Lanes share a row and head.",
+        template="edge_softmax",
+        knobs=EDGE_KNOBS,
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: LaunchPlan([_heads()]),
+    ),
+    cuda_recipe(
+        "edge_softmax",
+        "row-flat",
+        "Lanes share a row and read its heads side by side, where their number allows it.",
+        template="edge_softmax",
+        knobs=EDGE_KNOBS,
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: LaunchPlan(_flat()),
+    ),
+    cuda_recipe(
+        "edge_softmax",
+        "binned",
+        "As row-flat for short rows; a block for each long one.",
+        template="edge_softmax",
+        knobs=(*EDGE_KNOBS, LONG, LONG_THREADS),
+        constraints=(),
+        default=DEFAULT,
+        plan=_binned,
+    ),
+)
+
+RECIPES = (*SPMV, *SDDMM, *EDGE_SOFTMAX)
