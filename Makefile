@@ -11,7 +11,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast fuzz lint format bench bench-build results fairness hostile isolation static clean
+.PHONY: demo test test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
+	results fairness hostile isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +34,17 @@ test: $(STAMP)
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal
+
+# On a machine with an NVIDIA GPU; without one every test says why it is skipped.
+test-gpu: $(STAMP)
+	$(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
+
+# The same from a checkout that is not installed, with the packages that $(PYTHON) has: numpy, scipy,
+# pydantic and pytest at least.
+test-gpu-bare:
+	folder=$$(mktemp -d) && ln -s $(CURDIR) $$folder/kernelwright && \
+	PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
+	status=$$? ; rm -r $$folder ; exit $$status
 
 # The fuzz targets of the test suite for longer, with new inputs; stops at the first that fails.
 fuzz: $(STAMP)
@@ -59,6 +71,10 @@ bench-build: $(STAMP)
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
 	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
+
+# One campaign for each problem and language on this machine's GPU; writes docs/results/gpu-*.md.
+bench-gpu: $(STAMP)
+	$(BIN)/python benchmarks/gpu_results.py --seconds $(RESULTS_SECONDS)
 
 # 60 pairings of a kernel with its copy, 20 with a slower one; writes docs/results/fairness.md.
 fairness: $(STAMP)

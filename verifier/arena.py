@@ -147,7 +147,7 @@ class Arena:
         self._at = [TABLE_BYTES, 0]
         self._index = 0
         self._background = 1 + os.urandom(1)[0] % 254
-        self._dirty = self._outputs.size
+        self._dirty = self._outputs.size  # up to where it may hold something else
 
     def __enter__(self) -> Self:
         return self
@@ -179,8 +179,13 @@ class Arena:
         """Bytes of the input and of the output mapping."""
         return self._inputs.size, self._outputs.size
 
+    def copy_of_inputs(self) -> bytes:
+        """The call table and the inputs, for a program that reads them from a file."""
+        return self._inputs.view.tobytes()
+
     def reset(self, shift: int = 0) -> None:
         """Forgets all slots; the next begins `shift` bytes in, so that addresses vary."""
+        self._dirty = max(self._dirty, self._at[1])
         shift = shift // ALIGN * ALIGN
         self._at = [TABLE_BYTES + shift, shift]
         self._index = 0
@@ -266,12 +271,12 @@ class Arena:
         edges = [(f"before {regions[0][0]}", 0)]
         edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
         ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
-        found = []
+        found, used = [], max(self._dirty, self._at[1])
         for (where, start), end in zip(edges, ends, strict=True):
             if start < end:
                 found.append((where, self._outputs.view[start:end]))
-                self._outputs.view[start : min(end, self._dirty)] = self._background
-        self._dirty = self._at[1]
+                self._outputs.view[start : min(end, used)] = self._background
+        self._dirty = 0
         return found
 
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
@@ -279,7 +284,6 @@ class Arena:
             return self._reserve_fenced(side, dtype, shape, fence)
         region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
-        self._dirty = max(self._dirty, self._at[1])
         return region
 
     def _reserve_fenced(

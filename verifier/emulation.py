@@ -31,6 +31,8 @@ from .profile import static
 from .sides import CandidateSide
 from .trials import make_item, small_trials
 
+SCREENED = 4
+"""Trials of a screening."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "shared-memory races"
@@ -114,7 +116,9 @@ def _judge(
 def _trials(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
     stage, protocol = draft.session.stage, draft.order.protocol
     if protocol is Protocol.SCREEN:
-        return tried(side, stage, small_trials(stage, rng), rng)
+        trials = small_trials(stage, rng)
+        asked = [trial for trial in trials if trial.name == stage.target_name]
+        return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
     return run_trials(side, stage, protocol, rng)
 
 

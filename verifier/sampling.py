@@ -14,7 +14,8 @@ import numpy as np
 
 from ..kernelbench.problem import Family, Problem, Structure
 from ..sandbox.isolation.model import Limits
-from ..sandbox.run.process import Plane, Runner
+from ..sandbox.run.device.runner import runner_of
+from ..sandbox.run.process import Plane
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol
 from . import timing
@@ -146,7 +147,7 @@ def started(
     )
     fds = arena.open_fds()
     try:
-        runner = Runner(
+        runner = runner_of(program)(
             session.jail, program, Plane(*fds, *arena.sizes), cpus=session.cpus, limits=limits
         )
     finally:

@@ -137,11 +137,15 @@ class CandidateSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
-        counted = []
+        counted: list[float] = []
         runner = self._runner
         for slot, item in zip(self.slots[first:], items, strict=False):
             marks, timed, answer = self._called(item, slot, self._timeout_s)
-            counted.append(self.clocks.add(timed, runner.clean, runner.cpus, runner.idle_cpu_us))
+            us = self.clocks.add(
+                timed, runner.clean, runner.cpus,
+                overhead_us=runner.overhead_us, has_rested=not counted,
+            )  # fmt: skip
+            counted.append(us)
             self._answers.append(answer)
             if not (guard := marks.check(slot.index)).passed:
                 raise Wrong(guard)

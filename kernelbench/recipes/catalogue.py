@@ -9,9 +9,15 @@ from .cuda import gemm as cuda_gemm
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
+from .triton import gemm as triton_gemm
+from .triton import rows as triton_rows
+from .triton import sparse as triton_sparse
 
 CUDA = (*cuda_spmm.RECIPES, *cuda_sparse.RECIPES, *cuda_rows.RECIPES, *cuda_gemm.RECIPES)
-RECIPES: tuple[Recipe, ...] = (*sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES, *CUDA)
+TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
+RECIPES: tuple[Recipe, ...] = (
+    *sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES, *CUDA, *TRITON,
+)  # fmt: skip
 
 
 def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:

@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture, device_of
-from ..isolation.model import Jail
+from ..isolation.model import End, Jail
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
 from . import cache, diagnostics, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
@@ -180,9 +180,7 @@ class TritonBuilder:
                     left = process.build(files)
                     return self._read(left, request, wanted, process.facts["compiler"])
             except StoppedError as stopped:
-                return BuildFailed(
-                    f"the build was stopped: {stopped}", is_resource=True, seconds=stopped.seconds,
-                )  # fmt: skip
+                return _stopped(stopped)
         return BuildFailed("the source holds a character that UTF-8 cannot hold")
 
     def _read(
@@ -247,6 +245,15 @@ class TritonBuilder:
 
 
 _Made = tuple[Part, tuple[Configurations, ...]]
+
+
+def _stopped(stopped: StoppedError) -> BuildFailed:
+    outcome = stopped.outcome
+    if outcome.end is End.SIGNALLED:
+        name = signal.Signals(outcome.code).name
+        return BuildFailed(f"the source ended its builder by {name}", seconds=stopped.seconds)
+    why = "it leaves processes that cannot be ended" if outcome.end is End.EXITED else stopped
+    return BuildFailed(f"the build was stopped: {why}", is_resource=True, seconds=stopped.seconds)
 
 
 def _ended(status: int) -> tuple[str, bool]:

@@ -41,6 +41,8 @@ _SCOPES_SIGNALS = 6
 """The version of Landlock that keeps signals inside."""
 _SHARED_UIDS = (-1, 65534)
 """A job's uid where it is the user's own, or that of nobody in particular."""
+UNSWEPT = 71
+"""The exit status of a process that could not end what a build had left running."""
 _LINE_BYTES = 1 << 16
 
 
@@ -102,6 +104,7 @@ class WarmProcess:
         self.facts: dict[str, Any] = {}
         told = {
             **settings,
+            "keep": [str(path) for path in readable()],
             "private": _PRIVATE.get(jail.name, ()),
             "may_sweep": self.is_lasting,
         }
@@ -145,7 +148,12 @@ class WarmProcess:
             ) from stopped
 
     def build(self, files: Mapping[str, bytes]) -> Left:
-        """Forks a build on these files. Raises StoppedError; the process is then of no more use."""
+        """Forks a build on these files. The process is of no more use after an exception.
+
+        Raises:
+            StoppedError: the build was ended, or ended this process.
+            SandboxError: this process failed by itself.
+        """
         self.await_ready()
         started = time.monotonic()
         self.is_used = True
@@ -161,7 +169,11 @@ class WarmProcess:
             self._channel.sendall(json.dumps({"folder": folder.name}).encode() + b"\n")
         except OSError as error:
             raise StoppedError(self._job.kill(), time.monotonic() - started) from error
-        answer = self._answer(self._timeout_s)
+        try:
+            answer = self._answer(self._timeout_s)
+        except StoppedError as stopped:
+            _blame(stopped.outcome)
+            raise
         return Left(self._folder, int(answer["status"]), time.monotonic() - started)
 
     def close(self) -> None:
@@ -198,12 +210,21 @@ class WarmProcess:
             except OSError:
                 part = b""
             if not part or len(self._held) > _LINE_BYTES:
-                gone = self._job.wait(2.0)
-                raise StoppedError(gone, timeout_s - (deadline - time.monotonic()))
+                raise StoppedError(self._job.wait(2.0), timeout_s - deadline + time.monotonic())
             self._held += part
         line, _, self._held = self._held.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
         return found
+
+
+def _blame(outcome: Outcome) -> None:
+    """Raises SandboxError where no limit, signal or flood of processes has ended the process.
+
+    Its words are its own: a build's go elsewhere.
+    """
+    if outcome.end is End.EXITED and outcome.code != UNSWEPT:
+        words = outcome.stderr.decode(errors="replace").strip()[-400:]
+        raise SandboxError(f"the Triton builder left with status {outcome.code}: {words}")
 
 
 def _late(outcome: Outcome, timeout_s: float) -> Outcome:

@@ -1,5 +1,4 @@
-// The access build: every access of the candidate calls one of the functions at the end of this
-// file (the compiler's instrumentation for a thread sanitizer, which is not linked).
+// What the access build makes of the accesses that it is told: races, requests, and the report.
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -13,9 +12,6 @@ extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 namespace kw::watch {
 
 namespace {
-
-constexpr std::size_t SECTOR = 32;
-constexpr unsigned BANKS = 32;
 
 struct Range {
     std::uintptr_t from = 0, to = 0;
@@ -307,66 +303,6 @@ void add_sums(Lines& lines, const char* space, const Place& place, const Sums& s
 
 }  // namespace
 
-void Order::join(unsigned warp, unsigned lanes) {
-    std::uint32_t heard[32] = {};
-    for (unsigned i = 0; i < 32; ++i) {
-        if (!(lanes >> i & 1)) continue;
-        const Clocks& one = clocks_[warp * 32 + i];
-        for (unsigned k = 0; k < 32; ++k) heard[k] = std::max(heard[k], one.heard[k]);
-        heard[i] = std::max(heard[i], one.own);
-    }
-    for (unsigned i = 0; i < 32; ++i) {
-        if (!(lanes >> i & 1)) continue;
-        Clocks& one = clocks_[warp * 32 + i];
-        std::copy(heard, heard + 32, one.heard);
-        ++one.own;
-    }
-}
-
-void add_global(Sums& sums, const Request& request, unsigned bytes) {
-    std::uintptr_t sectors[96], starts[32];
-    unsigned count = 0, lanes = 0;
-    for (unsigned i = 0; i < 32; ++i) {
-        if (!(request.lanes >> i & 1)) continue;
-        starts[lanes++] = request.at[i];
-        const std::uintptr_t last = (request.at[i] + bytes - 1) / SECTOR;
-        for (std::uintptr_t one = request.at[i] / SECTOR; one <= last && count < 96; ++one)
-            sectors[count++] = one;
-    }
-    std::sort(sectors, sectors + count);
-    std::sort(starts, starts + lanes);
-    std::size_t touched = 0;
-    for (unsigned i = 0; i < lanes; ++i)
-        touched += i + 1 == lanes ? bytes : std::min<std::size_t>(bytes, starts[i + 1] - starts[i]);
-    ++sums.requests;
-    sums.lanes += lanes;
-    sums.sectors += std::uint64_t(std::unique(sectors, sectors + count) - sectors);
-    sums.ideal_sectors += (touched + SECTOR - 1) / SECTOR;
-}
-
-void add_shared(Sums& sums, const Request& request, unsigned bytes) {
-    // A wavefront carries 128 bytes: wider accesses go by halves or quarters of the warp.
-    const unsigned group = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
-    ++sums.requests;
-    sums.lanes += unsigned(__builtin_popcount(request.lanes));
-    for (unsigned first = 0; first < 32; first += group) {
-        std::uintptr_t words[128];
-        unsigned count = 0, depth[BANKS] = {};
-        for (unsigned i = first; i < first + group; ++i) {
-            if (!(request.lanes >> i & 1)) continue;
-            for (std::uintptr_t one = request.at[i] / 4;
-                 one <= (request.at[i] + bytes - 1) / 4 && count < 128; ++one)
-                words[count++] = one;
-        }
-        if (count == 0) continue;
-        std::sort(words, words + count);
-        count = unsigned(std::unique(words, words + count) - words);
-        for (unsigned i = 0; i < count; ++i) ++depth[words[i] % BANKS];
-        sums.wavefronts += *std::max_element(depth, depth + BANKS);
-        sums.ideal_wavefronts += (count + BANKS - 1) / BANKS;
-    }
-}
-
 void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scratch) {
     report.out = out;
     report.buffers.clear();
@@ -408,7 +344,7 @@ void lanes_met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering) {
     own().met(warp, lanes, is_whole, is_ordering);
 }
 
-inline void told(const void* at, Kind kind, unsigned bytes, const void* from) {
+void told(const void* at, Kind kind, unsigned bytes, const void* from) {
     // One byte before the place that the call returns to belongs to the call itself.
     const auto code = reinterpret_cast<std::uintptr_t>(from) - 1 -
                       reinterpret_cast<std::uintptr_t>(__ehdr_start);
@@ -423,32 +359,3 @@ void note_atomic(const void* at, unsigned bytes, int line) {
                         {0, line, watch::Kind::ATOMIC, bytes});
 }
 }  // namespace kw
-
-#define KW_HOOK(NAME, KIND, BYTES)                                                          \
-    extern "C" void __tsan_##NAME(const void* at) {                                         \
-        kw::watch::told(at, kw::watch::Kind::KIND, BYTES, __builtin_return_address(0));     \
-    }
-#define KW_HOOKS(BYTES)                                                                     \
-    KW_HOOK(read##BYTES, READ, BYTES)                                                       \
-    KW_HOOK(write##BYTES, WRITE, BYTES)                                                     \
-    KW_HOOK(volatile_read##BYTES, READ, BYTES)                                              \
-    KW_HOOK(volatile_write##BYTES, WRITE, BYTES)                                            \
-    KW_HOOK(unaligned_read##BYTES, READ, BYTES)                                             \
-    KW_HOOK(unaligned_write##BYTES, WRITE, BYTES)
-KW_HOOKS(1) KW_HOOKS(2) KW_HOOKS(4) KW_HOOKS(8) KW_HOOKS(16)
-
-extern "C" {
-void __tsan_read_range(const void* at, std::size_t bytes) {
-    kw::watch::told(at, kw::watch::Kind::READ, unsigned(bytes), __builtin_return_address(0));
-}
-void __tsan_write_range(const void* at, std::size_t bytes) {
-    kw::watch::told(at, kw::watch::Kind::WRITE, unsigned(bytes), __builtin_return_address(0));
-}
-void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_vptr_read(void*) {}
-void __tsan_vptr_update(void*, void*) {}
-void __tsan_atomic_thread_fence(int) {}
-void __tsan_atomic_signal_fence(int) {}
-}

@@ -38,6 +38,9 @@ struct Request {
     std::uintptr_t at[32];
 };
 
+// An access of the candidate, told by the call that returns to `from`.
+void told(const void* at, Kind kind, unsigned bytes, const void* from);
+
 // Adds what the request costs: 32-byte sectors of global memory.
 void add_global(Sums& sums, const Request& request, unsigned bytes);
 // Adds what the request costs: wavefronts of shared memory, 32 banks of 4 bytes.

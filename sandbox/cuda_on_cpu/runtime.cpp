@@ -4,5 +4,7 @@
 #include "shared.cpp"
 #include "launch.cpp"
 #ifdef KW_ACCESS
+#include "requests.cpp"
 #include "access.cpp"
+#include "hooks.cpp"
 #endif

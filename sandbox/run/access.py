@@ -230,10 +230,9 @@ def _accesses(
         for name in _COUNTS:
             total[name] += int(one[name])
     found = []
-    for key, total in sorted(sums.items()):
-        names = tuple(name for i, name in enumerate(buffers) if key[-1] >> i & 1)
-        line, space, operation, size, _ = key
-        found.append(Accesses(line, space, operation, size, buffers=names, **total))
+    for (line, space, kind, size, bits), total in sorted(sums.items()):
+        names = tuple(name for i, name in enumerate(buffers) if bits >> i & 1)
+        found.append(Accesses(line, space, kind, size, buffers=names, **total))
     return tuple(found)
 
 

@@ -72,7 +72,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         open_files=256,
         exits={RAISED: "its code raised"},
         # Measured: 10 to 20 µs on an idle machine, up to 90 on one with three times its load.
-        idle_cpu_us=60.0,
+        overhead_us=60.0,
     )
 
 

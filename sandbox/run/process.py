@@ -135,7 +135,7 @@ class Runner:
         self._pid = 0
         self._cpu_mark = 0
         self.cpus = max(1, len(cpus))
-        self.idle_cpu_us = program.idle_cpu_us
+        self.overhead_us = program.overhead_us
         self.clean = Timed(0, 0, 0)
         folder = self._filled_folder()
         self._channel, theirs = channel()

@@ -61,5 +61,5 @@ class Program:
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
-    idle_cpu_us: float = 0.0
-    """CPU time beyond a native runner's that this one needs between two calls."""
+    overhead_us: float = 0.0
+    """What this runner needs beyond a native one: CPU time between two calls, time to answer."""

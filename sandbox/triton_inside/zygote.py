@@ -20,12 +20,15 @@ import resource
 import shutil
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SWEEP_S = 5.0
 """Whoever is not dead by then forks faster than we kill; the jail itself must go."""
+UNSWEPT = 71
+"""The exit status then; the harness holds the same."""
 CPU_S = 60
 WARM_UP = """\
 import triton
@@ -43,6 +46,7 @@ def main(arguments: list[str]) -> None:
     """CONTROL WORKPLACE SETTINGS: serves until the harness is gone."""
     control, workplace = int(arguments[0]), Path(arguments[1])
     settings = json.loads(arguments[2])
+    keep = [workplace, *map(Path, settings["keep"])]
     os.set_inheritable(control, False)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
@@ -55,7 +59,7 @@ def main(arguments: list[str]) -> None:
             if settings["may_sweep"]:
                 _sweep()
             for private in settings["private"]:
-                _empty(Path(private), workplace)
+                _empty(Path(private), keep)
             _say(channel, {"folder": folder, "status": status})
 
 
@@ -146,21 +150,21 @@ def _sweep() -> None:
         except ChildProcessError:
             return
         if time.monotonic() > deadline:
-            os._exit(71)
+            os._exit(UNSWEPT)
         time.sleep(0.0005)
 
 
-def _empty(folder: Path, keep: Path) -> None:
-    """Removes what is in a folder that only this jail sees, but for `keep`, which may lie in it."""
+def _empty(folder: Path, keep: Sequence[Path]) -> None:
+    """Removes what is in a folder that only this jail sees, but for what is mounted in it."""
     for entry in os.scandir(folder):
         path = Path(entry.path)
-        if path == keep:
+        if path in keep:
             continue
-        if keep.is_relative_to(path):
+        if any(one.is_relative_to(path) for one in keep):
             _empty(path, keep)
         elif entry.is_dir(follow_symlinks=False):
             _open_up(path)
-            shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path)
         else:
             path.unlink()
 

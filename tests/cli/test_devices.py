@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,7 @@ from kernelwright.cli.finding import Finding, Level
 from kernelwright.config import Config, resolve
 from kernelwright.sandbox.run.device.health import Health
 from kernelwright.sandbox.run.device.lease import lease
-
-FAKE = Path(__file__).parent.parent / "sandbox" / "run" / "device" / "fake_nvml.py"
-
-
-def _fake_nvml() -> Any:
-    specification = importlib.util.spec_from_file_location("fake_nvml", FAKE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["fake_nvml"] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-fake_nvml = _fake_nvml()
+from kernelwright.tests.sandbox.run.device import fake_nvml
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Liar:
 
     clean = Timed(0, EMPTY_NS, EMPTY_NS)
     cpus = 2
-    idle_cpu_us = 0.0
+    overhead_us = 0.0
 
     def __init__(self, claims: list[int]) -> None:
         self._claims = claims

@@ -120,7 +120,7 @@ def series(candidate_us: float, baselines: dict[str, float]) -> timing.Series:
     """A finished series of equal samples."""
     count = 10
     same = [candidate_us] * count
-    seen = Clocks(claimed_us=same, wall_us=same, cpu_us=same, idle_us=[0.0] * count)
+    seen = Clocks(claimed_us=same, wall_us=same, cpu_us=same)
     times = {"candidate": candidate_us, **baselines}
     return timing.Series([{name: [us] * count for name, us in times.items()}], [seen], 1)
 

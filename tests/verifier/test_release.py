@@ -25,7 +25,7 @@ class Onlooker:
 
     clean = EMPTY
     cpus = 2
-    idle_cpu_us = 0.0
+    overhead_us = 0.0
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items
@@ -146,10 +146,11 @@ def test_on_a_device_events_count_where_the_referees_clock_bears_them_out(
     assert Clocks().add(call, Timed(0, 0, 0), 2) == pytest.approx(counts_as)
 
 
-def verdicts(call: Timed, count: int = 12) -> dict[str, bool]:
+def verdicts(call: Timed, rested: Timed | None = None) -> dict[str, bool]:
     seen = Clocks()
-    for _ in range(count):
-        seen.add(call, EMPTY, 2)
+    for number in range(12):
+        is_first = number % 4 == 0
+        seen.add(rested if rested and is_first else call, EMPTY, 2, has_rested=is_first)
     return {check.name: check.passed for check in clocks.checks(seen, 2)}
 
 
@@ -170,3 +171,11 @@ def test_an_honest_runner_passes_every_check_on_its_clocks() -> None:
 )
 def test_a_runner_that_does_more_than_it_claims_does_not(call: Timed, name: str) -> None:
     assert not verdicts(call)[name]
+
+
+def test_threads_that_work_on_are_seen_where_others_are_timed() -> None:
+    """Also where they get few turns in the short gaps between the calls of a sample."""
+    call = Timed(100_000, 105_000, 110_000, 0)
+    rested = call._replace(idle_ns=2_000_000)
+    assert not verdicts(call, rested)["CPU time between calls"]
+    assert all(verdicts(call, call._replace(idle_ns=150_000)).values())

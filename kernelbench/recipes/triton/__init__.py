@@ -1,1 +1,1 @@
-"""Recipes in Triton."""
+"""Recipes in Triton: templates, and the modules that declare their knobs and launches."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...frames import Frame, Kind
+from ...frames import Frame, Kind, now_ns
 from ..process import Runner, Timed
 from ..program import Program
 
@@ -74,9 +74,12 @@ class DeviceRunner(Runner):
         )
 
     def _exchange(self, kind: Kind, first: int, count: int, timeout_s: float) -> _Answered:
-        start = time.perf_counter_ns()
-        frame = self._hear(_ANSWER[kind], self._say(kind, first, count), timeout_s).frame
-        return _Answered(frame, time.perf_counter_ns() - start)
+        start, started = now_ns(), time.perf_counter_ns()
+        answer = self._hear(_ANSWER[kind], self._say(kind, first, count), timeout_s)
+        elapsed = time.perf_counter_ns() - started
+        stamped = answer.sent_ns - start
+        # Where somebody sets the time of day meanwhile, the other clock counts.
+        return _Answered(answer.frame, stamped if 0 < stamped <= elapsed else elapsed)
 
     def _measure_empty(self, timeout_s: float) -> None:
         """What a call takes besides its kernels; nothing is left for the referee to take off."""

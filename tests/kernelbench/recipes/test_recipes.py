@@ -19,6 +19,7 @@ import pytest
 
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
 
@@ -104,6 +105,24 @@ def test_default_agrees_with_float64(problem: str, tmp_path: Path) -> None:
     # -O1 keeps the fast suite fast; the slow test builds as the referee does.
     for family, library in compile_all(tmp_path, sources, "-O1").items():
         verify(problem, library, get(problem, family).first())
+
+
+@pytest.mark.parametrize("workload", ["hub-max-33", "hub-mean-33"])
+def test_a_row_whose_entries_end_with_a_piece_is_written(workload: str, tmp_path: Path) -> None:
+    """The next piece has the row's end only: nothing of it to reduce, but the row to write."""
+    recipe = get("gspmm_reduce", "nnz-balanced")
+    knobs = recipe.first() | {"threads": 2, "pieces": 16}
+    (library,) = compile_all(tmp_path, [("cut", recipe.render(knobs))], "-O1").values()
+    problem = registry.get(recipe.problem)
+    structure = problem.structure(problem.workload(workload))
+    values = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+    truth = problem.oracle(structure, values)["C"]
+    bound = operators.bound(truth.value, truth.scale, truth.terms)
+    inputs = (*structure.arrays.values(), *values.values())
+    scalars = tuple(structure.axes.values())
+    operators.check(
+        library.gspmm_reduce, operators.Case(workload, scalars, inputs, truth.value, bound)
+    )
 
 
 @pytest.mark.slow

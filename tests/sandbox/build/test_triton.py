@@ -491,6 +491,15 @@ def test_a_build_without_end_is_stopped_and_the_next_one_works(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_a_source_that_ends_its_builder_harms_itself_only(tmp_path: Path) -> None:
+    with TritonBuilder(choose("auto"), architecture("sm_90"), cache_dir=tmp_path) as made:
+        found = build(made, HOST + "import os\nos.kill(os.getppid(), 9)\n")
+        assert isinstance(found, BuildFailed)
+        assert "the source ended its builder by SIGKILL" in found.reason
+        built(made, HOST)
+
+
+@pytest.mark.slow
 def test_builds_run_side_by_side(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

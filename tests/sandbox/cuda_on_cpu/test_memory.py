@@ -148,14 +148,17 @@ def test_the_ladder_of_spmm_asks_for_less_at_each_step(machine: Machine) -> None
     for place, grid in ((by_thread, (7, 64)), (by_warp, step.grid)):
         source = SPMM.replace("{row}", place["row"]).replace("{column}", place["column"])
         cases.append(replace(best.case, source=source, steps=(replace(step, grid=grid),)))
-    figures = []
+    requests, sectors, of_b = [], [], []
     for case in (*cases, best.case):
         report = machine.report(case)
         np.testing.assert_allclose(report.outputs["C"], best.expected["C"], atol=1e-4)
         accesses = [a for a in report.accesses if a.space == "global"]
-        (of_b,) = [a for a in accesses if a.buffers == ("B",)]
-        figures.append((
-            sum(a.requests for a in accesses), sum(a.sectors for a in accesses),
-            round(of_b.sectors_per_request, 1),
-        ))  # fmt: skip
-    assert figures == [(87744, 1371712, 15.2), (44382, 88764, 4.0), (16874, 64636, 4.0)]
+        (loads_of_b,) = [a for a in accesses if a.buffers == ("B",)]
+        of_b.append(loads_of_b.sectors_per_request)
+        requests.append(sum(a.requests for a in accesses))
+        sectors.append(sum(a.sectors for a in accesses))
+    # How often pointers are read again is the compiler's choice; the factors are not.
+    assert requests[0] > 1.5 * requests[1] > 3 * requests[2]
+    assert sectors[0] > 10 * sectors[1] > 12 * sectors[2]
+    assert of_b[0] > 15
+    assert of_b[1:] == [4, 4]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.run.device import nvml
-
-sys.path.insert(0, str(Path(__file__).parent))
-from fake_nvml import H200, FakeNvml
+from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
 
 UUID = H200["nvmlDeviceGetUUID"]
 

@@ -1,0 +1,138 @@
+"""Triton recipes for operators on the rows of a dense matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...recipe import Constraint, Facts, Knobs, Recipe
+from .._front_matter import LaunchPlan
+from .._knobs import chosen, integer
+from ._parts import MOST_EACH, STAGES, TILE, TILE_FITS, WARP, WARPS, launch, rows_of, triton_recipe
+
+BLOCK = chosen("block", 512, 1024, 2048, 4096, meaning="elements of a row in one turn of the loop")
+COLUMNS = chosen("columns", 128, 256, 512, 1024, meaning="columns of a tile, if the row has them")
+DEFAULT: Knobs = {"tile": 4096, "num_warps": 4, "stages": 2, "block": 1024, "columns": 512}
+
+
+def _block_fits(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "block") <= integer(knobs, "tile")
+
+
+BLOCK_FITS = Constraint("a turn of the loop takes no more than a tile", _block_fits)
+
+
+def _looped(problem: str, args: Sequence[str], knobs: Knobs, when: str = "") -> LaunchPlan:
+    rows = rows_of("min(BLOCK, next_pow2(N))")
+    made = launch(
+        f"{problem}_looped",
+        when=when,
+        grid=[f"cdiv(M, {rows})"],
+        args=[*args, "M", "N"],
+        constants={"ROWS": rows, "BLOCK": "min(BLOCK, next_pow2(N))", "STAGES": knobs["stages"]},
+        num_warps=integer(knobs, "num_warps"),
+    )
+    return LaunchPlan([made])
+
+
+def _resident(problem: str, args: Sequence[str], knobs: Knobs) -> LaunchPlan:
+    warps = integer(knobs, "num_warps")
+    most = MOST_EACH * WARP * warps
+    rows = rows_of("next_pow2(N)")
+    whole = launch(
+        problem,
+        when=f"N <= {most}",
+        grid=[f"cdiv(M, {rows})"],
+        args=[*args, "M", "N"],
+        constants={"ROWS": rows, "COLUMNS": "next_pow2(N)"},
+        num_warps=warps,
+    )
+    return LaunchPlan([whole, *_looped(problem, args, knobs, f"N > {most}").launches])
+
+
+def _both(problem: str, args: Sequence[str], looped: str) -> tuple[Recipe, ...]:
+    pointers = [f"{name}_ptr" for name in args]
+    return (
+        triton_recipe(
+            problem,
+            "resident",
+            "A program holds whole rows in registers; rows too long for that are looped over.",
+            plan=lambda knobs: _resident(problem, args, knobs),
+            knobs=(TILE, BLOCK, WARPS, STAGES),
+            constraints=(TILE_FITS, BLOCK_FITS),
+            default=DEFAULT,
+            kernel=problem,
+            pointers=pointers,
+        ),
+        triton_recipe(
+            problem,
+            "looped",
+            looped,
+            plan=lambda knobs: _looped(problem, args, knobs),
+            knobs=(TILE, BLOCK, WARPS, STAGES),
+            constraints=(TILE_FITS, BLOCK_FITS),
+            default=DEFAULT,
+            kernel=problem,
+            pointers=pointers,
+        ),
+    )
+
+
+def _flat_gelu(knobs: Knobs) -> LaunchPlan:
+    made = launch(
+        "bias_gelu",
+        grid=["cdiv(M * N, TILE)"],
+        args=["x", "bias", "y", "M", "N"],
+        constants={"BLOCK": "TILE"},
+        num_warps=integer(knobs, "num_warps"),
+    )
+    return LaunchPlan([made])
+
+
+def _tiled_gelu(knobs: Knobs) -> LaunchPlan:
+    columns = "min(COLUMNS, next_pow2(N))"
+    rows = rows_of(columns)
+    made = launch(
+        "bias_gelu",
+        grid=[f"cdiv(M, {rows})", f"cdiv(N, {columns})"],
+        args=["x", "bias", "y", "M", "N"],
+        constants={"ROWS": rows, "COLUMNS": columns},
+        num_warps=integer(knobs, "num_warps"),
+    )
+    return LaunchPlan([made])
+
+
+ELEMENTS = chosen("tile", 1024, 2048, 4096, 8192, 16384, meaning="elements of one program")
+GELU_WARPS = chosen("num_warps", 2, 4, 8, 16, meaning="warps that share a tile")
+BIAS_GELU = (
+    triton_recipe(
+        "bias_gelu",
+        "tiled",
+        "Tiles of rows and columns; the bias of a tile's columns is loaded once.",
+        plan=_tiled_gelu,
+        knobs=(ELEMENTS, COLUMNS, GELU_WARPS),
+        constraints=(TILE_FITS,),
+        default=DEFAULT,
+    ),
+    triton_recipe(
+        "bias_gelu",
+        "flat",
+        "Equal pieces of the matrix as it lies in memory.",
+        plan=_flat_gelu,
+        knobs=(ELEMENTS, GELU_WARPS),
+        constraints=(TILE_FITS,),
+        default=DEFAULT,
+    ),
+)
+
+SOFTMAX = _both(
+    "softmax", ("x", "y"), "One pass for maximum and sum, one that makes exponentials anew."
+)
+SOFTMAX_BACKWARD = _both(
+    "softmax_backward", ("y", "dy", "dx"), "A row's sum of y dy; then its gradient."
+)
+LAYERNORM = _both(
+    "layernorm", ("x", "gamma", "beta", "y"), "Mean; distances from it; the scaled output."
+)
+RMSNORM = _both("rmsnorm", ("x", "gamma", "y"), "A row's squares; then its scaled output.")
+
+RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)
