@@ -58,11 +58,13 @@ def cuda_recipe(
 
 
 def _constants(knobs: Sequence[Knob], chosen: Knobs, code: str) -> str:
-    """The definitions that the code uses."""
+    """The definitions of what the code uses and is not given as a template argument."""
     return "".join(
-        f"constexpr int {knob.name.upper()} = {chosen[knob.name]};  // {knob.meaning}\n"
+        f"constexpr int {name} = {chosen[knob.name]};  // {knob.meaning}\n"
         for knob in knobs
-        if isinstance(chosen[knob.name], int) and re.search(rf"\b{knob.name.upper()}\b", code)
+        if isinstance(chosen[knob.name], int)
+        and re.search(rf"\b{(name := knob.name.upper())}\b", code)
+        and not re.search(rf"\bint {name}\b", code)
     )
 
 
@@ -90,3 +92,8 @@ def by_width(
         return [make(1, [*when])]
     divides = f"{axis} % {vector} == 0"
     return [make(vector, [*when, divides]), make(1, [*when, f"{axis} % {vector} != 0"])]
+
+
+def times(count: str, width: int) -> str:
+    """The product, as one would write it."""
+    return f"{count} * {width}" if width > 1 else count

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...recipe import Constraint, Facts, Knob, Knobs, Recipe
-from .._front_matter import LaunchPlan, Table
+from ...targets import WARP
+from .._front_matter import LaunchPlan, Table, Value
 from .._knobs import chosen, integer
 from ._knobs import ROWS, THREADS, UNROLL, VECTOR, fits_block, product
-from ._recipe import Planner, by_width, cuda_recipe, launch
+from ._recipe import Planner, by_width, cuda_recipe, launch, times
 
 TEAM = chosen("team", 8, 16, 32, 64, 128, 256, 512, meaning="threads that share a row")
 ITEMS = chosen("items", 1, 2, 4, 8, meaning="vectors of a row that a thread holds in registers")
 EXPONENTIAL = chosen("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
+SHORT = 16
+"""Elements of a row that a thread goes along alone."""
 MOST_HELD = 32
 """Floats of one operand in a thread's registers: three operands still leave room for the rest."""
 
@@ -23,7 +26,7 @@ DEFAULT: Knobs = {
 
 
 def _alone(knobs: Knobs, _: Facts) -> bool:
-    return integer(knobs, "team") <= 32 or knobs["rows"] == 1
+    return integer(knobs, "team") <= WARP or knobs["rows"] == 1
 
 
 def _fits_registers(knobs: Knobs, _: Facts) -> bool:
@@ -40,37 +43,64 @@ HELD = (
 )
 
 
-def _streamed(
-    kernel: str, tensors: Sequence[str], knobs: Knobs, when: Sequence[str] = ()
+def _instance(kernel: str, width: int, *, team: int, rows: int, items: int = 0) -> str:
+    last = f", {items}" if items else ""
+    return f"{kernel}<{width}, {team}, {rows}{last}>"
+
+
+def _row_launch(
+    kernel: str, tensors: Sequence[str], when: Sequence[str], team: Value, rows: Value
+) -> Table:
+    return launch(
+        kernel, when=when, grid=[f"cdiv(M, {rows})"], block=[team, rows],
+        args=["M", "N", *tensors],
+    )  # fmt: skip
+
+
+def _short(kernel: str, tensors: Sequence[str], knobs: Knobs) -> list[Table]:
+    """Rows that are too short for the team: a thread each, or a warp."""
+    alone = _instance(kernel, 1, team=1, rows=128)
+    launches = [_row_launch(alone, tensors, [f"N <= {SHORT}"], 1, 128)]
+    if integer(knobs, "team") > WARP:
+        warp = _instance(kernel, 1, team=WARP, rows=4)
+        launches.append(_row_launch(warp, tensors, [f"{SHORT} < N < TEAM"], WARP, 4))
+    return launches
+
+
+def _fewest(knobs: Knobs) -> str:
+    """Elements of the shortest row that the whole team shares."""
+    return "TEAM" if integer(knobs, "team") > WARP else str(SHORT + 1)
+
+
+def _shared(
+    kernel: str, tensors: Sequence[str], knobs: Knobs, when: Sequence[str], most: int = 0
 ) -> list[Table]:
+    """Rows that a whole team shares; `most` elements of an operand stay in a thread's registers."""
+    team, rows = integer(knobs, "team"), integer(knobs, "rows")
+
     def make(width: int, conditions: Sequence[str]) -> Table:
-        return launch(
-            f"{kernel}<{width}>", when=conditions, grid=["cdiv(M, ROWS)"], block=["TEAM", "ROWS"],
-            args=["M", "N", *tensors],
-        )  # fmt: skip
+        name = _instance(kernel, width, team=team, rows=rows, items=most // width)
+        return _row_launch(name, tensors, conditions, "TEAM", "ROWS")
 
     return by_width(integer(knobs, "vector"), "N", make, when)
 
 
 def _streaming(kernel: str, *tensors: str) -> Planner:
-    return lambda knobs: LaunchPlan(_streamed(kernel, tensors, knobs))
+    def plan(knobs: Knobs) -> LaunchPlan:
+        long = _shared(kernel, tensors, knobs, [f"N >= {_fewest(knobs)}"])
+        return LaunchPlan([*_short(kernel, tensors, knobs), *long])
+
+    return plan
 
 
-def _holding(held: str, streaming: str, *tensors: str) -> Planner:
+def _holding(held: str, kernel: str, *tensors: str) -> Planner:
     """Rows that fit into registers stay there; longer ones are read again."""
 
     def plan(knobs: Knobs) -> LaunchPlan:
         most = product(knobs, "items", "vector")
-
-        def make(width: int, conditions: Sequence[str]) -> Table:
-            return launch(
-                f"{held}<{width}, {most // width}>", when=conditions, grid=["cdiv(M, ROWS)"],
-                block=["TEAM", "ROWS"], args=["M", "N", *tensors],
-            )  # fmt: skip
-
-        vector = integer(knobs, "vector")
-        short = by_width(vector, "N", make, [f"N <= TEAM * {most}"])
-        return LaunchPlan([*short, *_streamed(streaming, tensors, knobs, [f"N > TEAM * {most}"])])
+        kept = _shared(held, tensors, knobs, [f"{_fewest(knobs)} <= N <= TEAM * {most}"], most)
+        long = _shared(kernel, tensors, knobs, [f"N > max({SHORT}, TEAM * {most})"])
+        return LaunchPlan([*_short(kernel, tensors, knobs), *kept, *long])
 
     return plan
 
@@ -178,7 +208,7 @@ def _flat(knobs: Knobs) -> LaunchPlan:
     def make(index: str, width: int, conditions: Sequence[str]) -> Table:
         return launch(
             f"bias_gelu<{index}, {width}>", when=conditions,
-            grid=[f"cdiv(M * N, THREADS * UNROLL * {width})"], block=["THREADS"],
+            grid=[f"cdiv(M * N, {times('THREADS * UNROLL', width)})"], block=["THREADS"],
             args=["M", "N", "x", "bias", "y"],
         )  # fmt: skip
 
@@ -192,7 +222,7 @@ def _columns(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
             f"bias_gelu<{width}>", when=conditions,
-            grid=["cdiv(M, ROWS)", f"cdiv(N, WIDTH * {width})"],
+            grid=["cdiv(M, ROWS)", f"cdiv(N, {times('WIDTH', width)})"],
             block=["WIDTH", "THREADS // WIDTH"], args=["M", "N", "x", "bias", "y"],
         )  # fmt: skip
 

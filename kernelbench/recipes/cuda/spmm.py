@@ -13,7 +13,7 @@ from ...recipe import Constraint, Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import chosen, integer
 from ._knobs import LANES, ROWS, UNROLL, VECTOR, fits_block, fits_shared, product
-from ._recipe import Planner, by_width, cuda_recipe, launch
+from ._recipe import Planner, by_width, cuda_recipe, launch, times
 
 GE_SPMM = "(GE-SpMM, Huang et al., SC'20)"
 DA_SPMM = "(DA-SpMM, Dai et al., DAC'22)"
@@ -59,7 +59,7 @@ def rows_plan(kernel: str, columns: str, block: Sequence[str | int], problem: st
         def make(reduction: str, width: int, conditions: Sequence[str]) -> Table:
             return launch(
                 f"{kernel}<{reduction}{width}>", when=conditions,
-                grid=["cdiv(M, ROWS)", f"cdiv(N, {columns} * {width})"], block=block,
+                grid=["cdiv(M, ROWS)", f"cdiv(N, {times(columns, width)})"], block=block,
                 args=["M", "N", *TENSORS],
             )  # fmt: skip
 
@@ -152,7 +152,7 @@ def pieces_plan(
         def make(width: int, conditions: Sequence[str]) -> Table:
             return launch(
                 f"{kernel}<{width}>", when=conditions,
-                grid=[f"cdiv({COUNT}, PIECES)", f"cdiv({n}, {columns} * {width})"], block=block,
+                grid=[f"cdiv({COUNT}, PIECES)", f"cdiv({n}, {times(columns, width)})"], block=block,
                 args=["M", n, "nnz", PIECE, "indptr", "indices", "values", dense, answer, "carry"],
             )  # fmt: skip
 
