@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
+.PHONY: demo test recipes test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
 	results fairness hostile isolation static clean
 
 $(STAMP): pyproject.toml
@@ -29,8 +29,16 @@ demo: $(STAMP)
 	$(BIN)/kernelwright report @last --home .demo -o report.html
 	@echo "The report: $(CURDIR)/report.html"
 
+# What times kernels has the machine to itself; the rest runs on two workers.
 test: $(STAMP)
-	$(BIN)/pytest
+	status=0; \
+	$(BIN)/pytest -n 2 --dist loadfile -m "not timed" || status=1; \
+	$(BIN)/pytest -m timed || status=1; \
+	exit $$status
+
+# Every recipe for GPUs: built, emulated, held against float64. Takes half an hour.
+recipes: $(STAMP)
+	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest tests/kernelbench/recipes
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal

@@ -31,8 +31,7 @@ def choose_target(target: str, language: str = "") -> str:
     Raises:
         UsageError: there is no such target, or not in this language.
     """
-    if target == "auto":
-        return "cpu"
+    target = "cpu" if target == "auto" else target
     if target != "cpu":
         from ..kernelbench.targets import architecture
 

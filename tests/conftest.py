@@ -17,6 +17,21 @@ from kernelwright.verifier.request import Order, Task
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
 
+TIMED = (
+    "hostile/test_hostile.py", "hostile/test_host_rows.py", "hostile/test_problem_rows.py",
+    "hostile/test_impossible.py", "hostile/test_documented_failures.py", "honest/", "verifier/", "cli/", "test_audit.py",
+)  # fmt: skip
+"""Tests that hold real times against each other, or watch campaigns that do."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs the machine to itself."""
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        if place.startswith(TIMED) and not place.startswith("verifier/profile/"):
+            item.add_marker("timed")
+
 
 class Court:
     """Opens referees when they are first asked for and keeps them for the session."""

@@ -45,7 +45,7 @@ def test_a_signature(kw_here: Command, language: str) -> None:
         (["run", "spmm_crs", "--max-evals", "1"], ["did you mean spmm_csr"]),
         (["run", "spmm_csr", "--workload", "tinny"], ["did you mean tiny"]),
         (["run", "spmm_csr", "--matrix", "gone.mtx"], ["gone.mtx"]),
-        (["run", "spmm_csr", "--target", "sm_90"], ["sm_90", "--target cpu"]),
+        (["run", "spmm_csr", "--target", "sm_91"], ["sm_91", "did you mean sm_90"]),
         (["run", "spmm_csr", "--language", "cuda"], ["cuda", "language cpp"]),
         (["run", "spmm_csr", "--language", "python"], ["problem and language"]),
         (["run", "spmm_csr", "--model", "recipes"], ["recipes", "did you mean recipe"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
@@ -13,6 +14,7 @@ from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.kernelbench.recipes.catalogue import RECIPES, recipes_for
+from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
 from kernelwright.tests.fuzz.target import JSON, Target, attempt
 from kernelwright.traces.records import Advice, Protocol, Status, candidate_id
@@ -37,13 +39,15 @@ def check_knobs(drawn: tuple[Recipe, dict[str, Any]]) -> None:
     if isinstance(source, UsageError):
         assert source.hint
         return
-    head, _, rest = source.removeprefix("/*---\n").partition("---*/")
+    _, head, rest = re.split(r"^(?:/\*)?---(?:\*/)?$", source, maxsplit=2, flags=re.M)
     matter = tomllib.loads(head)
-    assert matter == {
-        "language": recipe.language,
-        "recipe": {"family": recipe.family, "knobs": knobs},
-    }
-    assert f"void {recipe.problem}(" in rest
+    assert matter["language"] == recipe.language
+    assert matter["recipe"] == {"family": recipe.family, "knobs": knobs}
+    if recipe.language == "cpp":
+        assert f"void {recipe.problem}(" in rest
+    else:
+        plan = parse(source, recipe.language)
+        assert isinstance(plan, Plan), plan
 
 
 @st.composite

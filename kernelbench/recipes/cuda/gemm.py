@@ -12,36 +12,40 @@ from ._knobs import UNROLL, fits_block, fits_shared, product
 from ._recipe import cuda_recipe, launch
 
 KNOBS = (
-    chosen("bm", 32, 64, 128, meaning="rows of C per block"),
-    chosen("bn", 32, 64, 128, meaning="columns of C per block"),
-    chosen("bk", 8, 16, 32, meaning="steps of the inner dimension in shared memory"),
-    chosen("tm", 2, 4, 8, meaning="rows of C per thread"),
-    chosen("tn", 2, 4, 8, meaning="columns of C per thread"),
+    chosen("tile_m", 32, 64, 128, meaning="rows of C per block"),
+    chosen("tile_n", 32, 64, 128, meaning="columns of C per block"),
+    chosen("tile_k", 8, 16, 32, meaning="steps of the inner dimension in shared memory"),
+    chosen("thread_m", 2, 4, 8, meaning="rows of C per thread"),
+    chosen("thread_n", 2, 4, 8, meaning="columns of C per thread"),
     chosen("stages", 1, 2, meaning="tiles in shared memory: 2 overlap copying and multiplying"),
     chosen("pad", 0, 4, meaning="floats behind each row of A's tile, against bank conflicts"),
     chosen("vector", 1, 4, meaning="floats read at once, where rows allow it"),
 )
 DEFAULT: Knobs = {
-    "bm": 64, "bn": 64, "bk": 16, "tm": 4, "tn": 4, "stages": 2, "pad": 4, "vector": 4,
-    "split": 4, "width": 128, "rows": 4, "unroll": 4,
+    "tile_m": 64, "tile_n": 64, "tile_k": 16, "thread_m": 4, "thread_n": 4, "stages": 2,
+    "pad": 4, "vector": 4, "split": 4, "width": 128, "rows": 4, "unroll": 4,
 }  # fmt: skip
+BLOCK = "TILE_M * TILE_N // (THREAD_M * THREAD_N)"
+PAD = 4
+"""Where it is no knob."""
 MOST_PARTS = 1 << 28
 """Floats of all partial sums together: 1 GiB, beyond which K is not split."""
 
 
 def _threads(knobs: Knobs) -> int:
-    return product(knobs, "bm", "bn") // product(knobs, "tm", "tn")
+    return product(knobs, "tile_m", "tile_n") // product(knobs, "thread_m", "thread_n")
 
 
 def _shared(knobs: Knobs) -> int:
-    row = integer(knobs, "bm") + integer(knobs, "pad") + integer(knobs, "bn")
-    return 4 * product(knobs, "stages", "bk") * row
+    row = integer(knobs, "tile_m") + int(knobs.get("pad", PAD)) + integer(knobs, "tile_n")
+    return 4 * product(knobs, "stages", "tile_k") * row
 
 
 def _fits_registers(knobs: Knobs, _: Facts) -> bool:
-    tm, tn, threads = integer(knobs, "tm"), integer(knobs, "tn"), _threads(knobs)
-    cargo = integer(knobs, "bk") * (integer(knobs, "bm") + integer(knobs, "bn")) // threads
-    needed = tm * tn + tm + tn + cargo + 32
+    rows, columns, threads = integer(knobs, "thread_m"), integer(knobs, "thread_n"), _threads(knobs)
+    edges = integer(knobs, "tile_m") + integer(knobs, "tile_n")
+    cargo = integer(knobs, "tile_k") * edges // threads
+    needed = rows * columns + rows + columns + cargo + 32
     return needed <= MAX_REGISTERS_PER_THREAD and needed * threads <= REGISTERS_PER_SM
 
 
@@ -55,8 +59,8 @@ CONSTRAINTS = (
 def _tiled(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"gemm_tiled<{width}>", when=conditions, grid=["cdiv(M, BM)", "cdiv(N, BN)"],
-            block=["BM * BN // (TM * TN)"], args=["M", "N", "K", "A", "B", "C"],
+            f"gemm_tiled<{width}>", when=conditions, grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)"],
+            block=[BLOCK], args=["M", "N", "K", "A", "B", "C"],
         )  # fmt: skip
 
     return LaunchPlan(_by_width(knobs, make))
@@ -78,8 +82,8 @@ def _split(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
             f"gemm_tiled<{width}>", when=conditions,
-            grid=["cdiv(M, BM)", "cdiv(N, BN)", SPLIT], block=["BM * BN // (TM * TN)"],
-            args=["M", "N", "K", f"cdiv(cdiv(K, BK), {SPLIT}) * BK", "A", "B", "parts"],
+            grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)", SPLIT], block=[BLOCK],
+            args=["M", "N", "K", f"cdiv(cdiv(K, TILE_K), {SPLIT}) * TILE_K", "A", "B", "parts"],
         )  # fmt: skip
 
     joined = launch(
@@ -131,8 +135,8 @@ RECIPES = (
         "As tiled, with the inner dimension shared by several blocks; a second launch adds up.",
         template="gemm_tiled",
         knobs=(
-            *KNOBS,
-            chosen("split", 2, 4, 8, 16, meaning="blocks that share the inner dimension"),
+            *(knob for knob in KNOBS if knob.name != "pad"),
+            chosen("split", 4, 8, 16, meaning="blocks that share the inner dimension"),
         ),
         constraints=CONSTRAINTS,
         default=DEFAULT,

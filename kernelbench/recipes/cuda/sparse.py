@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...recipe import Knobs
 from .._front_matter import LaunchPlan, Table
@@ -18,12 +18,15 @@ ENTRY_LANES = chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share an
 ITEMS = chosen("items", 1, 2, 4, 8, meaning="entries per thread")
 PASSES = chosen("passes", "online", "three", meaning="over a row: two, online, or three")
 LONG = chosen("long", 64, 256, 1024, meaning="entries above which a row has a block of its own")
-LONG_THREADS = chosen("long_threads", 128, 256, 512, meaning="threads of such a block")
+LONG_THREADS = chosen("long_threads", 128, 512, meaning="threads of such a block")
+
+FEW_LANES, IDLE = 4, 8
+"""Lanes for rows of which more than IDLE would fit side by side into those of the knob."""
 
 DEFAULT: Knobs = {
     "threads": 256, "lanes": 8, "unroll": 1, "items": 4, "pieces": 8, "least": 128, "group": 2,
     "vector": 4, "held": 2, "passes": "online", "exponential": "exp2", "long": 256,
-    "long_threads": 256,
+    "long_threads": 128,
 }  # fmt: skip
 
 SPMV_TENSORS = ("indptr", "indices", "values", "x", "y")
@@ -143,7 +146,7 @@ SDDMM = (
         "row-held",
         "As row-balanced, with the row of U in registers where it fits.",
         template="sddmm",
-        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, HELD, UNROLL),
+        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, HELD),
         constraints=(),
         default=DEFAULT,
         plan=_held,
@@ -161,27 +164,37 @@ SDDMM = (
 )
 
 
-def _heads(when: Sequence[str] = ()) -> Table:
+def _by_length(knobs: Knobs, make: Callable[[int, list[str]], list[Table]]) -> list[Table]:
+    """Launches with the lanes of the knob, and with few where most of them would be idle."""
+    lanes = integer(knobs, "lanes")
+    if lanes <= FEW_LANES:
+        return make(lanes, [])
+    idle = f"{IDLE} * avg_row < LANES"
+    return [*make(lanes, [f"not {idle}"]), *make(FEW_LANES, [idle])]
+
+
+def _edge_launch(kernel: str, lanes: int, teams: str, when: Sequence[str]) -> Table:
     return launch(
-        "row_heads", when=when, grid=["cdiv(M * H, THREADS // LANES)"], block=["THREADS"],
-        args=["M", "H", "indptr", "e", "alpha"],
+        f"{kernel}<{lanes}>", when=when, grid=[f"cdiv({teams}, THREADS // {lanes})"],
+        block=["THREADS"], args=["M", "H", "indptr", "e", "alpha"],
     )  # fmt: skip
 
 
-def _flat() -> list[Table]:
-    flat = launch(
-        "row_flat", when=["LANES % H == 0"], grid=["cdiv(M, THREADS // LANES)"], block=["THREADS"],
-        args=["M", "H", "indptr", "e", "alpha"],
-    )  # fmt: skip
-    return [flat, _heads(["LANES % H != 0"])]
+def _heads(lanes: int, when: list[str]) -> list[Table]:
+    return [_edge_launch("row_heads", lanes, "M * H", when)]
 
 
-def _binned(_: Knobs) -> LaunchPlan:
+def _flat(lanes: int, when: list[str]) -> list[Table]:
+    flat = _edge_launch("row_flat", lanes, "M", [*when, f"{lanes} % H == 0"])
+    return [flat, *_heads(lanes, [*when, f"{lanes} % H != 0"])]
+
+
+def _binned(knobs: Knobs) -> LaunchPlan:
     long = launch(
         "long_rows", when=["max_row > LONG"], grid=["cdiv(M, LONG_THREADS)"],
         block=["LONG_THREADS"], args=["M", "H", "indptr", "e", "alpha"],
     )  # fmt: skip
-    return LaunchPlan([*_flat(), long])
+    return LaunchPlan([*_by_length(knobs, _flat), long])
 
 
 EDGE_KNOBS = (THREADS, LANES, UNROLL, PASSES, EXPONENTIAL)
@@ -194,7 +207,7 @@ EDGE_SOFTMAX = (
         knobs=EDGE_KNOBS,
         constraints=(),
         default=DEFAULT,
-        plan=lambda _: LaunchPlan([_heads()]),
+        plan=lambda knobs: LaunchPlan(_by_length(knobs, _heads)),
     ),
     cuda_recipe(
         "edge_softmax",
@@ -204,7 +217,7 @@ EDGE_SOFTMAX = (
         knobs=EDGE_KNOBS,
         constraints=(),
         default=DEFAULT,
-        plan=lambda _: LaunchPlan(_flat()),
+        plan=lambda knobs: LaunchPlan(_by_length(knobs, _flat)),
     ),
     cuda_recipe(
         "edge_softmax",

@@ -1,0 +1,230 @@
+"""The CUDA recipes: their launch plans, their builds for GPUs, and their answers in emulation."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError, UsageError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.features import features
+from kernelwright.kernelbench.recipe import Knobs, Recipe
+from kernelwright.kernelbench.recipes import get, recipes_for
+from kernelwright.kernelbench.recipes.catalogue import RECIPES
+from kernelwright.kernelbench.targets import architecture
+from kernelwright.sandbox.build import toolchain
+from kernelwright.sandbox.build.cuda import build
+from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
+from kernelwright.traces.records import Protocol, Status
+from kernelwright.verifier import devices, emulation, gates, sampling
+from kernelwright.verifier.arena import EXTRA_BYTES
+from kernelwright.verifier.checking import tried
+from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+from kernelwright.verifier.trials import Trial, hidden
+
+EXAMPLE = Path(__file__).with_name("spmm_crc.cu")
+TARGETS = tuple(map(architecture, ("sm_80", "sm_90", "sm_100")))
+ALL = [recipe for recipe in RECIPES if recipe.language == "cuda"]
+HIDDEN = 6
+"""Hidden shapes of one sweep; the first has a size beyond 16 bits."""
+LADDER = ["naive", "crc", "crc-cwm", "row-seq", "row-par", "nnz-seq", "nnz-par"]
+
+each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
+SAMPLED = [
+    recipe
+    for recipe in ALL
+    if os.environ.get("KERNELWRIGHT_ALL_RECIPES") or recipe.problem in ("spmm_csr", "softmax")
+]
+"""`make recipes` tries all of them, which takes half an hour."""
+sampled_recipe = pytest.mark.parametrize("recipe", SAMPLED, ids=lambda r: f"{r.problem}-{r.family}")
+
+
+@pytest.fixture(scope="module")
+def session_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Session]]:
+    """Sessions that judge for sm_90 by emulation; one at a time is open."""
+    cache = tmp_path_factory.mktemp("cache")
+    os.chmod(cache, 0o755)
+    open_ones: dict[str, Session] = {}
+
+    def find(problem: str) -> Session:
+        if problem not in open_ones:
+            for session in open_ones.values():
+                session.close()
+            open_ones.clear()
+            open_ones[problem] = opened(problem, cache)
+        return open_ones[problem]
+
+    yield find
+    for session in open_ones.values():
+        session.close()
+
+
+def opened(problem: str, cache: Path) -> Session:
+    workload = registry.get(problem).workload("tiny")
+    task = Task(problem=problem, workload=workload, target="sm_90", cache_dir=str(cache))
+    try:
+        toolchain.find_nvrtc()
+        return Session.open(task)
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+
+
+def sample(recipe: Recipe, count: int) -> list[Knobs]:
+    """The default and a seeded choice of legal knobs."""
+    space = list(recipe.space({}))
+    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+
+
+def planned(source: str) -> Plan:
+    plan = parse(source, "cuda")
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+def judged(session: Session, source: str) -> None:
+    """The referee's screening: trials, other orders of threads, races on shared memory."""
+    order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+    assert session.device is not None
+    verdict = emulation.look(Draft(order, session, b"recipes!"), session.device)
+    assert verdict.status is Status.SCREENED, (verdict.reasons, verdict.log[-2000:])
+    assert any(check.name == emulation.RACES for check in verdict.checks)
+
+
+def answers(session: Session, source: str, seed: int) -> None:
+    """Every family on the tiny workload, three on each of the hidden shapes."""
+    rng = np.random.default_rng(seed)
+    families = list(session.problem.families)
+    trials = [Trial("tiny", session.stage.target, family) for family in families]
+    for number, (name, structure) in enumerate(islice(hidden(session.stage, rng), HIDDEN)):
+        drawn = (families[(3 * number + at) % len(families)] for at in range(3))
+        trials += [Trial(name, structure, family) for family in drawn]
+    assert session.device is not None
+    made = devices.candidate(session.device, "cuda", source, seed)
+    with (
+        sampling.arena_for(session, EXTRA_BYTES) as arena,
+        sampling.started(
+            session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
+        ) as side,
+    ):
+        failed = gates.first_failure(tried(side, session.stage, trials, rng))
+    assert failed is None, (failed.name, failed.detail)
+
+
+def test_every_problem_has_recipes() -> None:
+    for problem in registry.names():
+        families = [recipe.family for recipe in recipes_for(problem, "cuda")]
+        assert len(set(families)) == len(families) >= 2
+    assert [recipe.family for recipe in recipes_for("spmm_csr", "cuda")] == LADDER
+
+
+@each_recipe
+def test_plan_launches_every_workload_everywhere(recipe: Recipe) -> None:
+    problem = registry.get(recipe.problem)
+    tiny = problem.structure(problem.workload("tiny"))
+    shapes = [tiny, *islice(problem.variations(tiny, np.random.default_rng(3)), HIDDEN)]
+    for knobs in sample(recipe, 4):
+        plan = planned(recipe.render(knobs))
+        for structure in shapes:
+            for target in TARGETS:
+                found = resolve(plan, problem, structure.axes, features(structure), target)
+                assert isinstance(found, Launches), (knobs, structure.axes, found)
+                assert found.launches
+
+
+@each_recipe
+def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
+    for knobs in sample(recipe, 2):
+        assert planned(recipe.render(knobs)).facts["recipe"] == {
+            "family": recipe.family, "knobs": knobs,
+        }  # fmt: skip
+
+
+@each_recipe
+def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
+    assert recipe.is_legal(recipe.first(), {})
+    assert 10 <= recipe.size({}) <= 2500
+    assert all(constraint.reason for constraint in recipe.constraints)
+
+
+@each_recipe
+def test_every_knob_changes_what_is_launched(recipe: Recipe) -> None:
+    for knob in recipe.knobs:
+        drawn = (recipe.render({**recipe.first(), knob.name: value}) for value in knob.values)
+        # Without what names the knobs, whatever the template and the plan do with them.
+        told = {re.sub(r"\n\[recipe\.knobs\].*?---\*/", "", source, flags=re.S) for source in drawn}
+        assert len(told) == len(knob.values), knob.name
+
+
+def test_unknown_knobs_are_errors() -> None:
+    recipe = get("spmm_csr", "crc", "cuda")
+    with pytest.raises(UsageError, match="colour"):
+        recipe.render({**recipe.first(), "colour": 1})
+    with pytest.raises(UsageError, match="tile"):
+        recipe.render({**recipe.first(), "tile": 33})
+
+
+def test_no_sum_goes_through_atomics() -> None:
+    """On a device atomic sums of floats flush denormals to zero, which the emulation does not."""
+    for recipe in ALL:
+        for knobs in sample(recipe, 3):
+            found = re.findall(r"\batomic\w+\(.*", recipe.render(knobs))
+            assert [line for line in found if "&count" not in line] == []
+
+
+def test_the_example_is_screened(session_for: Callable[[str], Session]) -> None:
+    judged(session_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
+
+
+def test_a_mistake_is_seen(session_for: Callable[[str], Session]) -> None:
+    """The trials of this file are worth something: without its tail a recipe fails them."""
+    session, recipe = session_for("spmm_csr"), get("spmm_csr", "row-par", "cuda")
+    source = recipe.render(recipe.first()).replace("p < end; p += LANES", "p < end - 1; p += LANES")
+    with pytest.raises(AssertionError, match=r"exact bits|G1|G3|probe"):
+        answers(session, source, 1)
+
+
+@pytest.mark.slow
+@sampled_recipe
+def test_defaults_and_sampled_knobs_are_screened(
+    recipe: Recipe, session_for: Callable[[str], Session]
+) -> None:
+    session = session_for(recipe.problem)
+    for knobs in sample(recipe, 2):
+        judged(session, recipe.render(knobs))
+
+
+@pytest.mark.slow
+@sampled_recipe
+def test_answers_agree_with_float64(recipe: Recipe, session_for: Callable[[str], Session]) -> None:
+    session = session_for(recipe.problem)
+    for seed, knobs in enumerate(sample(recipe, 2)):
+        answers(session, recipe.render(knobs), seed)
+
+
+@pytest.mark.slow
+@sampled_recipe
+def test_sampled_knobs_build(
+    recipe: Recipe, session_for: Callable[[str], Session], tmp_path: Path
+) -> None:
+    session = session_for(recipe.problem)
+    subject = session.problem.structure(session.problem.default_workload)
+    for knobs in sample(recipe, 2):
+        source = recipe.render(knobs)
+        plan = planned(source)
+        for target in TARGETS:
+            built = build(source, plan.kernels, target, cache_dir=tmp_path, jail=session.jail)
+            assert isinstance(built, DeviceBuilt), (knobs, built)
+            launches = resolve(plan, session.problem, subject.axes, features(subject), target)
+            assert isinstance(launches, Launches), launches
+            fault = check_built(launches, built.kernels, target, plan)
+            assert fault is None, (knobs, target.name, fault)
