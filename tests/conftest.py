@@ -19,7 +19,8 @@ RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 
 TIMED = (
     "hostile/test_hostile.py", "hostile/test_host_rows.py", "hostile/test_problem_rows.py",
-    "hostile/test_impossible.py", "hostile/test_documented_failures.py", "honest/", "verifier/", "cli/", "test_audit.py",
+    "hostile/test_impossible.py", "hostile/test_documented_failures.py", "honest/", "verifier/",
+    "cli/", "test_audit.py",
 )  # fmt: skip
 """Tests that hold real times against each other, or watch campaigns that do."""
 
