@@ -10,7 +10,7 @@ what was kept of the pattern is caught as well.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -30,10 +30,15 @@ _VISIBLE = 100.0
 
 
 def run_trials(
-    side: CandidateSide, stage: Stage, protocol: Protocol, rng: np.random.Generator
+    side: CandidateSide,
+    stage: Stage,
+    protocol: Protocol,
+    rng: np.random.Generator,
+    is_wanted: Callable[[Trial], bool] = lambda trial: True,
 ) -> list[Check]:
     """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault."""
-    checks = tried(side, stage, plan(stage, protocol, rng), rng)
+    wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
+    checks = tried(side, stage, wanted, rng)
     if not checks[-1].passed:
         return checks
     smallest = min(

@@ -29,10 +29,12 @@ from .draft import Draft
 from .profile import emulated as emulated_profile
 from .profile import static
 from .sides import CandidateSide
-from .trials import make_item, small_trials
+from .trials import Trial, make_item, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
+LONGEST = 8192
+"""Axes of what is interpreted: a program for each row of a longer one takes minutes."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "shared-memory races"
@@ -97,7 +99,7 @@ def _judge(
         program = made.program(natural)
     draft.emulated = True
     with draft.span("verify"), _side(draft, made, program, rng) as side:
-        draft.checks += _trials(draft, side, rng)
+        draft.checks += _trials(draft, made, side, rng)
         if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
             draft.checks.append(fences.examine(side, draft.session.stage, rng))
     for schedule in others:
@@ -113,13 +115,23 @@ def _judge(
     return _accessed(draft, made, rng) if not _failed(draft) else known
 
 
-def _trials(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
+def _trials(
+    draft: Draft, made: DeviceCandidate, side: CandidateSide, rng: np.random.Generator
+) -> list[Check]:
     stage, protocol = draft.session.stage, draft.order.protocol
+
+    def is_wanted(trial: Trial) -> bool:
+        return made.is_native or max(trial.structure.axes.values()) <= LONGEST
+
+    if not made.is_native:
+        draft.unchecked.append(
+            f"shapes of more than {LONGEST} rows or columns: Triton's interpreter is too slow"
+        )
     if protocol is Protocol.SCREEN:
-        trials = small_trials(stage, rng)
+        trials = [trial for trial in small_trials(stage, rng) if is_wanted(trial)]
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    return run_trials(side, stage, protocol, rng)
+    return run_trials(side, stage, protocol, rng, is_wanted)
 
 
 def _failed(draft: Draft) -> bool:
