@@ -34,7 +34,7 @@ def run_trials(
     stage: Stage,
     protocol: Protocol,
     rng: np.random.Generator,
-    is_wanted: Callable[[Trial], bool] = lambda trial: True,
+    is_wanted: Callable[[Trial], bool] = lambda _: True,
 ) -> list[Check]:
     """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault."""
     wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
