@@ -10,7 +10,7 @@ what was kept of the pattern is caught as well.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -34,11 +34,14 @@ def run_trials(
     stage: Stage,
     protocol: Protocol,
     rng: np.random.Generator,
-    is_wanted: Callable[[Trial], bool] = lambda _: True,
+    trials: Iterable[Trial] = (),
 ) -> list[Check]:
-    """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault."""
-    wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
-    checks = tried(side, stage, wanted, rng)
+    """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault.
+
+    Args:
+        trials: Of a plan that was drawn before, since the candidate was built for its shapes.
+    """
+    checks = tried(side, stage, trials or plan(stage, protocol, rng), rng)
     if not checks[-1].passed:
         return checks
     smallest = min(

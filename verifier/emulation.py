@@ -29,7 +29,7 @@ from .draft import Draft
 from .profile import emulated as emulated_profile
 from .profile import static
 from .sides import CandidateSide
-from .trials import Trial, make_item, small_trials
+from .trials import Trial, make_item, plan, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
@@ -131,7 +131,8 @@ def _trials(
         trials = [trial for trial in small_trials(stage, rng) if is_wanted(trial)]
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    return run_trials(side, stage, protocol, rng, is_wanted)
+    wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
+    return run_trials(side, stage, protocol, rng, wanted)
 
 
 def _failed(draft: Draft) -> bool:
