@@ -66,7 +66,7 @@ def test_every_status_has_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "language"), [("sm_90", ""), ("gpu", ""), ("cpu", "cuda"), ("auto", "triton")]
+    ("target", "language"), [("sm_91", ""), ("gpu", ""), ("cpu", "cuda"), ("auto", "triton")]
 )
 def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -91,8 +91,8 @@ MISTAKES = {
 def examined(session: Session, source: str) -> sanitize.Examined:
     prepared = sanitize.prepare(session, source)
     assert isinstance(prepared, sanitize.Prepared), prepared.reason
-    assert prepared.built is not None, prepared.unchecked
-    return sanitize.examine(session, prepared.built, np.random.default_rng(4))
+    assert prepared.program is not None, prepared.unchecked
+    return sanitize.examine(session, prepared.program, np.random.default_rng(4))
 
 
 @pytest.mark.slow
@@ -252,7 +252,7 @@ def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch, session_of
     finally:
         find_compiler.cache_clear()
     assert isinstance(found, sanitize.Prepared)
-    assert found.built is None
+    assert found.program is None
     assert found.unchecked.startswith("sanitizers: not run, this compiler does not build with them")
     assert "libasan" in found.unchecked
 
