@@ -36,12 +36,12 @@ test: $(STAMP)
 	$(BIN)/pytest -m timed || status=1; \
 	exit $$status
 
-# Every recipe for GPUs: built, emulated, held against float64. Takes half an hour.
+# Every recipe for GPUs: built, emulated, held against float64; a sample of it is in `make test`.
 recipes: $(STAMP)
-	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest tests/kernelbench/recipes
+	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes
 
 test-fast: $(STAMP)
-	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist worksteal
+	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal
 
 # On a machine with an NVIDIA GPU; without one every test says why it is skipped.
 test-gpu: $(STAMP)
@@ -71,6 +71,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/help_time.py
 	$(BIN)/python benchmarks/turnaround.py
 	$(BIN)/python benchmarks/verification_cost.py
+	$(BIN)/python benchmarks/agent_overhead.py
 
 # CUDA C++ and Triton from source to cubin, against a PyTorch extension.
 bench-build: $(STAMP)

@@ -10,18 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol as Interface
 
 from .agents import roster
-from .agents.budget import Budget, Clock, check_limits
+from .agents.asking import book_cut_off
+from .agents.budget import Budget, Clock, check_limits, check_priced
+from .agents.cards import card_of
 from .agents.ledger import Ledger, OnEvent, Recorder
 from .agents.loop import Loop
+from .agents.models.choosing import ModelSettings
+from .agents.players import Players, seated
 from .agents.progress import Progress
-from .agents.protocols import Coder, Judge
 from .agents.stop import Stop
+from .agents.teaching import recall
 from .agents.terms import Best, CampaignRequest, CampaignResult, first_event, result_of
-from .errors import StorageError, UsageError
+from .errors import ProviderError, StorageError, UsageError
 from .kernelbench.problem import Problem, Workload
 from .traces.events import CampaignFinished, CampaignResumed, CampaignStarted, Event
 from .verifier.request import Referee
@@ -50,14 +54,8 @@ class CampaignStore(Recorder, Interface):
     def lease(self, campaign: str) -> AbstractContextManager[object]:
         """Keeps every other process off the campaign."""
 
-
-@dataclass(frozen=True)
-class Players:
-    """The problem and the brains that take part."""
-
-    problem: Problem
-    coder: Coder
-    judge: Judge
+    def cursor_path(self, campaign: str) -> Path:
+        """Where a workflow may keep where it stands; it may be lost without loss."""
 
 
 def run_campaign(
@@ -69,6 +67,7 @@ def run_campaign(
     on_event: OnEvent | None = None,
     workload: Workload | None = None,
     players: Players | None = None,
+    settings: ModelSettings | None = None,
     clock: Clock = time.monotonic,
 ) -> CampaignResult:
     """Runs a new campaign to its end.
@@ -79,21 +78,32 @@ def run_campaign(
         workload: the one that the referee was started for, if it is at hand; else the request's
             name of it is looked up.
         players: in place of the problem and the models that the request names.
+        settings: how models are reached: endpoint, keys, prices.
 
     Raises:
         KernelwrightError: the harness failed; everything before is saved and can be resumed.
     """
-    players = players or _players(
-        request.problem, request.language, request.model, request.judge_model
-    )
-    workload = workload or _workload(players.problem, request.workload)
-    roster.workflow(request.workflow)
-    campaign = store.create(first_event(request, players.problem, workload, referee))
-    if on_event:
-        on_event(store.events(campaign)[0])
-    with store.lease(campaign):
-        ledger = Ledger(store, campaign, referee, Progress(store.events(campaign)), on_event)
-        return _work_on(ledger, referee, players, stop or Stop(), clock)
+    with seated(players, request, store, settings) as players:
+        workload = workload or _workload(players.problem, request.workload)
+        roster.check_settings(request)
+        check_priced(request.limits, players.models)
+        if request.source:
+            store.put_blob(request.source)
+        campaign = store.create(planned(request, players, workload, referee))
+        if on_event:
+            on_event(store.events(campaign)[0])
+        with store.lease(campaign):
+            ledger = _ledger(store, campaign, referee, players, on_event)
+            return _work_on(ledger, store, referee, players, stop or Stop(), clock)
+
+
+def planned(
+    request: CampaignRequest, players: Players, workload: Workload, referee: Referee
+) -> CampaignStarted:
+    """The first event of a campaign that is to begin."""
+    version = roster.workflow_version(request.workflow, asks_models=bool(players.models))
+    card = card_of(request.target, referee) if players.models else None
+    return first_event(request, players.problem, workload, referee, version, card)
 
 
 def resume_campaign(
@@ -105,6 +115,7 @@ def resume_campaign(
     stop: Stop | None = None,
     on_event: OnEvent | None = None,
     players: Players | None = None,
+    settings: ModelSettings | None = None,
     clock: Clock = time.monotonic,
 ) -> CampaignResult:
     """Takes a campaign up where its events end; nothing that has a verdict is evaluated again.
@@ -118,19 +129,26 @@ def resume_campaign(
     """
     new_limits = check_limits(limits or {})
     started = campaign_started(store, campaign)
-    players = players or _players(
-        started.problem, started.language, started.model, started.judge_model
-    )
+    with seated(players, started, store, settings) as players:
+        _check_comparable(campaign, started, players)
+        with store.lease(campaign):
+            ledger = _ledger(store, campaign, referee, players, on_event)
+            now_holds = ledger.progress.limits | new_limits
+            check_priced(now_holds, players.models)
+            ledger.record(CampaignResumed(limits=now_holds))
+            return _work_on(ledger, store, referee, players, stop or Stop(), clock)
+
+
+def _check_comparable(campaign: str, started: CampaignStarted, players: Players) -> None:
+    """Whether what was found before means the same as what would be found now."""
     if players.problem.version != started.problem_version:
         raise UsageError(
             f"campaign {campaign} was run on version {started.problem_version} of "
             f"{started.problem}, and this is version {players.problem.version}",
             hint="its verdicts cannot be compared with new ones: start a new campaign",
         )
-    with store.lease(campaign):
-        ledger = Ledger(store, campaign, referee, Progress(store.events(campaign)), on_event)
-        ledger.record(CampaignResumed(limits=ledger.progress.limits | new_limits))
-        return _work_on(ledger, referee, players, stop or Stop(), clock)
+    now = roster.workflow_version(started.workflow, asks_models=bool(players.models))
+    roster.check_workflow_version(started.workflow_version, campaign, now)
 
 
 def campaign_started(store: CampaignStore, campaign: str) -> CampaignStarted:
@@ -144,26 +162,54 @@ def campaign_started(store: CampaignStore, campaign: str) -> CampaignStarted:
     return first.payload
 
 
+def _ledger(
+    store: CampaignStore,
+    campaign: str,
+    referee: Referee,
+    players: Players,
+    on_event: OnEvent | None,
+) -> Ledger:
+    progress = Progress(store.events(campaign))
+    return Ledger(store, campaign, referee, progress, on_event, recorded=players.recorded)
+
+
 def _work_on(
-    ledger: Ledger, referee: Referee, players: Players, stop: Stop, clock: Clock
+    ledger: Ledger,
+    store: CampaignStore,
+    referee: Referee,
+    players: Players,
+    stop: Stop,
+    clock: Clock,
 ) -> CampaignResult:
     """Runs the workflow from where the events stand, and records the end."""
     progress = ledger.progress
     started = progress.require_started()
-    budget = Budget(progress.limits, spent_s=progress.spent_s, clock=clock)
+    budget = Budget(
+        progress.limits, spent_s=progress.spent_s, spending=progress.spending, clock=clock
+    )
+    recall(players.models, ledger, store.events(ledger.campaign))
+    coder, judge, aids = players.brains(ledger, budget, stop)
     loop = Loop(
         problem=players.problem,
         target=started.target,
         language=started.language,
         seed=started.seed,
         facts=referee.facts,
-        coder=players.coder,
-        judge=players.judge,
+        coder=coder,
+        judge=judge,
         ledger=ledger,
         budget=budget,
         stop=stop,
+        rounds=started.rounds,
+        patience=started.patience,
+        slots=players.slots,
+        aids=aids,
+        options=started.options,
+        source=ledger.source(started.source) if started.source else "",
+        cursor=store.cursor_path(ledger.campaign),
     )
     with _end_recorded(ledger):
+        book_cut_off(ledger)
         stopped_by = roster.workflow(started.workflow)(loop)
         ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
     return result_of(ledger, budget.spent_s, stopped_by)
@@ -175,7 +221,7 @@ def _end_recorded(ledger: Ledger) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        by = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+        by = _ended_by(error)
         try:
             ledger.record(CampaignFinished(stopped_by=by, best=ledger.progress.champion))
         except StorageError as unrecorded:
@@ -183,16 +229,10 @@ def _end_recorded(ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def _players(problem: str, language: str, model: str, judge_model: str) -> Players:
-    from .kernelbench.recipes.catalogue import recipes_for
-    from .kernelbench.registry import get
-
-    recipes = recipes_for(problem, language)
-    return Players(
-        problem=get(problem),
-        coder=roster.coder(model, recipes),
-        judge=roster.judge(judge_model, recipes),
-    )
+def _ended_by(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return "provider" if isinstance(error, ProviderError) else "error"
 
 
 def _workload(problem: Problem, name: str) -> Workload:

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -26,6 +27,12 @@ from .errors import ConfigError
 PREFIX = "KERNELWRIGHT_"
 DEFAULT_MAX_TIME_S = 60.0
 """The wall time of a campaign that was given no limit: long enough for a first answer."""
+
+OPENAI_URL = "https://api.openai.com/v1"
+"""Where a model is asked unless the user names another endpoint."""
+
+DEFAULT_SILENCE_S = 300.0
+"""A reasoning model may think for minutes before its first word."""
 
 MOST_CPUS = 1 << 16
 """More than any machine has; a longer range is a slip, and would fill the memory."""
@@ -116,6 +123,23 @@ def _as_duration(value: object, _: Path) -> float:
     return parse_duration(value)
 
 
+def _as_url(value: object, _: Path) -> str:
+    text = str(value).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_usable = is_usable and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_usable = False
+    if not isinstance(value, str) or not is_usable or re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ValueError("is not a base URL such as http://localhost:8000/v1")
+    if "@" in parts.netloc:
+        raise ValueError("holds a name or a password; keys stand in the key file")
+    if parts.query or parts.fragment:
+        raise ValueError("holds more than a host and a path")
+    return text
+
+
 def _as_cpus(value: object, _: Path) -> tuple[int, ...]:
     parts = value if isinstance(value, list | tuple) else str(value).split(",")
     cpus: set[int] = set()
@@ -132,6 +156,15 @@ def _as_cpus(value: object, _: Path) -> tuple[int, ...]:
             raise ValueError(f"holds the range {part}, which runs backwards")
         cpus.update(range(first, last + 1))
     return tuple(sorted(cpus))
+
+
+def _as_devices(value: object, _: Path) -> tuple[str, ...]:
+    parts = value if isinstance(value, list | tuple) else str(value).split(",")
+    words = tuple(str(part).strip() for part in parts)
+    for word in filter(None, words):
+        if not re.fullmatch(r"\d{1,4}|-1|none|NoDevFiles|(?:GPU|MIG)-[\w./-]+", word):
+            raise ValueError("is not a list of GPUs such as 0,2 or GPU-8932f937")
+    return tuple(filter(None, words))
 
 
 def _one_of(*choices: str) -> Callable[[object, Path], str]:
@@ -179,10 +212,52 @@ class Config:
         is_project_safe=False,
     )
     cpus: tuple[int, ...] = _setting(_as_cpus, "CPUs that kernels run on; none: all allowed", ())
+    devices: tuple[str, ...] | None = _setting(
+        _as_devices, "GPUs that may be used: numbers or UUIDs as nvidia-smi shows them; none: all"
+    )
+    # What lies in it is run outside of the sandbox, too: ncu and compute-sanitizer.
+    cuda_home: Path | None = _setting(
+        _as_path,
+        "folder of the CUDA toolkit to use before the wheels",
+        is_project_safe=False,
+    )
+    cuda_compiler: Literal["nvrtc", "nvcc"] = _setting(
+        _one_of("nvrtc", "nvcc"), "compiler of CUDA C++; nvcc needs a toolkit", "nvrtc"
+    )
     target: str = _setting(_as_text, "where kernels run: auto, cpu or sm_XX", "auto")
     workflow: str = _setting(_as_text, "the campaign's workflow", "evolve")
     model: str = _setting(_as_text, "the Coder's brain", "recipe")
     judge_model: str = _setting(_as_text, "the Judge's brain", "rules")
+    # Whoever names the endpoint gets the user's key, and whoever names the prices moves the cap.
+    base_url: str = _setting(
+        _as_url,
+        "base URL of the OpenAI-compatible endpoint that models are asked at",
+        OPENAI_URL,
+        is_project_safe=False,
+    )
+    key_file: Path | None = _setting(
+        _as_path,
+        "file of API keys by base URL; none: keys.toml beside the user's settings",
+        is_project_safe=False,
+    )
+    prices_file: Path | None = _setting(
+        _as_path,
+        "file of your own prices; none: prices.toml beside the user's settings",
+        is_project_safe=False,
+    )
+    capabilities_file: Path | None = _setting(
+        _as_path,
+        "file of what endpoints take; none: capabilities.toml beside the user's settings",
+        is_project_safe=False,
+    )
+    model_silence: float = _setting(
+        _as_duration,
+        "seconds that a model may stay silent before a call is given up",
+        DEFAULT_SILENCE_S,
+    )
+    model_slots: int | None = _setting(
+        _as_count, "calls in flight at one endpoint; none: 4, and 1 on this machine", None
+    )
     max_evals: int | None = _setting(_as_count, "evaluations that a campaign may spend", None)
     max_time: float | None = _setting(
         _as_duration, "wall time that a campaign may spend, in seconds", None
@@ -218,6 +293,11 @@ def meaning_of(key: str) -> str:
 def user_file() -> Path:
     """The user's own configuration file, whether or not it exists."""
     return platformdirs.user_config_path("kernelwright") / "config.toml"
+
+
+def secret(name: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """The variable `name` of the environment; never a setting, so that nothing can print it."""
+    return (os.environ if environ is None else environ).get(name) or None
 
 
 def resolve(
@@ -259,6 +339,13 @@ def _flag_entries(flags: Mapping[str, object], folder: Path) -> Iterator[_Entry]
 def _environment_entries(environ: Mapping[str, str], folder: Path) -> Iterator[_Entry]:
     if environ.get("NO_COLOR"):
         yield _Entry("color", "never", Origin(Source.ENVIRONMENT, "NO_COLOR"), folder)
+    if home := environ.get("CUDA_HOME"):
+        yield _Entry("cuda_home", home, Origin(Source.ENVIRONMENT, "CUDA_HOME"), folder)
+    # Empty it hides all devices, as it does from any program.
+    if (shown := environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        yield _Entry("devices", shown, Origin(Source.ENVIRONMENT, "CUDA_VISIBLE_DEVICES"), folder)
+    if url := environ.get("OPENAI_BASE_URL"):
+        yield _Entry("base_url", url, Origin(Source.ENVIRONMENT, "OPENAI_BASE_URL"), folder)
     for name in sorted(environ):
         if name.startswith(PREFIX):
             key = name.removeprefix(PREFIX).lower()
@@ -316,6 +403,11 @@ def _parsed(entry: _Entry) -> object:
         return setting.metadata["parse"](entry.value, entry.base)
     except ValueError as error:
         raise ConfigError(
-            f"{entry.key} = {entry.value!r} {error} ({entry.origin})",
+            f"{entry.key} = {_shown(entry.value)} {error} ({entry.origin})",
             hint=f"{entry.key}: {setting.metadata['meaning']}",
         ) from error
+
+
+def _shown(value: object) -> str:
+    """The value as written, without the password that somebody put into a URL."""
+    return re.sub(r"//[^/\s]*@", "//…@", repr(value))

@@ -31,11 +31,12 @@ def may_challenge(screened: Verdict | None, champion_screened: Verdict | None) -
 
 
 def displaces(confirmed: Verdict, *, has_champion: bool) -> bool:
-    """Whether a confirmation crowns its candidate."""
+    """Whether a confirmation crowns its candidate; one whose rival fell had nobody to beat."""
     measurement = confirmed.measurement
     if confirmed.status is not Status.VERIFIED or measurement is None:
         return False
-    return not has_champion or _beats_champion(measurement)
+    has_fallen = confirmed.champion is not None
+    return not has_champion or has_fallen or _beats_champion(measurement)
 
 
 def _beats_champion(measurement: Measurement) -> bool:

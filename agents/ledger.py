@@ -7,23 +7,34 @@ finds its result and returns it. The ledger decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol as Interface
+
+from pydantic import JsonValue
 
 from ..errors import SandboxError, StorageError
 from ..traces.events import (
     AdviceGiven,
+    CandidateMissing,
     CandidateProposed,
     ChampionChanged,
+    Decided,
     EvaluationFinished,
     EvaluationStarted,
     Event,
+    ModelRequested,
     Payload,
 )
 from ..traces.records import Advice, Protocol, Verdict, candidate_id
 from ..verifier.request import Order, Referee
+from .models.protocol import Ask, Reply
 from .progress import Progress
-from .protocols import Member, Proposal
+from .protocols import Member, Missing, Proposal
+
+Recorded = Mapping[tuple[str, Protocol], Verdict]
+"""Verdicts of a recorded campaign, by candidate and protocol."""
 
 OnEvent = Callable[[Event], None]
 
@@ -42,7 +53,10 @@ class Recorder(Interface):
 
 
 class Ledger:
-    """The campaign's books: records, folds into Progress and tells who listens."""
+    """The campaign's books: records, folds into Progress and tells who listens.
+
+    Several threads may use it; the referee is asked by one at a time.
+    """
 
     def __init__(
         self,
@@ -51,22 +65,49 @@ class Ledger:
         referee: Referee,
         progress: Progress,
         on_event: OnEvent | None = None,
+        *,
+        recorded: Recorded | None = None,
     ) -> None:
         self.campaign = campaign
         self.progress = progress
         self._recorder = recorder
         self._referee = referee
         self._on_event = on_event
+        self._recorded = recorded or {}
+        self._writing = threading.RLock()
+        self._evaluating = threading.Lock()
+
+    def asked(self, requested: ModelRequested) -> Ask:
+        """What was asked in a recorded attempt."""
+        return Ask.model_validate_json(self._recorder.get_blob(requested.ask))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else records anything while the block runs."""
+        with self._writing:
+            yield
+
+    def keep(self, content: str) -> str:
+        """Keeps a blob, before the event that names it is recorded."""
+        return self._recorder.put_blob(content)
+
+    def reply(self, call: str) -> Reply | None:
+        """The stored answer to a call, if it was answered."""
+        known = self.progress.spending.calls.get(call)
+        if known is None or known.replied is None:
+            return None
+        return Reply.model_validate_json(self._recorder.get_blob(known.replied.reply))
 
     def record(self, payload: Payload) -> Event:
         """Appends one event, durably, then folds it in."""
-        event = self._recorder.append(self.campaign, payload)
-        self.progress.apply(event)
-        if self._on_event:
-            self._on_event(event)
+        with self._writing:
+            event = self._recorder.append(self.campaign, payload)
+            self.progress.apply(event)
+            if self._on_event:
+                self._on_event(event)
         return event
 
-    def propose(self, proposal: Proposal) -> str:
+    def propose(self, proposal: Proposal, place: str = "") -> str:
         """Records a proposal and gives its id; one that is known already is not recorded again."""
         candidate = candidate_id(proposal.source)
         if candidate in self.progress.tracks:
@@ -82,9 +123,28 @@ class Ledger:
                 parents=proposal.parents,
                 operator=proposal.operator,
                 note=proposal.note,
+                place=place,
             )
         )
         return candidate
+
+    def missing(self, missing: Missing, place: str, base: str = "") -> None:
+        """Records, once for the place, that a reply held no usable candidate."""
+        if place not in self.progress.missing:
+            self.record(
+                CandidateMissing(
+                    place=place,
+                    outcome=missing.outcome,
+                    reason=missing.reason,
+                    call=missing.call,
+                    base=base,
+                )
+            )
+
+    def decide(self, place: str, what: str, **details: JsonValue) -> None:
+        """Records, once for the place, a choice that is not plain from the other events."""
+        if (place, what) not in self.progress.decisions:
+            self.record(Decided(place=place, what=what, details=details))
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.
@@ -92,31 +152,57 @@ class Ledger:
         Raises:
             SandboxError: the harness failed; the evaluation stays open and is done on resume.
         """
-        track = self.progress.tracks[candidate]
-        if protocol in track.verdicts:
+        with self._evaluating:
+            track = self.progress.tracks[candidate]
+            if protocol not in track.verdicts:
+                self._evaluate(candidate, protocol, champion)
             return track.verdicts[protocol]
-        order = Order(
+
+    def order(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Order:
+        """What the referee is asked about a candidate."""
+        return Order(
             source=self.source(candidate),
-            language=track.proposed.language,
+            language=self.progress.tracks[candidate].proposed.language,
             protocol=protocol,
             champion=self.source(champion) if champion else "",
         )
+
+    def foresee(self, candidates: Sequence[str]) -> None:
+        """Tells the referee who is screened next; nothing is recorded, and nobody waits."""
+        tracks = self.progress.tracks
+        waiting = [c for c in candidates if Protocol.SCREEN not in tracks[c].verdicts]
+        if waiting:
+            self._referee.foresee([self.order(c, Protocol.SCREEN) for c in waiting])
+
+    def foresee_proposed(self, proposal: Proposal) -> None:
+        """As `foresee`, of a source that is going to be proposed, or may be."""
+        self._referee.foresee([Order(source=proposal.source, language=proposal.language)])
+
+    def _evaluate(self, candidate: str, protocol: Protocol, champion: str | None) -> None:
+        order = self.order(candidate, protocol, champion)
         self.record(EvaluationStarted(candidate=candidate, protocol=protocol))
         verdict = self._referee.evaluate(order)
-        _check_about(verdict, candidate, protocol)
-        self.record(EvaluationFinished(verdict=verdict))
-        return verdict
+        _check_about(verdict, candidate, protocol, champion)
+        recorded = self._recorded.get((candidate, protocol))
+        is_same = recorded is not None and recorded.status is verdict.status
+        self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
 
-    def advise(self, advice: Advice) -> None:
-        """Records the Judge's words, once per candidate."""
-        if self.progress.tracks[advice.candidate].advice is None:
-            self.record(AdviceGiven(advice=advice))
+    def advise(self, advice: Advice, place: str = "") -> None:
+        """Records the Judge's words, once per candidate or, where one is named, per place."""
+        track = self.progress.tracks[advice.candidate]
+        is_known = place in self.progress.advised if place else track.advice is not None
+        if not is_known:
+            self.record(AdviceGiven(advice=advice, place=place))
 
     def crown(self, candidate: str, confirmed: Verdict) -> None:
-        """Records a new champion."""
+        """Records a new champion, once."""
+        if candidate in self.progress.gains:
+            return
+        # In a replay the decision rests on the recorded figure; what is told is the new one.
+        found = self.progress.tracks[candidate].found.get(Protocol.CONFIRM, confirmed)
         self.record(
             ChampionChanged(
-                candidate=candidate, previous=self.progress.champion, credited=confirmed.credited
+                candidate=candidate, previous=self.progress.champion, credited=found.credited
             )
         )
 
@@ -145,8 +231,11 @@ class Ledger:
         )
 
 
-def _check_about(verdict: Verdict, candidate: str, protocol: Protocol) -> None:
-    if verdict.candidate != candidate or verdict.protocol is not protocol:
+def _check_about(
+    verdict: Verdict, candidate: str, protocol: Protocol, champion: str | None
+) -> None:
+    fallen = verdict.champion.candidate if verdict.champion else champion
+    if fallen != champion or verdict.candidate != candidate or verdict.protocol is not protocol:
         raise SandboxError(
             f"the referee was asked about {candidate[:12]} ({protocol}) and answered about "
             f"{verdict.candidate[:12]} ({verdict.protocol})",

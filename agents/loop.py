@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
 
 from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts
+from .aids import Aids
 from .budget import Budget
+from .history import history
 from .ledger import Ledger
-from .protocols import Coder, Judge, Situation
+from .protocols import Assignment, Coder, Judge, Situation
 from .stop import Stop
 
 
@@ -27,10 +32,24 @@ class Loop:
     ledger: Ledger
     budget: Budget
     stop: Stop = field(default_factory=Stop)
+    rounds: int | None = None
+    """As the user set it; None: the workflow's own number."""
+    patience: int | None = None
+    """As the user set it; None: the workflow's own number."""
+    slots: int = 0
+    """Calls of the Coder that may be in flight at once; 0 where it asks no model."""
+    aids: Aids = field(default_factory=Aids)
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Settings of the workflow, as the user set them."""
+    source: str = ""
+    """The foreign source to begin from, where the user gave one."""
+    cursor: Path | None = None
+    """Where the workflow's checkpoints may stand; without them it begins at START."""
 
-    def situation(self, parents: Sequence[str]) -> Situation:
+    def situation(self, parents: Sequence[str], assignment: Assignment | None = None) -> Situation:
         """What the Coder may know now; the round is the number of candidates so far."""
         progress = self.ledger.progress
+        given = assignment or Assignment()
         return Situation(
             problem=self.problem,
             target=self.target,
@@ -40,6 +59,8 @@ class Loop:
             seed=self.seed,
             parents=tuple(self.ledger.member(candidate) for candidate in parents),
             seen=progress.seen,
+            assignment=given,
+            history=history(progress, given),
         )
 
     def why_halted(self) -> str | None:

@@ -7,6 +7,7 @@ events. It knows no store, no referee and no clock.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,13 +19,16 @@ from ..traces.events import (
     CampaignFinished,
     CampaignResumed,
     CampaignStarted,
+    CandidateMissing,
     CandidateProposed,
     ChampionChanged,
+    Decided,
     EvaluationFinished,
     EvaluationStarted,
     Event,
 )
 from ..traces.records import Advice, Protocol, Status, Verdict
+from ..traces.spending import Spending
 from .archive import Archive
 from .champion import may_challenge, screened_median
 
@@ -41,6 +45,8 @@ class CutOff(NamedTuple):
 
     candidate: str
     protocol: Protocol
+    since: float = 0.0
+    """When it began, by the store's clock."""
 
 
 @dataclass
@@ -49,15 +55,29 @@ class Track:
 
     proposed: CandidateProposed
     verdicts: dict[Protocol, Verdict] = field(default_factory=dict)
+    """Those that decisions rest on; in a replay the recorded ones."""
+    found: dict[Protocol, Verdict] = field(default_factory=dict)
+    """Those that the referee gave in this campaign."""
+    fallen: Verdict | None = None
+    """Of a champion that no longer held. What was decided before rests on `verdicts` still."""
     advice: Advice | None = None
 
     @property
     def verdict(self) -> Verdict | None:
         """The most thorough verdict."""
-        for protocol in (Protocol.CONFIRM, Protocol.FULL, Protocol.SCREEN):
-            if protocol in self.verdicts:
-                return self.verdicts[protocol]
-        return None
+        return self.fallen or _most_thorough(self.verdicts)
+
+    @property
+    def shown(self) -> Verdict | None:
+        """The most thorough verdict that this campaign's referee gave."""
+        return self.fallen or _most_thorough(self.found)
+
+
+def _most_thorough(verdicts: dict[Protocol, Verdict]) -> Verdict | None:
+    for protocol in (Protocol.CONFIRM, Protocol.FULL, Protocol.SCREEN):
+        if protocol in verdicts:
+            return verdicts[protocol]
+    return None
 
 
 class Progress:
@@ -73,6 +93,20 @@ class Progress:
         self.to_settle: str | None = None
         """A confirmed candidate whose challenge has not been decided yet."""
         self.finished: CampaignFinished | None = None
+        self.spending = Spending()
+        self.placed: dict[str, str] = {}
+        """The candidate that was proposed at a place of the workflow."""
+        self.missing: dict[str, CandidateMissing] = {}
+        """The places where no usable candidate came."""
+        self.advised: dict[str, Advice] = {}
+        """What the Judge said at a place."""
+        self.decisions: dict[tuple[str, str], Decided] = {}
+        """By place and what was decided."""
+        self.gains: dict[str, float] = {}
+        """Every champion there was, with ln(new / old) of the credited speed-up."""
+        self.heirs: dict[str, str | None] = {}
+        """By champion that no longer held: the last one before it that did, as it fell."""
+        self._credited: dict[str, float] = {}
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
         self.last_took_s: dict[Protocol, float] = {}
@@ -91,7 +125,10 @@ class Progress:
         took_s = 0.0 if pause else max(0.0, event.at - self._last_at)
         self.spent_s += took_s
         self._last_at = event.at
-        if not isinstance(payload, CampaignResumed | CampaignFinished):
+        self.spending.apply(event)
+        if isinstance(
+            payload, CandidateProposed | EvaluationStarted | AdviceGiven | ChampionChanged
+        ):
             self.to_settle = None
         match payload:
             case CampaignStarted():
@@ -102,25 +139,54 @@ class Progress:
                 self.finished = None
             case CandidateProposed():
                 self.tracks[payload.candidate] = Track(payload)
+                if payload.place:
+                    self.placed[payload.place] = payload.candidate
+            case CandidateMissing():
+                self.missing[payload.place] = payload
+            case Decided():
+                self.decisions[payload.place, payload.what] = payload
             case EvaluationStarted():
-                self.open = CutOff(payload.candidate, Protocol(payload.protocol))
+                self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
             case EvaluationFinished():
-                self._judge(payload.verdict, took_s)
+                self._judge(payload, event.at)
             case AdviceGiven():
                 self.tracks[payload.advice.candidate].advice = payload.advice
+                if payload.place:
+                    self.advised[payload.place] = payload.advice
             case ChampionChanged():
+                # A first champion that is slower than the baseline gained nothing.
+                gain = math.log(max(payload.credited, 1e-9) / max(1.0, self.credited))
+                self.gains[payload.candidate] = max(0.0, gain)
+                self._credited[payload.candidate] = payload.credited
                 self.champion = payload.candidate
             case CampaignFinished():
                 self.finished = payload
 
-    def _judge(self, verdict: Verdict, took_s: float) -> None:
+    def _judge(self, finished: EvaluationFinished, at: float) -> None:
+        verdict = finished.decided_on or finished.verdict
+        took_s = max(0.0, at - self.open.since) if self.open else 0.0
         track = self.tracks[verdict.candidate]
         track.verdicts[verdict.protocol] = verdict
+        track.found[verdict.protocol] = finished.verdict
         self.open = None
         self.archive.add(verdict.candidate, track.proposed.family, track.verdict or verdict)
         self.last_took_s[verdict.protocol] = took_s
         if verdict.protocol is Protocol.CONFIRM:
             self.to_settle = verdict.candidate
+        if verdict.champion is not None:
+            self._depose(verdict.champion)
+
+    def _depose(self, fallen: Verdict) -> None:
+        track = self.tracks[fallen.candidate]
+        track.fallen = fallen
+        self.archive.add(fallen.candidate, track.proposed.family, fallen)
+        standing = [c for c in self.gains if self.tracks[c].fallen is None]
+        self.champion = self.heirs[fallen.candidate] = next(reversed(standing), None)
+
+    @property
+    def credited(self) -> float:
+        """The champion's credited speed-up; 0.0 where there is none."""
+        return self._credited[self.champion] if self.champion else 0.0
 
     def require_started(self) -> CampaignStarted:
         """The first event; StorageError where the history does not begin with it."""
@@ -175,6 +241,9 @@ class Progress:
         best, best_median = None, 0.0
         for track in self.tracks.values():
             screened = track.verdicts.get(Protocol.SCREEN)
+            # What was run for comparison only is in another language, and wins nothing.
+            if self.started and track.proposed.language != self.started.language:
+                continue
             if Protocol.CONFIRM in track.verdicts or not may_challenge(screened, to_beat):
                 continue
             median = screened_median(screened) or 0.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import StrEnum
+from typing import NamedTuple, Protocol
 
 from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts, Knobs
-from ..traces.records import Advice, Verdict
+from ..traces.records import Advice, Speedup, Verdict
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,102 @@ class Member:
     advice: Advice | None = None
 
 
+class Mode(StrEnum):
+    """What a Coder is to do. A Coder that knows recipes only may pass it over."""
+
+    WRITE = "write"
+    REPAIR = "repair"
+    OPTIMISE = "optimise"
+    CROSS_OVER = "cross over"
+    CONTRAST = "contrast"
+    FEATURES = "features"
+    TRANSLATE = "translate"
+    """A CUDA source into C++ for `cpu`."""
+    CONVERT = "convert"
+    """A PyTorch source into the campaign's language."""
+
+
+class Sample(NamedTuple):
+    """One of several first candidates of the same task."""
+
+    number: int
+    """1, 2, 3 …"""
+    of: int
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one proposal is to be."""
+
+    place: str = ""
+    """`round/slot` in the workflow; whoever asks a model appends the purpose and the turn."""
+    mode: Mode = Mode.WRITE
+    base: Member | None = None
+    """The very candidate to repair or to change."""
+    advice: Advice | None = None
+    """The Judge's words on exactly `base`."""
+    exemplars: tuple[Member, ...] = ()
+    """Correct ones, slow to fast."""
+    features: tuple[str, ...] = ()
+    """Names of the technique catalogue."""
+    told: tuple[str, ...] = ()
+    """Lessons, and strategies of the earlier slots of this generation."""
+    source: str = ""
+    """The foreign source of TRANSLATE and CONVERT."""
+    sample: Sample | None = None
+    """Which one it is of several first candidates."""
+    may_patch: bool = True
+    """Whether search/replace edits may stand in for a whole source."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A Coder's reply that held no usable candidate."""
+
+    outcome: str
+    reason: str
+    call: str = ""
+    """The key of the paid call."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A change that was tried before, and what came of it."""
+
+    number: int
+    """Of the candidate that it made."""
+    strategy: str
+    """In the words of its Coder."""
+    advised: str = ""
+    """The technique that a Judge had advised."""
+    before_us: float | None = None
+    """What its base took; None: there was none, or it was not right."""
+    after_us: float | None = None
+    before_speedup: Speedup | None = None
+    """Against the fastest baseline, each timed beside its own; None where nothing was timed."""
+    after_speedup: Speedup | None = None
+    beside_champion: Speedup | None = None
+    """Against the champion of then, where it was confirmed beside one."""
+    is_modelled: bool = False
+    """The times are computed, not measured."""
+    failure: str = ""
+    """Status and reason; empty where it passed."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What earlier rounds showed of the base, or, without a base, of first candidates."""
+
+    standing: str = ""
+    """Whether the base is the best so far, in our words."""
+    led_here: tuple[Attempt, ...] = ()
+    """How the base came about, oldest first."""
+    tried: tuple[Attempt, ...] = ()
+    """Other changes of the same base, oldest first."""
+    refused: tuple[str, ...] = ()
+    """Why replies about the base held no candidate, oldest first."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """What a Coder may know when it proposes."""
@@ -47,12 +144,16 @@ class Situation:
     language: str
     facts: Facts
     round: int
-    """0, 1, 2 …; with the seed it determines every random choice."""
+    """0, 1, 2 …: the number of candidates so far. With the seed it determines every random choice
+    of a Coder that asks no model; what a model is asked rests on `assignment` alone."""
     seed: int
     parents: tuple[Member, ...] = ()
     """Selected by the archive, best first; empty while the initial sample is drawn."""
     seen: frozenset[str] = field(default_factory=frozenset)
     """Ids of everything proposed so far: never propose one of these again."""
+    assignment: Assignment = field(default_factory=Assignment)
+    history: History = field(default_factory=History)
+    """Of the assignment's base."""
 
 
 class Coder(Protocol):
@@ -60,8 +161,8 @@ class Coder(Protocol):
 
     name: str
 
-    def propose(self, situation: Situation) -> Proposal | None:
-        """The next candidate, or None when nothing new is left to propose."""
+    def propose(self, situation: Situation) -> Proposal | Missing | None:
+        """The next candidate, why there is none this time, or None when nothing new is left."""
 
 
 class Judge(Protocol):

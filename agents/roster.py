@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable, Sequence
+from importlib import import_module, resources
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
-from ..errors import UnknownNameError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..errors import UnknownNameError, UsageError
 from ..kernelbench.recipe import Recipe
+from .asking import Asker, Asking
+from .models.choosing import is_model
 from .protocols import Coder, Judge
 
 if TYPE_CHECKING:
+    from ..traces.events import CampaignStarted
+    from .aids import Aids
     from .loop import Loop
+    from .models.protocol import Model
+    from .prompt_parts import Briefing
+    from .terms import CampaignRequest
 
 CODERS = ("recipe",)
 JUDGES = ("rules",)
-WORKFLOWS = ("evolve",)
+"""The brains that ask no model."""
+
+WORKFLOWS = {
+    "evolve": 2, "forge": 2, "refine": 2, "best_of_n": 2, "contrast": 2, "features": 2,
+    "transpile": 2,
+}  # fmt: skip
+"""With the version of each graph: it rises when the same answers would lead elsewhere."""
 
 
-def coder(name: str, recipes: Sequence[Recipe]) -> Coder:
+Find = Callable[[str], "Model"]
+"""Gives the model of a name."""
+
+
+def coder(name: str, recipes: Sequence[Recipe], find: Find) -> Coder | Asking[Coder]:
     """The Coder `name`; UnknownNameError with the known ones."""
+    if is_model(name):
+        from .brains.llm_coder import LlmCoder
+
+        def make(asker: Asker) -> Coder:
+            return LlmCoder(asker, briefing(asker.started))
+
+        return Asking(find(name), make)
     if name != "recipe":
         raise UnknownNameError.among("model for the Coder", name, CODERS)
     from .brains.recipe import RecipeCoder
@@ -26,19 +56,136 @@ def coder(name: str, recipes: Sequence[Recipe]) -> Coder:
     return RecipeCoder(recipes)
 
 
-def judge(name: str, recipes: Sequence[Recipe]) -> Judge:
+def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Judge]:
     """The Judge `name`; UnknownNameError with the known ones."""
-    if name != "rules":
-        raise UnknownNameError.among("model for the Judge", name, JUDGES)
     from .brains.rules import RuleJudge
 
+    if is_model(name):
+        from .brains.llm_judge import LlmJudge
+
+        rules = RuleJudge(recipes)
+
+        def make(asker: Asker) -> Judge:
+            return LlmJudge(asker, briefing(asker.started), rules)
+
+        return Asking(find(name), make)
+    if name != "rules":
+        raise UnknownNameError.among("model for the Judge", name, JUDGES)
     return RuleJudge(recipes)
+
+
+def aids(names: Sequence[str], find: Find) -> Asking[Aids] | None:
+    """Help by the first of these brains that asks a model; None where none does."""
+    from .aids import Aids
+    from .brains.lessons import reflect
+    from .brains.second_opinion import Doubter
+    from .brains.soft import SoftVerifier
+
+    def make(asker: Asker) -> Aids:
+        told = briefing(asker.started)
+        reflector = functools.partial(reflect, asker, told)
+        return Aids(SoftVerifier(asker, told), reflector, Doubter(asker, told))
+
+    return next((Asking(find(name), make) for name in names if is_model(name)), None)
 
 
 def workflow(name: str) -> Callable[[Loop], str]:
     """The function that runs the workflow `name`; UnknownNameError with the known ones."""
-    if name != "evolve":
-        raise UnknownNameError.among("workflow", name, WORKFLOWS)
-    from .workflows.evolve import run
-
+    check_workflow(name)
+    run: Callable[[Loop], str] = import_module(f".workflows.{name}", __package__).run
     return run
+
+
+def check_settings(request: CampaignRequest) -> None:
+    """Refuses settings that the workflow has not, or that cannot be.
+
+    Raises:
+        UnknownNameError: there is no such workflow.
+        UsageError: a setting is unknown or out of range, or something is missing.
+    """
+    check_workflow(request.workflow)
+    module = import_module(f".workflows.{request.workflow}", __package__)
+    known: type[BaseModel] | None = getattr(module, "Settings", None)
+    try:
+        (known or NoSettings).model_validate(request.options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ", ".join(known.model_fields) if known else ""
+        raise UsageError(
+            f"the setting {'.'.join(map(str, first['loc']))} of {request.workflow}: {first['msg']}",
+            hint=f"its settings: {names}" if names else f"{request.workflow} has none",
+        ) from error
+    check = getattr(module, "check", None)
+    if check is not None:
+        check(request)
+    elif request.source:
+        raise UsageError(
+            f"{request.workflow} takes no source to begin from", hint="--workflow transpile does"
+        )
+
+
+class NoSettings(BaseModel):
+    """Of a workflow without any."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def workflow_version(name: str, *, asks_models: bool) -> str:
+    """What must be the same for a campaign to go on: the graph, and the prompts where used."""
+    check_workflow(name)
+    version = f"{name}/{WORKFLOWS[name]}"
+    return f"{version}+{_prompts_digest()}" if asks_models else version
+
+
+def check_workflow_version(recorded: str, campaign: str, now: str) -> None:
+    """Refuses to go on with other rules than the campaign began with.
+
+    Raises:
+        UsageError: the version differs; the remedy stands in the hint.
+    """
+    # Campaigns from before workflows had versions were all of the first `evolve`.
+    if (recorded or "evolve/1") != now:
+        raise UsageError(
+            f"campaign {campaign} was run by {recorded}, and this is {now}: another workflow or "
+            "other prompts",
+            hint="finish it with the kernelwright that began it, or start a new campaign",
+        )
+
+
+def check_workflow(name: str) -> None:
+    """UnknownNameError where there is no such workflow."""
+    if name not in WORKFLOWS:
+        raise UnknownNameError.among("workflow", name, WORKFLOWS)
+
+
+def briefing(started: CampaignStarted) -> Briefing:
+    """What every prompt of a campaign says of its target and its workload."""
+    from .cards import Card
+    from .prompt_parts import Briefing
+
+    told = started.config.get("card")
+    card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
+    note = str(started.workload_spec.get("note") or "")
+    return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
+
+
+_WORDED_BY = (
+    "prompts", "text", "brains", "prompting.py", "prompt_parts.py", "cards.py", "techniques.py",
+    "techniques.toml",
+)  # fmt: skip
+"""Templates, and the code that fills them: who edits either asks in other words."""
+
+
+def _prompts_digest() -> str:
+    here = resources.files(__package__)
+    digest = hashlib.sha256()
+    for name in _WORDED_BY:
+        place = here.joinpath(name)
+        for file in [place] if place.is_file() else _files_in(place):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _files_in(folder: Traversable) -> list[Traversable]:
+    found = (file for file in folder.iterdir() if file.is_file())
+    return sorted(found, key=lambda file: file.name)

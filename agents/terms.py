@@ -5,13 +5,16 @@ It only describes; how a campaign is run stands in `campaign.py`, its rounds in 
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from ..kernelbench.problem import Problem, Tensor, Workload
 from ..traces.events import CampaignStarted
 from ..traces.records import Record, Speedup, Tier
 from ..verifier.request import Referee
-from .budget import check_limits
+from .budget import CAPS, check_limits
+from .cards import Card
 from .ledger import Ledger
 from .machine import machine_facts, versions
 from .progress import Progress
@@ -31,11 +34,21 @@ class CampaignRequest(Record):
     workflow: str = "evolve"
     model: str = "recipe"
     judge_model: str = "rules"
+    rounds: int | None = Field(default=None, ge=1)
+    """None: as many as the workflow has by itself."""
+    patience: int | None = Field(default=None, ge=1)
+    """Rounds without a credited gain that end a chain; None: the workflow's own number."""
     limits: dict[str, float] = Field(default_factory=dict)
-    """Hard caps: `evaluations`, `seconds`, `usd`; each only where set."""
+    """Hard caps: `evaluations`, `seconds`, `usd`, `tokens`, `device_seconds`, each where set."""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Settings of the workflow, by name; each has its own (`Settings` of its module)."""
+    source: str = ""
+    """A foreign source to begin from: CUDA or PyTorch, for `transpile`."""
     seed: int = 0
     accept_weak_isolation: bool = False
     cpus: tuple[int, ...] = ()
+    trial: str = ""
+    """Of a campaign of a bench: the key under which the bench finds it again."""
 
     @field_validator("limits")
     @classmethod
@@ -64,10 +77,13 @@ class CampaignResult(Record):
     workflow: str
     model: str
     best: Best | None
+    unconfirmed: str | None = None
+    """A candidate that may be faster than `best`, which a limit kept from its confirmation."""
     evaluated: int
     """Candidates with a verdict."""
     by_status: dict[str, int]
-    usd: float = 0.0
+    usd: float | None = 0.0
+    """None where the price of a call is unknown."""
     tokens: int = 0
     wall_s: float
     """Seconds of work, over every process that worked on it."""
@@ -75,7 +91,12 @@ class CampaignResult(Record):
 
 
 def first_event(
-    request: CampaignRequest, problem: Problem, workload: Workload, referee: Referee
+    request: CampaignRequest,
+    problem: Problem,
+    workload: Workload,
+    referee: Referee,
+    workflow_version: str,
+    card: Card | None = None,
 ) -> CampaignStarted:
     """The resolved request, the machine and the versions: a resumption needs no more."""
     return CampaignStarted(
@@ -87,6 +108,11 @@ def first_event(
         language=request.language,
         tier=Tier.of(request.language),
         workflow=request.workflow,
+        workflow_version=workflow_version,
+        rounds=request.rounds,
+        patience=request.patience,
+        options=request.options,
+        source=sha256(request.source.encode()).hexdigest() if request.source else "",
         model=request.model,
         judge_model=request.judge_model,
         seed=request.seed,
@@ -95,9 +121,10 @@ def first_event(
         versions=versions(),
         config={
             "problem": _described(problem),
-            "request": request.model_dump(mode="json"),
+            "request": request.model_dump(mode="json", exclude={"source"}),
             "facts": dict(referee.facts),
             "isolation": referee.isolation.model_dump(mode="json"),
+            **({"card": card.model_dump(mode="json")} if card else {}),
         },
     )
 
@@ -121,6 +148,10 @@ def _described(problem: Problem) -> dict[str, JsonValue]:
     }
 
 
+_CUT_SHORT = (*CAPS, "interrupted")
+"""Ends that came from outside; any other came when everything was confirmed that was to be."""
+
+
 def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
     """What a campaign answers, from its books."""
     progress = ledger.progress
@@ -133,15 +164,18 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
         workflow=started.workflow,
         model=started.model,
         best=_best(progress),
+        unconfirmed=progress.challenger(is_last_call=True) if stopped_by in _CUT_SHORT else None,
         evaluated=progress.evaluated,
         by_status=progress.by_status,
+        usd=progress.spending.usd,
+        tokens=progress.spending.tokens,
         wall_s=wall_s,
         stopped_by=stopped_by,
     )
 
 
 def _best(progress: Progress) -> Best | None:
-    verdict = progress.tracks[progress.champion].verdict if progress.champion else None
+    verdict = progress.tracks[progress.champion].shown if progress.champion else None
     if verdict is None:
         return None
     timed = verdict.measurement

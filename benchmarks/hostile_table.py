@@ -96,7 +96,10 @@ def others() -> Iterator[str]:
         for row in rows.shown(name):
             yield f"| {row.id} | {cell(row.name)} | {row.why} | `{module}.{row.test}` |"
     for device in rows.device():
-        yield f"| {device.id} | {cell(device.name)} | needs a GPU target | `gpu/{device.file}` |"
+        yield (
+            f"| {device.id} | {cell(device.name)} | needs a GPU: {device.why} | "
+            f"`tests/gpu/test_hostile_gpu.py` with `gpu/{device.file}` |"
+        )
 
 
 def cpu_model() -> str:

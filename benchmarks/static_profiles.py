@@ -21,8 +21,9 @@ from kernelwright.sandbox.build.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launch, Launches
+from kernelwright.sandbox.run.access import Accesses, LaunchCount
 from kernelwright.traces.records import Profile
-from kernelwright.verifier.profile.model import Access
+from kernelwright.verifier.profile.executed import Counts
 from kernelwright.verifier.profile.static import static_profile
 
 N = 1 << 24
@@ -45,7 +46,7 @@ class Row(NamedTuple):
     block: int
     flops: float
     moved: float
-    accesses: dict[int, Access] | None = None
+    counts: Counts | None = None
 
 
 _HEAD = 'extern "C" __global__ void'
@@ -105,6 +106,13 @@ WIDE = f"""{_HEAD} BOUNDS k(int n, const float* x, float* y) {{
 }}"""
 
 
+def columns_stored() -> Counts:
+    """What an emulation of the naive transpose counts on line 4: each lane has a sector."""
+    store = Accesses(4, "global", "write", 4, 8, 256, 8 * 32, 8 * 4, 0, 0, 0)
+    launch = LaunchCount(kernel=0, blocks=1, counted=1, warps=8, longest=1.0, accesses=(store,))
+    return Counts("one block", (launch,), is_subject=False)
+
+
 def rows() -> Iterator[Row]:
     """The kernels, group by group."""
     for name, source, grid in (
@@ -114,11 +122,11 @@ def rows() -> Iterator[Row]:
         ("float4", VECTOR, N // 1024),
     ):
         yield Row("y = 2x, 64 MiB", name, source, grid, 256, N, 8.0 * N)
-    for name, accesses in (
-        ("stores a column", {4: Access(stores=8.0)}),
+    for name, counts in (
+        ("stores a column", columns_stored()),
         ("the same if nothing was counted", None),
     ):
-        yield Row("transpose, 64 MiB", name, TRANSPOSE, N // 256, 256, 0.0, 8.0 * N, accesses)
+        yield Row("transpose, 64 MiB", name, TRANSPOSE, N // 256, 256, 0.0, 8.0 * N, counts)
     flops, moved = 2.0 * SIDE**3, 12.0 * SIDE**2
     for name, source in (("from global memory", NAIVE), ("tiles of 16 × 16 in shared", TILED)):
         yield Row("product, 2,048³", name, source, (SIDE // 16) ** 2, 256, flops, moved)
@@ -137,7 +145,7 @@ def profiled(row: Row, chip: Architecture, cache_dir: Path, jail: Jail) -> Profi
     launch = Launch(0, (row.grid, 1, 1), (row.block, 1, 1))
     return static_profile(
         built, Launches(("k",), (launch,)), flops=row.flops, moved=row.moved,
-        device=device_of(chip.name), cache_dir=cache_dir, jail=jail, accesses=row.accesses,
+        device=device_of(chip.name), cache_dir=cache_dir, jail=jail, counts=row.counts,
     )  # fmt: skip
 
 

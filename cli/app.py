@@ -20,7 +20,7 @@ import typer
 from .. import __version__
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
-from . import audit, browse, configure, doctor, eval, metrics, problems, run
+from . import audit, bench, browse, configure, doctor, eval, metrics, problems, run
 from .common import Globals
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.command("eval")(eval.evaluate)
 app.command("problems")(problems.problems)
 app.command("doctor")(doctor.doctor)
 app.command("audit")(audit.audit)
+app.command("bench")(bench.bench)
 app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)
 app.command("view")(browse.view)

@@ -49,14 +49,33 @@ def show(
         bool, typer.Option("--source", help="Print the candidate's source and nothing else.")
     ] = False,
     every_check: common.AllOption = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="What was asked of models, and what it cost.")
+    ] = False,
+    call: Annotated[
+        str | None,
+        typer.Option(
+            "--call",
+            metavar="N",
+            help="One prompt and its reply, whole: by number, place or key.",
+            show_default=False,
+        ),
+    ] = None,
     home: common.HomeOption = None,
     as_json: common.JsonOption = False,
 ) -> None:
-    """Show a campaign, or one of its candidates."""
+    """Show a campaign, one of its candidates, or its calls of models."""
     from ..traces.history import derive
     from . import documents
 
     config = common.load(ctx, home=home).config
+    if calls or call is not None:
+        if source or (calls and call is not None):
+            raise UsageError(
+                "--source, --calls and --call exclude each other", hint="give one of them"
+            )
+        _show_calls(config, name, call, as_json=as_json)
+        return
     with _reading(config) as store:
         found = names.find(store, name)
         history = derive(store.events(found.campaign))
@@ -81,6 +100,17 @@ def show(
             common.emit({**document, "state": state, "candidates": entries})
         else:
             _print_campaign(config, history, state)
+
+
+def _show_calls(config: Config, name: str, call: str | None, *, as_json: bool) -> None:
+    from . import calls
+
+    with _reading(config) as store:
+        found = names.find(store, name)
+        if call is not None:
+            calls.show_one(store, found.campaign, call, as_json=as_json)
+        else:
+            calls.show_all(config, store, found, as_json=as_json)
 
 
 def view(
@@ -187,12 +217,16 @@ def _reading(config: Config) -> Store:
 
 def _row(store: Store, campaign: str) -> dict[str, Any]:
     from ..traces.history import derive
+    from ..traces.transcript import transcribe
     from . import documents
 
-    history = derive(store.events(campaign))
+    events = store.events(campaign)
+    history = derive(events)
     document = documents.campaign_document(history)
     state = documents.state_of(history, is_running=store.is_running(campaign))
-    return {**document, "started_at": history.started_at, "state": state}
+    is_estimated = transcribe(events).is_estimated
+    more = {"started_at": history.started_at, "state": state, "is_estimated": is_estimated}
+    return {**document, **more}
 
 
 def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
@@ -200,8 +234,10 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    headings = ("campaign", "problem", "workload", "target", "state", "evaluated", "best", "began")
-    for heading in headings:
+    has_spending = any(row["tokens"] for row in rows)
+    spent = ("tokens", "usd") if has_spending else ()
+    headings = ("campaign", "problem", "workload", "target", "state", "evaluated", "best")
+    for heading in (*headings, *spent, "began"):
         table.add_column(heading, no_wrap=heading in ("campaign", "began"))
     for row in rows:
         table.add_row(
@@ -212,9 +248,21 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["state"],
             str(row["evaluated"]),
             _headline(row["best"]),
+            *((_tokens(row), _usd(row)) if has_spending else ()),
             _moment(row["started_at"]),
         )
     common.console(config, is_stderr=False).print(table)
+
+
+def _tokens(row: dict[str, Any]) -> str:
+    mark = "~" if row["is_estimated"] else ""
+    return f"{mark}{row['tokens']:,}" if row["tokens"] else ""
+
+
+def _usd(row: dict[str, Any]) -> str:
+    from .calls import usd
+
+    return usd(row["usd"], is_estimated=row["is_estimated"]) if row["tokens"] else ""
 
 
 def _moment(at: float) -> str:

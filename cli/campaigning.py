@@ -6,25 +6,31 @@ What a campaign does is decided in `campaign`; this file holds the ends of its s
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..agents.stop import Stop
-from ..config import Config, format_duration
+from ..config import DEFAULT_MAX_TIME_S, Config
 from ..traces.history import History, derive
-from . import setting_up
+from . import planning, setting_up
 from .progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..agents.players import Players
     from ..campaign import CampaignRequest, CampaignResult
+    from ..traces.events import CampaignStarted
     from ..traces.store import Store
     from ..verifier.request import Referee, Task
+
+
+USUAL_LIMITS_OF_MODELS = {"seconds": 1800.0, "tokens": 500_000.0}
+"""Where a model is asked and nobody set a limit: ten rounds of a chain end well below."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,11 @@ class Fresh:
     workload: str | None
     matrix: Path | None
     limits: dict[str, float]
+    """As asked for; none at all: the usual ones of the Coder."""
     seed: int
+    rounds: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,55 +77,76 @@ class _Ready:
     """Everything that is settled before the referee starts."""
 
     task: Task
-    request: CampaignRequest | None
+    names: CampaignRequest | CampaignStarted
+    """Who takes part: what is asked for, or what the campaign began with."""
     campaign: str | None
     limits: dict[str, float]
-    brains: tuple[str, str]
-    language: str
     note: str = ""
+
+    @property
+    def request(self) -> CampaignRequest | None:
+        """Of a campaign that is to begin."""
+        from ..campaign import CampaignRequest
+
+        return self.names if isinstance(self.names, CampaignRequest) else None
 
 
 def carry_out(job: Job, prose: Console, *, is_dry: bool) -> Outcome:
     """Prints the plan and, unless it is a dry run, carries it out."""
+    from ..agents.budget import check_priced
+    from ..agents.models.choosing import ModelSettings
+    from ..agents.players import seated
     from ..traces.store import Store
     from ..verifier.client import open_referee
 
     prose.print("starting the referee, trying the sandbox, preparing the baselines …")
-    if isinstance(job, Fresh) and is_dry:
-        ready = _ready_fresh(job)
-        with open_referee(ready.task) as referee:
-            return Outcome(_show_plan(ready, referee, prose))
-    with Store.open(job.config.home) as store:
-        ready = _ready_fresh(job) if isinstance(job, Fresh) else _ready_resume(job, store)
-        with open_referee(ready.task) as referee:
-            plan = _show_plan(ready, referee, prose)
-            if is_dry:
-                return Outcome(plan)
-            return _run(ready, plan, store, referee, prose)
+    with ExitStack() as stack:
+        store = None
+        if not is_dry or isinstance(job, Resume) or _is_replay(job):
+            store = stack.enter_context(Store.open(job.config.home))
+        ready = _ready(job, store)
+        settings = ModelSettings.of(job.config, ready.names.seed)
+        players = stack.enter_context(seated(None, ready.names, store, settings))
+        check_priced(ready.limits, players.models)
+        referee = stack.enter_context(open_referee(ready.task))
+        subject = planning.Subject(ready.task, ready.names, ready.campaign, ready.limits)
+        plan = planning.show_plan(subject, players, referee, prose, note=ready.note)
+        if is_dry:
+            foreseen = planning.show_foreseen(subject, players, referee, prose)
+            return Outcome(plan | {"first_call": foreseen})
+        assert store is not None
+        return _run(ready, plan, store, referee, players, prose)
 
 
 def _run(
-    ready: _Ready, plan: dict[str, Any], store: Store, referee: Referee, prose: Console
+    ready: _Ready,
+    plan: dict[str, Any],
+    store: Store,
+    referee: Referee,
+    players: Players,
+    prose: Console,
 ) -> Outcome:
     from ..campaign import resume_campaign, run_campaign
 
     stop = Stop()
-    with Progress(prose, ready.limits) as progress, _interrupts(stop, progress):
+    with Progress(prose, ready.limits) as progress, interrupts(stop, progress):
+        heard = progress.on_event
         if ready.request is not None:
             result = run_campaign(
-                ready.request, store, referee, stop=stop, on_event=progress.on_event
+                ready.request, store, referee, stop=stop, on_event=heard, players=players
             )
         else:
             assert ready.campaign is not None
             result = resume_campaign(
-                ready.campaign, store, referee, ready.limits, stop=stop, on_event=progress.on_event
-            )
+                ready.campaign, store, referee, ready.limits, stop=stop, on_event=heard,
+                players=players,
+            )  # fmt: skip
     history = derive(store.events(result.campaign))
     return Outcome(plan, history, result, is_interrupted=stop.requested)
 
 
 @contextmanager
-def _interrupts(stop: Stop, progress: Progress) -> Iterator[None]:
+def interrupts(stop: Stop, progress: Progress) -> Iterator[None]:
     """The first Ctrl-C asks for an end in order, the second raises KeyboardInterrupt."""
 
     def hear(number: int, frame: FrameType | None) -> None:
@@ -132,14 +163,31 @@ def _interrupts(stop: Stop, progress: Progress) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _ready(job: Job, store: Store | None) -> _Ready:
+    if isinstance(job, Resume):
+        assert store is not None
+        return _ready_resume(job, store)
+    return _ready_replay(job, store) if store and _is_replay(job) else _ready_fresh(job)
+
+
+def _is_replay(job: Job) -> bool:
+    from ..agents.models.replay import PREFIX
+
+    return isinstance(job, Fresh) and job.config.model.startswith(PREFIX)
+
+
 def _ready_fresh(job: Fresh) -> _Ready:
+    from ..agents import roster
+    from ..agents.models.choosing import is_model
     from ..campaign import CampaignRequest
 
     config = job.config
-    target = setting_up.choose_target(config.target, job.language)
+    target = setting_up.choose_target(config.target, job.language, devices=config.devices)
     language = job.language or setting_up.languages_of(target)[0]
     task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target, language)
-    _check_names(config, job.problem, language)
+    roster.check_workflow(config.workflow)
+    asks = is_model(config.model) or is_model(config.judge_model)
+    limits = job.limits or (USUAL_LIMITS_OF_MODELS if asks else {"seconds": DEFAULT_MAX_TIME_S})
     request = CampaignRequest(
         problem=job.problem,
         workload=task.workload.matrix or task.workload.name,
@@ -148,24 +196,41 @@ def _ready_fresh(job: Fresh) -> _Ready:
         workflow=config.workflow,
         model=config.model,
         judge_model=config.judge_model,
-        limits=job.limits,
+        rounds=job.rounds,
+        options=dict(job.options),
+        source=job.source,
+        limits=limits,
         seed=job.seed,
         accept_weak_isolation=config.accept_weak_isolation,
         cpus=config.cpus,
     )
-    brains = (config.model, config.judge_model)
-    return _Ready(task, request, None, job.limits, brains, language)
+    roster.check_settings(request)
+    return _Ready(task, request, None, limits)
 
 
-def _check_names(config: Config, problem: str, language: str) -> None:
-    """Unknown names are told before anything is started."""
-    from ..agents import roster
-    from ..kernelbench.recipes import recipes_for
+def _ready_replay(job: Fresh, store: Store) -> _Ready:
+    """A replay takes everything but its limits from what was recorded."""
+    from ..agents.models import replay
+    from ..agents.players import recording_of, replay_request
+    from ..campaign import CampaignRequest
+    from ..kernelbench.problem import Workload
 
-    recipes = recipes_for(problem, language)
-    roster.workflow(config.workflow)
-    roster.coder(config.model, recipes)
-    roster.judge(config.judge_model, recipes)
+    config = job.config
+    campaign = store.resolve(config.model.removeprefix(replay.PREFIX))
+    recording = recording_of(store, campaign)
+    asked = CampaignRequest(
+        problem=job.problem,
+        limits=job.limits,
+        accept_weak_isolation=config.accept_weak_isolation,
+        cpus=config.cpus,
+    )
+    request = replay_request(asked, recording)
+    workload = Workload.model_validate(recording.started.workload_spec)
+    task = setting_up.task_for(config, job.problem, workload, request.target, request.language)
+    note = f"replays campaign {campaign}"
+    if recording.answers and not recording.same_words:
+        note += ", made with other prompts: answers are found by their place alone"
+    return _Ready(task, request, None, request.limits, note=note)
 
 
 def _ready_resume(job: Resume, store: Store) -> _Ready:
@@ -178,57 +243,5 @@ def _ready_resume(job: Resume, store: Store) -> _Ready:
     task = setting_up.task_for(
         job.config, started.problem, workload, started.target, started.language
     )
-    return _Ready(
-        task,
-        None,
-        campaign,
-        {**history.limits, **job.limits},
-        (started.model, started.judge_model),
-        started.language,
-        note=f"goes on with campaign {campaign}, {history.evaluated} evaluated",
-    )
-
-
-def _show_plan(ready: _Ready, referee: Referee, prose: Console) -> dict[str, Any]:
-    from ..kernelbench.recipes import recipes_for
-
-    task, facts = ready.task, referee.facts
-    sizes = {r.family: r.size(facts) for r in recipes_for(task.problem, ready.language)}
-    axes = " ".join(f"{name}={value}" for name, value in task.workload.axes.items())
-    spoken = ", ".join(limit_text(name, value) for name, value in ready.limits.items())
-    total = sum(sizes.values())
-    lines = {
-        "problem": task.problem,
-        "workload": f"{task.workload.name} ({axes or task.workload.matrix})",
-        "target": f"{task.target}, {ready.language}",
-        "sandbox": referee.isolation.mechanism,
-        "coder": ready.brains[0],
-        "judge": ready.brains[1],
-        "limits": spoken or "none",
-        "recipes": f"{total:,} variants: " + ", ".join(f"{f} {n:,}" for f, n in sizes.items()),
-    }
-    if ready.note:
-        lines["resume"] = ready.note
-    for name, text in lines.items():
-        prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
-    setting_up.warn_of_weakness(prose, referee.isolation)
-    setting_up.tell_emulated(prose, task.target)
-    return {
-        "problem": task.problem,
-        "workload": task.workload.model_dump(mode="json"),
-        "target": task.target,
-        "language": ready.language,
-        "isolation": referee.isolation.model_dump(mode="json"),
-        "model": ready.brains[0],
-        "judge_model": ready.brains[1],
-        "limits": ready.limits,
-        "recipe_space": sizes,
-        "campaign": ready.campaign,
-    }
-
-
-def limit_text(name: str, value: float) -> str:
-    """A limit in words."""
-    if name == "seconds":
-        return format_duration(value)
-    return f"{value:g} {name}"
+    note = f"goes on with campaign {campaign}, {history.evaluated} evaluated"
+    return _Ready(task, started, campaign, {**history.limits, **job.limits}, note)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..kernelbench import registry
-from ..kernelbench.problem import Expected, Family, Precision, Problem, Structure
+from ..kernelbench.problem import SUM_FACTOR, Expected, Family, Precision, Problem, Structure
 from ..traces.export import Case
 
 SHAPES = 3
@@ -67,7 +67,7 @@ def tolerance(precision: Precision, answer: Expected) -> np.ndarray:
     if answer.is_exact:
         return np.zeros_like(answer.value)
     terms = np.asarray(answer.terms, dtype=np.float64)
-    limit = 2 * precision.u_acc * np.sqrt(terms) * answer.scale
+    limit = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * answer.scale
     limit = limit + 2 * precision.u_out * np.abs(answer.value) + SMALLEST * terms
     allowed = np.where(np.isfinite(answer.value), limit, 0.0)
     return np.broadcast_to(allowed, answer.value.shape)

@@ -23,26 +23,27 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Of every JSON document that a command prints."""
 
-HomeOption = Annotated[
-    Path | None, typer.Option("--home", help="Folder of the store.", show_default=False)
-]
-CacheOption = Annotated[
-    Path | None,
-    typer.Option("--cache-dir", help="Folder of the build cache.", show_default=False),
-]
+
+def option(flag: str, meaning: str, **more: Any) -> Any:
+    """An option that is None unless it is given."""
+    return typer.Option(flag, help=meaning, show_default=False, **more)
+
+
+HomeOption = Annotated[Path | None, option("--home", "Folder of the store.")]
+CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build cache.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
-TargetOption = Annotated[
-    str | None,
-    typer.Option("--target", help="auto, cpu or sm_XX [default: auto].", show_default=False),
+TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
+LanguageOption = Annotated[str | None, option("--language", "cpp, cuda or triton.")]
+ModelOption = Annotated[
+    str | None, option("--model", "The Coder's brain [default: recipe, offline].")
 ]
+JudgeModelOption = Annotated[
+    str | None, option("--judge-model", "The Judge's brain [default: rules, offline].")
+]
+MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
 JailOption = Annotated[
-    str | None,
-    typer.Option(
-        "--jail",
-        help="auto, bubblewrap, landlock or bare [default: auto].",
-        show_default=False,
-    ),
+    str | None, option("--jail", "auto, bubblewrap, landlock or bare [default: auto].")
 ]
 WeakOption = Annotated[
     bool | None,
@@ -53,10 +54,7 @@ WeakOption = Annotated[
         show_default=False,
     ),
 ]
-CpusOption = Annotated[
-    str | None,
-    typer.Option("--cpus", help="CPUs that kernels run on, e.g. 0,2-3.", show_default=False),
-]
+CpusOption = Annotated[str | None, option("--cpus", "CPUs that kernels run on, e.g. 0,2-3.")]
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ def campaign_document(history: History, *, result: CampaignResult | None = None)
         "by_status": {str(status): n for status, n in history.by_status.items()},
         "isolation": history.isolation.model_dump(mode="json") if history.isolation else None,
         "not_enforced": list(history.not_enforced),
-        # Every brain of this version works without a paid model.
-        "usd": result.usd if result else 0.0,
-        "tokens": result.tokens if result else 0,
+        "usd": None if history.usd is None else round(history.usd, 6),
+        "tokens": history.tokens,
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
+        **({"unconfirmed": result.unconfirmed} if result else {}),
     }
 
 

@@ -13,35 +13,29 @@ from . import common
 SUFFIXES = {".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp", ".cu": "cuda", ".py": "python"}
 
 
+WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
+LanguageOption = Annotated[
+    str | None,
+    common.option("--language", "cpp, python, cuda or triton [default: by the file's ending]."),
+]
+RecordOption = Annotated[
+    bool, typer.Option("--record", help="300 trials instead of 30; takes several times as long.")
+]
+
+
 def evaluate(
     ctx: typer.Context,
     problem: Annotated[str, typer.Argument(help="The problem it solves.")],
     file: Annotated[Path, typer.Argument(help="The candidate's one source file.")],
     target: common.TargetOption = None,
-    workload: Annotated[
-        str | None,
-        typer.Option("--workload", help="The workload to time it on.", show_default=False),
-    ] = None,
-    matrix: Annotated[
-        Path | None,
-        typer.Option("--matrix", help="Your own .mtx, .mtx.gz or .npz.", show_default=False),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            help="cpp, python, cuda or triton [default: by the file's ending].",
-            show_default=False,
-        ),
-    ] = None,
+    workload: WorkloadOption = None,
+    matrix: common.MatrixOption = None,
+    language: LanguageOption = None,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
     accept_weak_isolation: common.WeakOption = None,
     cache_dir: common.CacheOption = None,
-    record: Annotated[
-        bool,
-        typer.Option("--record", help="300 trials instead of 30; takes several times as long."),
-    ] = False,
+    record: RecordOption = False,
     every_check: common.AllOption = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -58,13 +52,13 @@ def evaluate(
     from .summary import print_verdict
 
     spoken = language or _spoken(file, config.target)
-    where = setting_up.choose_target(config.target, spoken)
+    where = setting_up.choose_target(config.target, spoken, devices=config.devices)
     task = setting_up.make_task(config, problem, workload, matrix, where, spoken)
     prose = common.console(config)
     prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
     with open_referee(task) as referee:
         setting_up.warn_of_weakness(prose, referee.isolation)
-        setting_up.tell_emulated(prose, where)
+        setting_up.tell_emulated(prose, where, referee.is_emulated)
         protocol = Protocol.RECORD if record else Protocol.FULL
         order = Order(source=source, language=spoken, protocol=protocol)
         verdict = referee.evaluate(order)

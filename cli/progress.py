@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Self
 
 from ..config import format_duration
 from ..traces.events import (
+    CandidateMissing,
     CandidateProposed,
     ChampionChanged,
     EvaluationFinished,
     EvaluationStarted,
     Event,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
 )
 from ..traces.records import Status, Verdict
 from . import verdicts
@@ -66,6 +70,15 @@ class Progress:
             case CandidateProposed(candidate=candidate, number=number, family=family):
                 self._numbers[candidate] = number
                 self._doing = f"building #{number} {family}"
+            case ModelRequested(model=model, purpose=purpose):
+                self._doing = f"asking {model} ({purpose})"
+            case ModelReplied(overran=True, tokens=tokens):
+                self._say(f"a call took {tokens:,} tokens, more than was reserved", "yellow")
+            case ModelFailed(fault=fault, reason=reason, retry_in_s=pause_s):
+                then = "" if pause_s is None else f"; again in {format_duration(pause_s)}"
+                self._say(f"no answer: {fault}: {reason}{then}", "yellow")
+            case CandidateMissing(outcome=outcome, reason=reason):
+                self._say(f"no candidate: {outcome}: {reason}", "yellow")
             case EvaluationStarted(candidate=candidate, protocol=protocol):
                 self._doing = f"{protocol} of #{self._numbers.get(candidate, 0)}"
             case EvaluationFinished(verdict=verdict):
@@ -88,6 +101,14 @@ class Progress:
             f"#{number:<4} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
             verdicts.style_of(verdict.status),
         )
+        if verdict.champion is not None:
+            self._fall(verdict.champion)
+
+    def _fall(self, verdict: Verdict) -> None:
+        self._champion = ""
+        number = self._numbers.get(verdict.candidate, 0)
+        why = f"{verdict.status}: {verdicts.brief(verdict)}"
+        self._say(f"champion no more: #{number} {why}", "bold red")
 
     def _say(self, line: str, style: str) -> None:
         if self._live is None:

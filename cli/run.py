@@ -3,45 +3,74 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..config import DEFAULT_MAX_TIME_S, Config, Resolved, Source
+from ..config import Config, Resolved, Source, parse_duration
 from ..errors import ExitCode, UsageError
 from . import common
 
+if TYPE_CHECKING:
+    from . import campaigning
 
-def _text(flag: str, meaning: str) -> Any:
-    return typer.Option(flag, help=meaning, show_default=False)
+MOST_SOURCE_BYTES = 256 << 10
+"""As large as a candidate may be."""
+
+
+ProblemArgument = Annotated[
+    str | None, typer.Argument(help="What to work on; see `kernelwright problems`.")
+]
+WorkflowOption = Annotated[str | None, common.option("--workflow", "How the agents work together.")]
+WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to be fast on.")]
+MaxEvalsOption = Annotated[
+    str | None, common.option("--max-evals", "Stop after so many evaluations.")
+]
+MaxTimeOption = Annotated[str | None, common.option("--max-time", "Stop after 90s, 2m, 1h30m.")]
+MaxUsdOption = Annotated[float | None, common.option("--max-usd", "Stop after so many dollars.")]
+MaxTokensOption = Annotated[
+    int | None, common.option("--max-tokens", "Stop after so many tokens.", min=1)
+]
+MaxDeviceTimeOption = Annotated[
+    str | None,
+    common.option("--max-device-time", "Stop after so long on the target, without builds."),
+]
+RoundsOption = Annotated[int | None, common.option("--rounds", "Rounds of a chain [10].", min=1)]
+SetOption = Annotated[
+    list[str] | None,
+    common.option("--set", "A setting of the workflow, as NAME=VALUE; repeatable."),
+]
+FromOption = Annotated[
+    Path | None, common.option("--from", "A .cu or .py file for --workflow transpile.")
+]
+SeedOption = Annotated[int | None, common.option("--seed", "Of every random choice [default: 0].")]
+ResumeOption = Annotated[str | None, common.option("--resume", "Take up this campaign again.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")]
 
 
 def run(
     ctx: typer.Context,
-    problem: Annotated[
-        str | None, typer.Argument(help="What to work on; see `kernelwright problems`.")
-    ] = None,
+    problem: ProblemArgument = None,
     target: common.TargetOption = None,
-    language: Annotated[str | None, _text("--language", "cpp, cuda or triton.")] = None,
-    workflow: Annotated[str | None, _text("--workflow", "How the agents work together.")] = None,
-    model: Annotated[
-        str | None, _text("--model", "The Coder's brain [default: recipe, offline].")
-    ] = None,
-    judge_model: Annotated[
-        str | None, _text("--judge-model", "The Judge's brain [default: rules, offline].")
-    ] = None,
-    matrix: Annotated[Path | None, _text("--matrix", "Your own .mtx, .mtx.gz or .npz.")] = None,
-    workload: Annotated[str | None, _text("--workload", "The workload to be fast on.")] = None,
-    max_evals: Annotated[
-        str | None, _text("--max-evals", "Stop after so many evaluations.")
-    ] = None,
-    max_time: Annotated[str | None, _text("--max-time", "Stop after 90s, 2m, 1h30m.")] = None,
-    max_usd: Annotated[float | None, _text("--max-usd", "Stop after so many dollars.")] = None,
-    seed: Annotated[int | None, _text("--seed", "Of every random choice [default: 0].")] = None,
-    resume: Annotated[str | None, _text("--resume", "Take up this campaign again.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
+    language: common.LanguageOption = None,
+    workflow: WorkflowOption = None,
+    model: common.ModelOption = None,
+    judge_model: common.JudgeModelOption = None,
+    matrix: common.MatrixOption = None,
+    workload: WorkloadOption = None,
+    max_evals: MaxEvalsOption = None,
+    max_time: MaxTimeOption = None,
+    max_usd: MaxUsdOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_device_time: MaxDeviceTimeOption = None,
+    rounds: RoundsOption = None,
+    settings: SetOption = None,
+    source: FromOption = None,
+    seed: SeedOption = None,
+    resume: ResumeOption = None,
+    dry_run: DryRunOption = False,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
     accept_weak_isolation: common.WeakOption = None,
@@ -51,49 +80,51 @@ def run(
 ) -> None:
     """Search for the fastest verified kernel for a problem.
 
-    Exit status 0 if a verified winner was found, 5 if the budget went by without one.
+    Exit status 0 if a verified winner was found, 4 if a model's endpoint refused or failed, 5 if
+    the budget went by without a winner.
     """
     resolved = common.load(
         ctx, target=target, workflow=workflow, model=model, judge_model=judge_model, jail=jail,
         cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home, cache_dir=cache_dir,
         max_evals=max_evals, max_time=max_time,
     )  # fmt: skip
-    config = resolved.config
-    fixed = {
+    _check_named(problem, resume, {
         "--target": target, "--language": language, "--workflow": workflow, "--model": model,
         "--judge-model": judge_model, "--matrix": matrix, "--workload": workload, "--seed": seed,
-    }  # fmt: skip
-    if resume is not None:
-        _refuse_changes(problem, fixed)
-    elif problem is None:
-        raise UsageError(
-            "run needs the name of a problem", hint="`kernelwright problems` lists them"
-        )
-    from . import campaigning, documents
+        "--rounds": rounds, "--set": settings or None, "--from": source,
+    })  # fmt: skip
+    from . import campaigning
+
+    paid = {"usd": max_usd, "tokens": max_tokens, "device_seconds": _seconds(max_device_time)}
+    config, limits = resolved.config, _asked_limits(resolved.config, paid)
+    job: campaigning.Job = campaigning.Resume(config, resume or "", limits)
+    if resume is None:
+        job = campaigning.Fresh(
+            config, problem or "", language=language or "", workload=workload, matrix=matrix,
+            limits=limits, seed=seed or 0, rounds=rounds, options=_options(settings or []),
+            source=_source(source) if source else "",
+        )  # fmt: skip
+    outcome = campaigning.carry_out(job, common.console(config), is_dry=dry_run)
+    _tell(outcome, resolved, as_json=as_json)
+
+
+def _tell(outcome: campaigning.Outcome, resolved: Resolved, *, as_json: bool) -> None:
+    """Prints what came of it, and leaves with its exit status."""
+    from . import documents
     from .summary import next_steps, winner_lines
 
-    if resume is not None:
-        job: campaigning.Job = campaigning.Resume(config, resume, _asked_limits(config, max_usd))
-    else:
-        assert problem is not None
-        job = campaigning.Fresh(
-            config, problem, language=language or "", workload=workload, matrix=matrix,
-            limits=_asked_limits(config, max_usd) or {"seconds": DEFAULT_MAX_TIME_S},
-            seed=seed or 0,
-        )  # fmt: skip
-    prose = common.console(config)
-    outcome = campaigning.carry_out(job, prose, is_dry=dry_run)
-    if dry_run:
+    history = outcome.history
+    if history is None:
         if as_json:
             common.emit({"plan": outcome.plan})
         return
-    history = outcome.history
-    assert history is not None
     if as_json:
         common.emit(documents.campaign_document(history, result=outcome.result))
     else:
-        for line in winner_lines(history):
+        assert outcome.result is not None
+        for line in winner_lines(history, outcome.result.unconfirmed):
             common.put(line)
+    prose = common.console(resolved.config)
     for line in next_steps(history, _home_flag(resolved)):
         prose.print(line, markup=False, soft_wrap=True)
     if outcome.is_interrupted:
@@ -102,8 +133,44 @@ def run(
         raise typer.Exit(int(ExitCode.NO_WIN))
 
 
-def _asked_limits(config: Config, max_usd: float | None) -> dict[str, float]:
-    limits = {"evaluations": config.max_evals, "seconds": config.max_time, "usd": max_usd}
+def _check_named(problem: str | None, resume: str | None, fixed: Mapping[str, object]) -> None:
+    if resume is not None:
+        _refuse_changes(problem, fixed)
+    elif problem is None:
+        raise UsageError(
+            "run needs the name of a problem", hint="`kernelwright problems` lists them"
+        )
+
+
+def _options(settings: Sequence[str]) -> dict[str, str]:
+    named = [text.partition("=") for text in settings]
+    for name, equals, _ in named:
+        if not name or not equals:
+            raise UsageError(f"--set '{name}' is no NAME=VALUE", hint="--set islands=2")
+    return {name.strip().replace("-", "_"): value.strip() for name, _, value in named}
+
+
+def _source(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MOST_SOURCE_BYTES + 1)
+        text = content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the source {file}: {error}") from error
+    if len(content) > MOST_SOURCE_BYTES:
+        raise UsageError(f"the source {file} is larger than {MOST_SOURCE_BYTES >> 10} KiB")
+    return text
+
+
+def _seconds(duration: str | None) -> float | None:
+    try:
+        return parse_duration(duration) if duration is not None else None
+    except ValueError as error:
+        raise UsageError(f"--max-device-time '{duration}' {error}") from error
+
+
+def _asked_limits(config: Config, paid: Mapping[str, float | None]) -> dict[str, float]:
+    limits = {"evaluations": config.max_evals, "seconds": config.max_time, **paid}
     return {name: float(value) for name, value in limits.items() if value is not None}
 
 

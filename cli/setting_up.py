@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..errors import UsageError
@@ -25,13 +25,20 @@ def languages_of(target: str) -> tuple[str, ...]:
     return ON_CPU if target == "cpu" else ON_GPU
 
 
-def choose_target(target: str, language: str = "") -> str:
-    """The target's name; `auto` is the CPU: an architecture has to be named.
+def choose_target(
+    target: str, language: str = "", nvml: Any = None, devices: tuple[str, ...] | None = None
+) -> str:
+    """The target's name; `auto` is the first device of this machine, else the CPU.
+
+    Args:
+        nvml: Anything with the functions of `pynvml`; None: that module.
+        devices: Those that may be used; None: all.
 
     Raises:
         UsageError: there is no such target, or not in this language.
     """
-    target = "cpu" if target == "auto" else target
+    if target == "auto":
+        target = "cpu" if language in ON_CPU else _first_device(nvml, devices)
     if target != "cpu":
         from ..kernelbench.targets import architecture
 
@@ -43,6 +50,12 @@ def choose_target(target: str, language: str = "") -> str:
             + ("; --target sm_90 takes CUDA and Triton" if target == "cpu" else ""),
         )
     return target
+
+
+def _first_device(nvml: Any, allowed: tuple[str, ...] | None) -> str:
+    from ..verifier.device_session import Machine
+
+    return next((device.architecture for device in Machine(nvml, allowed=allowed).devices()), "cpu")
 
 
 def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
@@ -76,12 +89,15 @@ def task_for(
         cache_dir=str(config.cache_dir),
         accept_weak_isolation=config.accept_weak_isolation,
         jail=config.jail,
+        devices=config.devices,
+        cuda_home=str(config.cuda_home or ""),
+        cuda_compiler=config.cuda_compiler,
     )
 
 
-def tell_emulated(prose: Console, target: str) -> None:
+def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:
     """Says aloud that nothing will be timed, where it is so."""
-    if target != "cpu":
+    if is_emulated:
         prose.print(
             f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
             "nothing is timed, modelled times rank and no speed-up is claimed",

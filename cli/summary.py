@@ -34,11 +34,21 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdict.log.rstrip(), style="dim", markup=False)
 
 
-def winner_lines(history: History) -> Iterator[str]:
-    """The champion against every baseline, or why there is none, and how weak the sandbox was."""
+def winner_lines(history: History, unconfirmed: str | None = None) -> Iterator[str]:
+    """The champion against every baseline, or why there is none, and how weak the sandbox was.
+
+    Args:
+        unconfirmed: A candidate that screened better, for whose confirmation no time was left.
+    """
     yield from _winner(history)
+    if unconfirmed:
+        number = history.entries[unconfirmed].number
+        yield f"  not confirmed before the end, and maybe faster: {unconfirmed[:10]} (#{number})"
     if history.is_weakly_isolated:
         yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
+    if history.tokens:
+        price = "at an unknown price" if history.usd is None else f"${history.usd:.4f}"
+        yield f"  {history.tokens:,} tokens of models, {price}"
 
 
 def _winner(history: History) -> Iterator[str]:
@@ -89,6 +99,10 @@ def more_limits(history: History) -> str:
     flags = []
     if evaluations is not None:
         flags.append(f"--max-evals {max(1, int(evaluations * 2))}")
+    if "tokens" in history.limits:
+        flags.append(f"--max-tokens {int(history.limits['tokens'] * 2)}")
+    if "usd" in history.limits:
+        flags.append(f"--max-usd {history.limits['usd'] * 2:g}")
     if seconds is not None or not flags:
         flags.append(f"--max-time {format_duration(2 * (seconds or DEFAULT_MAX_TIME_S))}")
     return " ".join(flags)

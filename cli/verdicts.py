@@ -81,6 +81,9 @@ def explain(verdict: Verdict) -> Iterator[str]:
         yield "tier: host-code (a Python module; it may call any library)"
     for missing in verdict.unchecked:
         yield f"not checked: {missing}"
+    if verdict.champion is not None:
+        why = f"{verdict.champion.status}: {brief(verdict.champion)}"
+        yield f"timed without the champion, which no longer holds: {why}"
     isolation = verdict.isolation
     if isolation is not None:
         weak = [

@@ -87,6 +87,13 @@ class Precision(BaseModel):
 
 STRICT_FP32 = Precision()
 
+SUM_FACTOR = 4.0
+"""Of u·sqrt(terms)·scale, which a float32 sum may be wrong by. Each of n additions rounds by up to
+u times the partial sum, evenly spread. Where one early term outweighs all others, and lies just
+above a power of two, every partial sum is as large as the scale: the error has a standard deviation
+of u·sqrt(n/3)·scale. Twice u·sqrt(n)·scale is then 3.5 deviations, which honest kernels pass by
+among millions of elements; four times is 6.9."""
+
 
 class Workload(BaseModel):
     """One concrete instance of a Problem: axis values and how its structure is made."""
@@ -123,7 +130,7 @@ class Structure:
 class Expected:
     """The right answer for one output, with what its error may be held against.
 
-    Gate G1 is |y − value| ≤ 2·u_acc·sqrt(terms)·scale + 2·u_out·|value|, elementwise.
+    Gate G1 is |y − value| ≤ SUM_FACTOR·u_acc·sqrt(terms)·scale + 2·u_out·|value|, elementwise.
     """
 
     value: np.ndarray
@@ -162,6 +169,12 @@ class Baseline:
     prepare: Callable[[Call], Prepared]
     requires: str = "torch"
     """The import it needs."""
+
+    def runs_on(self, device: str) -> bool:
+        """Whether it can run on a device of torch's naming; "" are the CPUs."""
+        if self.requires == "cupy":
+            return device.startswith("cuda")
+        return self.requires == "torch" or not device
 
 
 def no_twins(_structure: Structure, _rng: np.random.Generator) -> Iterator[Structure]:
@@ -203,6 +216,9 @@ class Problem:
     )  # fmt: skip
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
     precision: Precision = STRICT_FP32
+    accuracy: str = ""
+    """What n and s of the error limit are, where an honest kernel may miss it, and what becomes of
+    NaN and infinities: for whoever writes a candidate."""
     twins: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_twins
     """Other structures of exactly the same sizes, a near one first; where there are index arrays.
     May end, or give none, where no other has these sizes."""

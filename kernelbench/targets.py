@@ -7,6 +7,8 @@ device goes before one of these: what is computed from them is `modelled`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..errors import UnknownNameError
@@ -71,6 +73,8 @@ class Device:
     tflops: dict[str, float] = field(default_factory=dict)
     """Peak by arithmetic: fp32, tf32, fp16, fp8, int8 (TOP/s); dense."""
     source: str = "vendor's data sheet, dense"
+    l2_mb: float = 0.0
+    """Size of the L2 cache; 0 where it is not known."""
 
 
 def _architecture(
@@ -105,27 +109,27 @@ ARCHITECTURES = {
 
 def _device(
     name: str, capability: int, sms: int, memory: float, fp32: float, tf32: float, fp16: float,
-    fp8: float, int8: float,
+    fp8: float, int8: float, *, l2: float = 0.0,
 ) -> Device:  # fmt: skip
     peaks = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "fp8": fp8, "int8": int8}
     known = {kind: peak for kind, peak in peaks.items() if peak}
-    return Device(name, f"sm_{capability}", sms, memory, known)
+    return Device(name, f"sm_{capability}", sms, memory, known, l2_mb=l2)
 
 
 DEVICES = (
-    _device("T4", 75, 40, 320, 8.1, 0, 65, 0, 130),
-    _device("A10", 86, 72, 600, 31.2, 62.5, 125, 0, 250),
-    _device("A100 80GB SXM", 80, 108, 2039, 19.5, 156, 312, 0, 624),
-    _device("A100 80GB PCIe", 80, 108, 1935, 19.5, 156, 312, 0, 624),
-    _device("A100 40GB", 80, 108, 1555, 19.5, 156, 312, 0, 624),
+    _device("T4", 75, 40, 320, 8.1, 0, 65, 0, 130, l2=4),
+    _device("A10", 86, 72, 600, 31.2, 62.5, 125, 0, 250, l2=6),
+    _device("A100 80GB SXM", 80, 108, 2039, 19.5, 156, 312, 0, 624, l2=40),
+    _device("A100 80GB PCIe", 80, 108, 1935, 19.5, 156, 312, 0, 624, l2=40),
+    _device("A100 40GB", 80, 108, 1555, 19.5, 156, 312, 0, 624, l2=40),
     _device("L40S", 89, 142, 864, 91.6, 183, 362, 733, 733),
     _device("L4", 89, 58, 300, 30.3, 60, 121, 242, 242),
     _device("RTX 3090", 86, 82, 936, 35.6, 35.6, 71, 0, 284),
     _device("RTX 4090", 89, 128, 1008, 82.6, 82.6, 165, 330, 661),
-    _device("RTX 5090", 120, 170, 1792, 104.8, 104.8, 209.5, 419, 838),
-    _device("H200 SXM", 90, 132, 4800, 67, 495, 989, 1979, 1979),
-    _device("H100 SXM", 90, 132, 3350, 67, 495, 989, 1979, 1979),
-    _device("H100 PCIe", 90, 114, 2000, 51, 378, 756, 1513, 1513),
+    _device("RTX 5090", 120, 170, 1792, 104.8, 104.8, 209.5, 419, 838, l2=96),
+    _device("H200 SXM", 90, 132, 4800, 67, 495, 989, 1979, 1979, l2=50),
+    _device("H100 SXM", 90, 132, 3350, 67, 495, 989, 1979, 1979, l2=50),
+    _device("H100 PCIe", 90, 114, 2000, 51, 378, 756, 1513, 1513, l2=50),
     _device("B200", 100, 148, 8000, 80, 1100, 2250, 4500, 4500),
 )
 """The first of an architecture stands for it where no device is named."""
@@ -142,3 +146,48 @@ def architecture(name: str) -> Architecture:
 def device_of(architecture_name: str) -> Device | None:
     """The device whose data sheet models this architecture; None where the table has none."""
     return next((d for d in DEVICES if d.architecture == architecture_name), None)
+
+
+_BRAND = frozenset({"NVIDIA", "GEFORCE", "TESLA", "GPU", "TENSOR", "CORE"})
+_BUSES = frozenset({"SXM", "PCIE"})
+_SIZE = re.compile(r"\d+GB|HBM\d?E?")
+
+
+def product(driver_name: str, sms: int | None = None) -> Device | None:
+    """The product that a driver means by this name; None where the table does not have it.
+
+    A relative is no answer (an H100 NVL is not an H100 SXM): every word must be the product's,
+    buses and memory sizes must not disagree, and neither must the number of SMs, where it is known.
+    """
+    words = _words(driver_name)
+    found = [
+        one
+        for one in DEVICES
+        if _plain(words) == _plain(_words(one.name))
+        and all(_agree(words, _words(one.name), kind) for kind in (_is_bus, _is_size))
+        and sms in (None, one.sms)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _words(name: str) -> frozenset[str]:
+    upper = re.sub(r"SXM\d", "SXM", name.upper()).replace("-", " ")
+    return frozenset(upper.split()) - _BRAND
+
+
+def _is_bus(word: str) -> bool:
+    return word in _BUSES
+
+
+def _is_size(word: str) -> bool:
+    return _SIZE.fullmatch(word) is not None and not word.startswith("HBM")
+
+
+def _plain(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(w for w in words if not _is_bus(w) and _SIZE.fullmatch(w) is None)
+
+
+def _agree(first: frozenset[str], second: frozenset[str], kind: Callable[[str], bool]) -> bool:
+    """Whether both say the same of a kind, or one says nothing."""
+    told = [{word for word in words if kind(word)} for words in (first, second)]
+    return not all(told) or told[0] == told[1]

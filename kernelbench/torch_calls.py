@@ -1,7 +1,8 @@
 """Views of a call's memory as torch tensors, for the baselines.
 
 Nothing is copied: a baseline must see new inputs at the same addresses. The functions raise
-SandboxError where torch would copy, since such a baseline would answer yesterday's question.
+SandboxError where torch would copy, since such a baseline would answer yesterday's question. For a
+device, `place_with` says which tensor of it stands for which array.
 """
 
 from __future__ import annotations
@@ -15,15 +16,29 @@ import numpy as np
 from ..errors import SandboxError
 from .problem import Call, Prepared
 
+Placement = Callable[[Any], Any]
+"""The tensor that stands for one over an array of a call; what it holds is kept in step."""
+
+_placements: list[Placement] = []
+
+
+def place_with(placement: Placement) -> None:
+    """From now on, in this process, baselines work on these tensors."""
+    _placements[:] = [placement]
+
 
 def dense_view(array: np.ndarray) -> Any:
-    """The array as a torch tensor over the same memory, read-only arrays included."""
+    """The array as a torch tensor over the same memory, read-only arrays included.
+
+    Where tensors are placed on a device it is the one there, and a copy of an array of no call.
+    """
     import torch
 
     with warnings.catch_warnings():
         # Inputs may be mapped read-only; baselines only read them.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        tensor = torch.from_numpy(array)
+    return _placements[0](tensor) if _placements else tensor
 
 
 def csr_view(call: Call, *, columns: int, values: np.ndarray) -> Any:

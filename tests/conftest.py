@@ -18,9 +18,15 @@ RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
 
 TIMED = (
-    "hostile/test_hostile.py", "hostile/test_host_rows.py", "hostile/test_problem_rows.py",
-    "hostile/test_impossible.py", "hostile/test_documented_failures.py", "honest/", "verifier/",
-    "cli/", "test_audit.py",
+    "hostile/test_hostile.py", "hostile/test_host_rows.py", "hostile/test_documented_failures.py",
+    "hostile/test_champions.py", "honest/", "test_audit.py",
+    *(f"verifier/test_{name}.py" for name in (
+        "attacks", "defences", "environments", "fairness", "measured_device", "referee_death",
+        "rivalry", "secrets", "seven", "stress",
+    )),
+    *(f"cli/test_{name}.py" for name in (
+        "audit", "bench", "devices", "end_to_end", "key_canary", "run_models",
+    )),
 )  # fmt: skip
 """Tests that hold real times against each other, or watch campaigns that do."""
 
@@ -30,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
-        if place.startswith(TIMED) and not place.startswith("verifier/profile/"):
+        if place.startswith(TIMED):
             item.add_marker("timed")
 
 

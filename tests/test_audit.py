@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +61,7 @@ class Script:
     opened: list[tuple[str, str, str]] = field(default_factory=list)
     isolation = Isolation(mechanism="bare", capabilities={})
     facts: dict[str, float] = field(default_factory=dict)
+    is_emulated: bool = False
 
     @contextmanager
     def __call__(self, problem: str, workload: Workload, target: str) -> Iterator[Referee]:
@@ -68,6 +69,9 @@ class Script:
         if self.error:
             raise self.error
         yield self
+
+    def foresee(self, orders: Sequence[Order]) -> None:
+        """An audit looks at one after the other."""
 
     def evaluate(self, order: Order) -> Verdict:
         self.asked.append(order)

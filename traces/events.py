@@ -28,11 +28,21 @@ class CampaignStarted(Record):
     language: str
     tier: str
     workflow: str
+    workflow_version: str = ""
+    """Of the graph and, where a model is asked, of the prompts: only the same one may resume."""
+    rounds: int | None = None
+    """Rounds of the workflow, where the user set them."""
+    patience: int | None = None
+    """Rounds without a credited gain that end it, where the user set them."""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Settings of the workflow, where the user set them."""
+    source: str = ""
+    """The blob of the foreign source it begins from, if there is one."""
     model: str
     judge_model: str
     seed: int
     limits: dict[str, float]
-    """Budget: `evaluations`, `seconds`, `usd`, each only where set."""
+    """Budget: `evaluations`, `seconds`, `usd`, `tokens`, `device_seconds`, each where set."""
     machine: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     config: dict[str, JsonValue] = Field(default_factory=dict)
@@ -61,6 +71,84 @@ class CandidateProposed(Record):
     operator: str
     """How it came about: `initial`, `mutate`, `cross over`, `advised`, …"""
     note: str = ""
+    place: str = ""
+    """`round/slot` of the workflow; the calls that led to it have places below this one."""
+
+
+class ModelRequested(Record):
+    """A model is asked; what the call may cost at most is reserved. Before any byte is sent."""
+
+    kind: Literal["model.requested"] = "model.requested"
+    call: str
+    """The key of the call: SHA-256 of campaign, workflow version, place and Ask."""
+    attempt: int
+    """1, 2, 3 … of this call."""
+    place: str
+    """Where in the workflow: `round/slot/purpose/turn`, unique within the campaign."""
+    purpose: str
+    model: str
+    ask: str
+    """The blob of the Ask as canonical JSON: messages, schema, parameters."""
+    reserved_tokens: int
+    reserved_usd: float | None = None
+    """None where the price is unknown."""
+
+
+class ModelReplied(Record):
+    """A paid answer; the same transaction settles the reservation."""
+
+    kind: Literal["model.replied"] = "model.replied"
+    call: str
+    attempt: int
+    reply: str
+    """The blob of the Reply as JSON."""
+    finish: str
+    tokens: int
+    usd: float | None = None
+    is_estimated: bool = False
+    overran: bool = False
+    """It cost more than was reserved: the endpoint passed over the limit on tokens."""
+    seconds: float = 0.0
+
+
+class ModelFailed(Record):
+    """An attempt that gave no answer, or whose outcome nobody knows."""
+
+    kind: Literal["model.failed"] = "model.failed"
+    call: str
+    attempt: int
+    fault: str
+    """Of models/protocol.py's FaultKind, or `outcome unknown` after a crash."""
+    reason: str
+    tokens: int = 0
+    usd: float | None = 0.0
+    """What is booked as spent: the reservation where the outcome is unknown, else nothing."""
+    retry_in_s: float | None = None
+    """None where it is not tried again."""
+
+
+class CandidateMissing(Record):
+    """A reply that held no usable candidate; a result, not an error."""
+
+    kind: Literal["candidate.missing"] = "candidate.missing"
+    place: str
+    outcome: str
+    """`truncated`, `no_candidate`, `ambiguous`, `edit_failed`, `duplicate`, `wrong_language` …;
+    `no_change` where its Coder decided against one."""
+    reason: str
+    call: str = ""
+    base: str = ""
+    """The candidate that was to be changed, if there was one."""
+
+
+class Decided(Record):
+    """A choice of the workflow that is not plain from the other events."""
+
+    kind: Literal["decided"] = "decided"
+    place: str
+    what: str
+    """e.g. `base of the next edit`, `advice replaced`, `feature credited`."""
+    details: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class EvaluationStarted(Record):
@@ -76,6 +164,8 @@ class EvaluationFinished(Record):
 
     kind: Literal["evaluation.finished"] = "evaluation.finished"
     verdict: Verdict
+    decided_on: Verdict | None = None
+    """In a replay: the recorded verdict of the same outcome, on whose figures decisions rest."""
 
 
 class AdviceGiven(Record):
@@ -83,6 +173,8 @@ class AdviceGiven(Record):
 
     kind: Literal["advice.given"] = "advice.given"
     advice: Advice
+    place: str = ""
+    """`round/slot` of the edit it is for."""
 
 
 class ChampionChanged(Record):
@@ -100,7 +192,8 @@ class CampaignFinished(Record):
 
     kind: Literal["campaign.finished"] = "campaign.finished"
     stopped_by: str
-    """`evaluations`, `seconds`, `space exhausted`, `interrupted`, `error`."""
+    """A cap's name, `rounds`, `plateau`, `roofline`, `nothing left`, `space exhausted`,
+    `interrupted`, `provider`, `error`."""
     best: str | None = None
 
 
@@ -161,6 +254,11 @@ Payload = Annotated[
     CampaignStarted
     | CampaignResumed
     | CandidateProposed
+    | ModelRequested
+    | ModelReplied
+    | ModelFailed
+    | CandidateMissing
+    | Decided
     | EvaluationStarted
     | EvaluationFinished
     | AdviceGiven

@@ -39,11 +39,17 @@ _BY_SQLITE = {
 }
 
 
-def storage_fault(what: str, path: Path, error: sqlite3.Error | OSError) -> StorageError:
+def storage_fault(
+    what: str, path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError
+) -> StorageError:
     """The error for people: `what` happened to `path`, the system's reason, the remedy."""
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         hint = _BY_ERRNO.get(error.errno or 0, f"check the path, or {_ELSEWHERE}")
+    elif isinstance(error, UnicodeDecodeError):
+        # SQLite quotes what it found damaged, and the module cannot read the quotation.
+        reason = "the file is damaged: it holds bytes that are no text where text belongs"
+        hint = _BY_SQLITE[sqlite3.SQLITE_CORRUPT]
     else:
         reason = str(error)
         # The low byte of an extended code is the primary one.
@@ -57,5 +63,5 @@ def storage_faults(what: str, path: Path) -> Iterator[None]:
     """Turns any fault of SQLite or the file system inside the block into a StorageError."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise storage_fault(what, path, error) from error

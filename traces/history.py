@@ -26,6 +26,7 @@ from .events import (
     Event,
 )
 from .records import CAPABILITIES, Advice, Isolation, Protocol, Status, Verdict
+from .spending import Spending
 
 _WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
 
@@ -37,6 +38,15 @@ class Change(NamedTuple):
     event: ChampionChanged
 
 
+class Fall(NamedTuple):
+    """A champion that no longer held, when and beside whom, and who was champion then."""
+
+    at: float
+    candidate: str
+    beside: str
+    champion: str | None
+
+
 class Audited(NamedTuple):
     """An audit and when it was."""
 
@@ -45,7 +55,7 @@ class Audited(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best credited speed-up from this candidate on."""
+    """The best credited speed-up from this candidate on; 0.0 where there is none."""
 
     number: int
     at: float
@@ -92,11 +102,16 @@ class History:
     """By candidate, in the order they were proposed."""
     champion: str | None = None
     changes: tuple[Change, ...] = ()
+    falls: tuple[Fall, ...] = ()
     finished: CampaignFinished | None = None
     """None while it runs, was cut off, or was taken up again."""
     resumes: int = 0
     limits: dict[str, float] = field(default_factory=dict)
     """The budget that now holds."""
+    usd: float | None = 0.0
+    """What models cost; None where a price is unknown."""
+    tokens: int = 0
+    """What models took."""
     audits: tuple[Audited, ...] = ()
     """What was found by those who verified a champion again; it changes nothing else."""
 
@@ -147,10 +162,16 @@ class History:
 
     def best_so_far(self) -> list[Best]:
         """One step per change of champion: from which candidate on, when, and its credit."""
-        return [
+        credits = {event.candidate: event.credited for _, event in self.changes}
+        steps = [
+            Best(self.entries[fall.beside].number, fall.at, credits.get(fall.champion or "", 0.0))
+            for fall in self.falls
+        ]
+        steps += [
             Best(self.entries[event.candidate].number, at, event.credited)
             for at, event in self.changes
         ]
+        return sorted(steps, key=lambda step: step.at)
 
 
 def derive(events: Iterable[Event]) -> History:
@@ -170,13 +191,15 @@ def derive(events: Iterable[Event]) -> History:
         first.campaign, first.payload, first.at, first.at, first.seq, limits=first.payload.limits
     )
     entries: dict[str, Entry] = {}
+    spending = Spending()
     for event in sequence:
         # An audit looks from outside: the campaign did not go on by it.
         is_audit = isinstance(event.payload, CampaignAudited)
         last_at = history.last_at if is_audit else event.at
         history = replace(history, last_at=last_at, last_seq=event.seq)
         history = _take(history, entries, event)
-    return replace(history, entries=entries)
+        spending.apply(event)
+    return replace(history, entries=entries, usd=spending.usd, tokens=spending.tokens)
 
 
 def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
@@ -188,10 +211,9 @@ def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
         case EvaluationStarted(candidate=candidate):
             entries[candidate] = replace(_known(entries, candidate, event), cut_off=True)
         case EvaluationFinished(verdict=verdict):
-            entry = _known(entries, verdict.candidate, event)
-            entries[verdict.candidate] = replace(
-                entry, verdicts=(*entry.verdicts, verdict), cut_off=False
-            )
+            _judged(entries, verdict, event)
+            if verdict.champion is not None:
+                return _fallen(history, entries, verdict.champion, event, verdict.candidate)
         case AdviceGiven(advice=advice):
             entry = _known(entries, advice.candidate, event)
             entries[advice.candidate] = replace(entry, advice=advice)
@@ -217,6 +239,28 @@ def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
                 hint="the store was written by something else than kernelwright",
             )
     return history
+
+
+def _judged(entries: dict[str, Entry], verdict: Verdict, event: Event) -> None:
+    entry = _known(entries, verdict.candidate, event)
+    verdicts = (*entry.verdicts, verdict)
+    entries[verdict.candidate] = replace(entry, verdicts=verdicts, cut_off=False)
+
+
+def _fallen(
+    history: History, entries: dict[str, Entry], verdict: Verdict, event: Event, beside: str
+) -> History:
+    """Without the champion that this verdict is about."""
+    _judged(entries, verdict, event)
+    standing = _standing(history.changes, entries)
+    fall = Fall(event.at, verdict.candidate, beside, standing)
+    return replace(history, champion=standing, falls=(*history.falls, fall))
+
+
+def _standing(changes: tuple[Change, ...], entries: dict[str, Entry]) -> str | None:
+    """The last champion that still holds."""
+    champions = [change.event.candidate for change in reversed(changes)]
+    return next((c for c in champions if (v := entries[c].verdict) and v.status.is_pass), None)
 
 
 def _modelled(entry: Entry) -> tuple[float, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -269,9 +269,14 @@ class Verdict(Record):
     """SHA-256 of the built artefact."""
     log: str = ""
     """The compiler's or the runner's words: capped, control characters removed. Never trusted."""
+    champion: Verdict | None = None
+    """What was found of the champion, which failed beside this candidate and then alone: it no
+    longer holds, and this candidate was timed without it. None where nothing is wrong with it."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
+        if self.champion is not None and self.champion.status.is_pass:
+            raise ValueError("a champion that holds is no news of its challenger's verdict")
         if self.status.is_pass and any(not check.passed for check in self.checks):
             raise ValueError(f"a {self.status} verdict cannot hold a failed check")
         if not self.status.is_pass and not self.reasons:
@@ -320,6 +325,17 @@ class Advice(Record):
     """The metrics it read."""
     hints: dict[str, JsonValue] = Field(default_factory=dict)
     """For the recipe Coder: knob names and the values to try, or `family`."""
+    mode: Literal["repair", "optimise", ""] = ""
+    why: str = ""
+    technique: str = ""
+    """One of the technique catalogue's names, where the Judge chose one."""
+    confidence: str = ""
+    nothing_left: bool = False
+    """The Judge sees no change that is worth its price; `why` says why."""
+    by: str = ""
+    """Who spoke: a model's name, `rules`, or `rules (fallback)`."""
+    notes: tuple[str, ...] = ()
+    """What was done to a model's words: cut at a limit, asked again, replaced."""
 
 
 def candidate_id(source: str) -> str:

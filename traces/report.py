@@ -9,26 +9,32 @@ from markupsafe import Markup
 
 from .history import History, derive
 from .store import Store
+from .transcript import transcribe
 from .view import charts as figures
 from .view import pages
 from .view.links import ReportLinks
 from .view.redact import Redactor
 from .view.render import asset, plotly_script, render
+from .view.trace import TRACE_SHOWN, Book, step_view
 
 MOST_DETAILED = 60
 """Candidates shown with code and checks; the table always has all of them."""
 
 
-def render_report(store: Store, campaign: str, *, charts: bool = True) -> str:
+def render_report(
+    store: Store, campaign: str, *, charts: bool = True, trace_shown: int = TRACE_SHOWN
+) -> str:
     """The report of a campaign. Home folders and keys are left out.
 
     Args:
         store: an open store; reading is enough.
         campaign: the whole id.
         charts: False leaves Plotly (about 5 MB) and the charts out; the tables stay.
+        trace_shown: characters of prompts, replies and differences; the rest is left out.
     """
     redactor = Redactor(store.home)
-    history = derive(redactor.event(event) for event in store.events(campaign))
+    events = [redactor.event(event) for event in store.events(campaign)]
+    history, transcript = derive(events), transcribe(events)
     links = ReportLinks()
     chosen = _detailed(history)
     shown = [
@@ -38,13 +44,29 @@ def render_report(store: Store, campaign: str, *, charts: bool = True) -> str:
         )
         for candidate in chosen
     ]
+    # What is changed in a candidate is shown once: with its details, where it has them.
+    book = Book(
+        store,
+        history,
+        left=trace_shown,
+        clean=redactor.text,
+        shows_difference=lambda name: name not in chosen,
+    )
     return render(
         "report.html",
         links=links,
-        row=pages.campaign_row(history, is_running=store.is_running(campaign)),
+        row=pages.campaign_row(
+            history,
+            is_running=store.is_running(campaign),
+            is_estimated=transcript.is_estimated,
+        ),
         charts=charts,
         has_charts=charts,
         figure=figures.campaign_chart(history, links.candidate) if charts else None,
+        transcript=transcript,
+        spend_figure=figures.spend_chart(history, transcript, links.candidate) if charts else None,
+        steps=[step_view(book, step) for step in transcript.steps.values()],
+        has_no_room=book.left == 0,
         funnel=pages.funnel(history),
         isolation=pages.isolation_of(history),
         pages=shown,

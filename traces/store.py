@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -151,6 +151,17 @@ class Store:
             rows = self._connection.execute("SELECT id FROM campaigns ORDER BY rowid DESC")
             return [str(row[0]) for row in rows]
 
+    def starts(self) -> Iterator[tuple[str, CampaignStarted]]:
+        """Every campaign with its first event, oldest first; others' formats are passed over."""
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT campaign, payload FROM events WHERE seq IN "
+                "(SELECT min(seq) FROM events GROUP BY campaign) ORDER BY seq"
+            ).fetchall()
+        for campaign, text in rows:
+            with suppress(ValidationError):
+                yield str(campaign), CampaignStarted.model_validate_json(text)
+
     def resolve(self, text: str) -> str:
         """The campaign that `text` names: an id, its unique beginning or end, or `@last`.
 
@@ -193,6 +204,11 @@ class Store:
             self._require(campaign)
         return lease.hold(self._lease_path(campaign), campaign)
 
+    def cursor_path(self, campaign: str) -> Path:
+        """Where a workflow keeps where it stands; everything in it can be had from the events."""
+        self._check_id(campaign)
+        return self.home / "cursors" / f"{campaign}.sqlite"
+
     def is_running(self, campaign: str) -> bool:
         """Whether some process holds the campaign's lease now."""
         path = self._lease_path(campaign)
@@ -200,12 +216,15 @@ class Store:
             return lease.is_held(path)
 
     def _lease_path(self, campaign: str) -> Path:
+        self._check_id(campaign)
+        return self.home / "leases" / f"{campaign}.lock"
+
+    def _check_id(self, campaign: str) -> None:
         if not _ID.fullmatch(campaign):
             raise StorageError(
                 f"'{campaign[:80]}' in {self.path} is not the id of a campaign",
                 hint="the store was changed by something else than kernelwright",
             )
-        return self.home / "leases" / f"{campaign}.lock"
 
     def _insert(
         self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload

@@ -6,12 +6,12 @@ the outputs. The referee keeps writable views of both. It knows where bytes lie,
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import mmap
 import os
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -123,13 +123,15 @@ class _Memory:
         self.view = np.frombuffer(self.map, dtype=np.uint8)
 
     def close(self) -> None:
-        del self.view
-        try:
-            self.map.close()
-        except BufferError:
-            # Somebody still holds a view; the mapping goes with the last of them.
-            ctypes.pythonapi.PyErr_Clear()
+        """Gives it back. May be called twice: the number may be somebody else's by then."""
+        if self.fd < 0:
+            return
         os.close(self.fd)
+        self.fd = -1
+        del self.view
+        # Where somebody still holds a view, the mapping goes with the last of them.
+        with suppress(BufferError):
+            self.map.close()
 
 
 class Arena:
@@ -161,7 +163,10 @@ class Arena:
         self.close()
 
     def close(self) -> None:
-        """Gives the memory back; views handed out keep their pages until they go."""
+        """Gives the memory back; views handed out keep their pages until they go.
+
+        May be called twice.
+        """
         self._inputs.close()
         self._outputs.close()
 
@@ -182,6 +187,15 @@ class Arena:
     def copy_of_inputs(self) -> bytes:
         """The call table and the inputs, for a program that reads them from a file."""
         return self._inputs.view.tobytes()
+
+    def wipe(self) -> None:
+        """Makes all memory for outputs the same byte: one process leaves nothing to the next."""
+        self._outputs.view.fill(self._background)
+        self._dirty = 0
+
+    def stir(self, count: int) -> None:
+        """Writes as many bytes of inputs as calls have that nothing is to be learned from."""
+        self._inputs.view[TABLE_BYTES : TABLE_BYTES + count] = os.urandom(1)[0]
 
     def reset(self, shift: int = 0) -> None:
         """Forgets all slots; the next begins `shift` bytes in, so that addresses vary."""

@@ -9,23 +9,38 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import SandboxError
+from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
-from ..sandbox.run.process import thread_environment
+from ..sandbox.run.gate import Gate
+from ..sandbox.run.process import cpu_ns, thread_environment
 from . import gates
 from .arena import Arena, Region, Slot, footprint
 from .trials import make_item
 
 _KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 _ANSWER_S = 240.0  # torch.compile's first compilation on a busy machine
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where baselines run."""
+
+    device: str = ""
+    """Torch's name for it; empty: the CPUs, over the memory of the calls."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """By which the driver shows the one device."""
 
 
 class BaselineProcess:
@@ -39,27 +54,40 @@ class BaselineProcess:
         slots: int,
         cpus: tuple[int, ...],
         cache_dir: Path,
+        place: Place | None = None,
     ) -> None:
+        """Raises PrerequisiteError where the device cannot be used."""
+        where = place or Place()
         self._problem = problem
         inputs, outputs = footprint(problem, structure.axes)
         self._arena = Arena(slots * inputs, slots * outputs)
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._lines = ours.makefile("rb")
+        self._gate = Gate()
         fds = self._arena.open_fds(is_trusted=True)
+        # A pipe that nobody reads would stop a library that warns at length.
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        host = [sys.executable, "-m", "kernelwright.verifier.baseline_host"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kernelwright.verifier.baseline_host", str(theirs.fileno())],
-            pass_fds=(theirs.fileno(), *fds),
+            [*host, str(theirs.fileno()), ",".join(map(str, cpus))],
+            pass_fds=(theirs.fileno(), *fds, *self._gate.fds),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=_environment(len(cpus), cache_dir),
-            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+            stderr=self._words,
+            env={**_environment(len(cpus), cache_dir), **where.environment},
         )
         theirs.close()
         try:
-            self._send({"do": "open", "problem": problem.name, "fds": list(fds),
-                        "sizes": list(self._arena.sizes)})  # fmt: skip
+            self._gate.watch(self._process.pid)
+            opened = self._send({"do": "open", "problem": problem.name, "fds": list(fds),
+                                 "sizes": list(self._arena.sizes), "gate": self._gate.fds,
+                                 "device": where.device})  # fmt: skip
+            if not opened["ok"]:
+                raise PrerequisiteError(
+                    f"the baselines cannot run on this GPU: {opened['why']}",
+                    hint="install a torch that is built for it (pytorch.org says which)",
+                )
             self.slots = [self._arena.place(problem, structure) for _ in range(slots)]
             for slot in self.slots:
                 self._send({
@@ -70,6 +98,7 @@ class BaselineProcess:
             self.close()
             raise
         finally:
+            self._gate.close_fds()
             for fd in fds:
                 os.close(fd)
 
@@ -91,10 +120,25 @@ class BaselineProcess:
                 usable.append(name)
         return usable, missing
 
-    def call(self, name: str, slots: list[Slot]) -> int:
-        """Nanoseconds of one call on each slot's inputs as they are now, added up."""
-        request = {"do": "call", "baseline": name, "slots": [slot.index for slot in slots]}
-        return int(self._send(request)["ns"])
+    def call(self, name: str, slot: Slot, release: Callable[[], None] | None = None) -> int:
+        """Nanoseconds of one call on a slot's inputs.
+
+        As with a candidate, the process watches a gate, is stopped while `release` writes the
+        inputs, and is awake before the gate opens.
+        """
+        nonce = secrets.randbits(32) or 1
+        self._send({"do": "arm", "baseline": name, "slot": slot.index, "nonce": nonce})
+        self._gate.freeze(lambda: cpu_ns(self._process.pid))
+        if release:
+            release()
+        self._gate.thaw()
+        self._gate.open(nonce)
+        return int(self._receive()["ns"])
+
+    def peaks(self) -> dict[str, float]:
+        """What the device reaches, measured now (baseline_device.Device.peaks); or nothing."""
+        answer = self._send({"do": "peaks"})
+        return {name: float(value) for name, value in answer.get("peaks", {}).items()}
 
     def close(self) -> None:
         """Ends the process and gives the memory back."""
@@ -102,8 +146,8 @@ class BaselineProcess:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        if self._process.stderr:
-            self._process.stderr.close()
+        self._gate.close()
+        self._words.close()
         self._lines.close()
         self.slots = []
         self._arena.close()
@@ -121,7 +165,7 @@ class BaselineProcess:
             item = make_item(self._problem, slot.structure, Family.UNIFORM, rng)
             for key, array in item.inputs.items():
                 slot.inputs[key][...] = array
-            self.call(name, [slot])
+            self.call(name, slot)
             for output, expected in item.expected.items():
                 checks = gates.check_output(
                     output, slot.outputs[output], expected, self._problem.precision,
@@ -136,22 +180,29 @@ class BaselineProcess:
         try:
             self._channel.settimeout(_ANSWER_S)
             self._channel.sendall(json.dumps(request).encode() + b"\n")
+        except OSError as error:
+            raise self._failure(str(error)) from error
+        return self._receive()
+
+    def _receive(self) -> dict[str, Any]:
+        try:
             line = self._lines.readline()
         except OSError as error:
-            line = b""
-            reason = str(error)
-        else:
-            reason = "it closed its channel"
+            raise self._failure(str(error)) from error
         if not line:
-            raise SandboxError(f"the baseline process failed ({reason}): {self._last_words()}")
+            raise self._failure("it closed its channel")
         return json.loads(line)  # type: ignore[no-any-return]
+
+    def _failure(self, reason: str) -> SandboxError:
+        return SandboxError(f"the baseline process failed ({reason}): {self._last_words()}")
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
-        if self._process.poll() is None or self._process.stderr is None:
+        if self._process.poll() is None:
             return "it is still running"
-        words = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        self._words.seek(0)
+        words = self._words.read().decode("utf-8", "replace").strip().splitlines()
         return (words[-1] if words else f"exit status {self._process.returncode}")[:400]
 
 

@@ -12,26 +12,37 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from .. import errors
 from ..errors import KernelwrightError, SandboxError
-from ..traces.records import Isolation, Verdict
-from .request import Order, Task
+from ..traces.records import Isolation, Status, Tier, Verdict, candidate_id
+from .request import Order, Outlook, Task
 from .wire import Closed, receive, send
 
 ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "XDG_CACHE_HOME",
-    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
+    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH",
 )  # fmt: skip
 """What the referee may know of the user's environment."""
+
+
+class Ended(SandboxError):
+    """The referee process is gone; nobody knows how the evaluation would have come out."""
 
 
 class RefereeProcess:
     """A running referee; a verifier.request.Referee."""
 
     def __init__(self, task: Task) -> None:
+        self._task = task
+        self._sending = threading.Lock()
+        self._start()
+
+    def _start(self) -> None:
         self._channel, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         self._process = subprocess.Popen(
@@ -45,12 +56,13 @@ class RefereeProcess:
         )
         theirs.close()
         try:
-            hello = self._ask(task.model_dump(mode="json"))
+            hello = self._ask(self._task.model_dump(mode="json"))
         except BaseException:
             self.close()
             raise
         self.isolation = Isolation.model_validate(hello["isolation"])
         self.facts: dict[str, float] = dict(hello["facts"])
+        self.is_emulated = bool(hello["is_emulated"])
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +81,30 @@ class RefereeProcess:
         return self._process.pid
 
     def evaluate(self, order: Order) -> Verdict:
+        """See verifier.request.Referee.
+
+        A referee that dies in the middle is started anew and asked once more. If it dies again the
+        candidate gets a verdict that says so, and the campaign goes on with the next one.
+        """
+        try:
+            return self._evaluate(order)
+        except Ended:
+            self.close()
+            self._start()
+        try:
+            return self._evaluate(order)
+        except Ended as error:
+            self.close()
+            self._start()
+            return _unknown(self._task, order, str(error))
+
+    def foresee(self, orders: Sequence[Order]) -> None:
         """See verifier.request.Referee."""
+        # Whether the referee is gone is for the next evaluation to find out.
+        with contextlib.suppress(Closed):
+            self._send(Outlook(foreseen=tuple(orders)).model_dump(mode="json"))
+
+    def _evaluate(self, order: Order) -> Verdict:
         return Verdict.model_validate(self._ask(order.model_dump(mode="json"))["verdict"])
 
     def close(self) -> None:
@@ -86,16 +121,20 @@ class RefereeProcess:
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
-            send(self._channel, message)
+            self._send(message)
             answer = receive(self._channel)
         except Closed as error:
-            raise SandboxError(
+            raise Ended(
                 f"the referee process ended ({error}): {self._last_words()}",
                 hint="run it again; if it happens twice, report it with this message",
             ) from error
         if "error" in answer:
             raise _raised(answer)
         return answer
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._sending:
+            send(self._channel, message)
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -114,6 +153,20 @@ def _raised(answer: dict[str, Any]) -> KernelwrightError:
     last = answer["trace"].strip().splitlines()
     where = last[-3].strip() if len(last) >= 3 else ""
     return SandboxError(f"the referee failed: {answer['error']}: {answer['message']} ({where})")
+
+
+def _unknown(task: Task, order: Order, reason: str) -> Verdict:
+    return Verdict(
+        candidate=candidate_id(order.source),
+        problem=task.problem,
+        workload=task.workload.name,
+        language=order.language,
+        target=task.target,
+        tier=Tier.of(order.language),
+        protocol=order.protocol,
+        status=Status.HARNESS_ERROR,
+        reasons=(f"{reason}; it ended twice while it evaluated this candidate",),
+    )
 
 
 def open_referee(task: Task) -> RefereeProcess:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..sandbox.build import toolchain
 from ..sandbox.build.diagnostics import clean
 from ..sandbox.run.device.program import DEVICE_FAILED, EXITS
 from ..traces.records import Check
@@ -52,7 +53,8 @@ _DISTANCE = re.compile(
 
 def find(search: str | None = None) -> Path | None:
     """compute-sanitizer on the PATH (or on `search`), else in the toolkit; None: there is none."""
-    found = shutil.which("compute-sanitizer", path=search)
+    own = toolchain.preferred_tool("compute-sanitizer") if search is None else None
+    found = str(own) if own else shutil.which("compute-sanitizer", path=search)
     if found is None and search is None:
         known = (Path(place) / "compute-sanitizer" for place in _PLACES)
         found = next((str(p) for p in known if p.is_file() and os.access(p, os.X_OK)), None)

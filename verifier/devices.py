@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol as Interface
 from typing import TypeVar
@@ -18,7 +19,7 @@ from ..kernelbench.problem import Problem, Structure
 from ..kernelbench.targets import Architecture
 from ..sandbox.build import cuda, emulated, python
 from ..sandbox.build.model import BuildFailed, Built, DeviceBuilt, EmulatedVariant, Unsupported
-from ..sandbox.build.triton import TritonBuilder, TritonRequest
+from ..sandbox.build.triton import TritonBuilder, TritonBuilt, TritonRequest
 from ..sandbox.isolation.model import Jail
 from ..sandbox.plan import FaultKind, Launches, Plan, PlanFault, check_built, parse, resolve
 from ..sandbox.plan.dtypes import ITEM_BYTES
@@ -27,7 +28,7 @@ from ..sandbox.run import interpreted
 from ..sandbox.run.emulated import emulated_program
 from ..sandbox.run.program import Program
 from ..traces.records import Status
-from .arena import EXTRA_BYTES, MAX_ARGUMENTS, NOTHING_MORE, Extra
+from .arena import EXTRA_BYTES, MAX_ARGUMENTS, NOTHING_MORE, Behind, Extra
 
 _STATUS = {
     FaultKind.MISTAKE: Status.BUILD_FAILED,
@@ -36,13 +37,14 @@ _STATUS = {
 }
 
 
-@dataclass(frozen=True)
 class Refused(Exception):
     """Why a candidate is not run, and the status it gets."""
 
-    status: Status
-    reason: str
-    log: str = ""
+    def __init__(self, status: Status, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.log = log
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,19 @@ class Workshop:
     triton: TritonBuilder | None = None
 
 
+@dataclass(frozen=True)
+class OnDevice:
+    """A candidate as one process of the device runner is given it."""
+
+    built: DeviceBuilt
+    extra: Behind
+    """The table and the work buffers of a call. Raises Refused where it cannot be launched."""
+
+
 class DeviceCandidate(Interface):
     """One candidate, built for its target."""
 
+    plan: Plan
     device: DeviceBuilt
     launches: Launches
     """On the subject."""
@@ -74,6 +86,9 @@ class DeviceCandidate(Interface):
 
     def program(self, schedule: str) -> Program:
         """The program that emulates it. Raises Refused."""
+
+    def on_device(self, structures: Sequence[Structure]) -> OnDevice:
+        """What a device is given for calls on these structures and their twins. Raises Refused."""
 
 
 def status_of(fault: PlanFault) -> Status:
@@ -169,6 +184,11 @@ class CudaCandidate:
         """See DeviceCandidate."""
         return self.variant(EmulatedVariant.PLAIN, schedule)
 
+    def on_device(self, structures: Sequence[Structure]) -> OnDevice:
+        """See DeviceCandidate: one build serves every structure."""
+        del structures
+        return OnDevice(self.device, self.extra)
+
     def variant(self, variant: EmulatedVariant, schedule: str = "order") -> Program:
         """The program of one of its builds for the CPU. Raises Refused."""
         built = self.built(variant)
@@ -207,17 +227,10 @@ class TritonCandidate:
         plan = parse(source, "triton")
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
-        plans, entry = None, ""
-        if plan.launches:
-            plans = (_resolved(workshop, plan, workshop.subject),)
-        else:
+        entry = ""
+        if not plan.launches:
             entry = _made(python.check(source, workshop.problem)).entry
-        assert workshop.triton is not None
-        request = TritonRequest(
-            source, workshop.problem, (workshop.subject,), plans, entry=entry or "run"
-        )
-        made = _made(workshop.triton.build(request))
-        _fits(workshop, made.launches[0], made.device)
+        made = _triton(workshop, source, plan, entry, (workshop.subject,))
         return cls(workshop, source, plan, made.device, made.launches[0], entry)
 
     def extra(self, structure: Structure) -> Extra:
@@ -225,6 +238,18 @@ class TritonCandidate:
         if self.entry:
             return NOTHING_MORE
         return Extra(interpreted.table(_resolved(self.workshop, self.plan, structure)))
+
+    def on_device(self, structures: Sequence[Structure]) -> OnDevice:
+        """See DeviceCandidate: each structure has kernels of its own, as Triton specialises."""
+        parts = [self._built((one,)) for one in structures]
+        whole = self._built(tuple(structures)) if len(parts) > 1 else parts[0]
+        known = _Tables(self.workshop.problem, whole.device, self._built)
+        for structure, launches in zip(structures, whole.launches, strict=True):
+            known.add(structure, launches)
+        return OnDevice(whole.device, known.extra)
+
+    def _built(self, structures: tuple[Structure, ...]) -> TritonBuilt:
+        return _triton(self.workshop, self.source, self.plan, self.entry, structures)
 
     def program(self, schedule: str) -> Program:
         """See DeviceCandidate."""
@@ -234,6 +259,70 @@ class TritonCandidate:
         return interpreted.interpreted_program(
             built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
         )  # fmt: skip
+
+
+def _triton(
+    workshop: Workshop, source: str, plan: Plan, entry: str, structures: tuple[Structure, ...]
+) -> TritonBuilt:
+    """The source built for these structures, whose launches all fit. Raises Refused."""
+    plans = None
+    if plan.launches:
+        plans = tuple(_resolved(workshop, plan, structure) for structure in structures)
+    assert workshop.triton is not None
+    request = TritonRequest(source, workshop.problem, structures, plans, entry=entry or "run")
+    made = _made(workshop.triton.build(request))
+    for launches in made.launches:
+        _fits(workshop, launches, made.device)
+    return made
+
+
+class _Tables:
+    """The launches of a Triton candidate over the kernels that its process has loaded."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        loaded: DeviceBuilt,
+        build: Callable[[tuple[Structure, ...]], TritonBuilt],
+    ) -> None:
+        self._problem = problem
+        self._loaded = {_identity(loaded, n): n for n in range(len(loaded.kernels))}
+        self._build = build
+        self._known: dict[int, tuple[Structure, Extra]] = {}
+
+    def add(self, structure: Structure, launches: Launches) -> None:
+        """Keeps the launches on a structure. Raises Refused."""
+        _lent(self._problem, launches)
+        sizes = tuple(_bytes(each) for each in launches.scratch)
+        # The structure is kept as well: its identity is its key.
+        self._known[id(structure)] = (structure, Extra(launches.pack(), sizes))
+
+    def extra(self, structure: Structure) -> Extra:
+        """Of a structure that was not built for, e.g. a twin. Raises Refused."""
+        if id(structure) not in self._known:
+            made = self._build((structure,))
+            self.add(structure, self._over_loaded(made.device, made.launches[0]))
+        return self._known[id(structure)][1]
+
+    def _over_loaded(self, device: DeviceBuilt, launches: Launches) -> Launches:
+        moved = []
+        for launch in launches.launches:
+            number = launch.kernel
+            if number >= 0:
+                number = self._loaded.get(_identity(device, number), -1)
+                if number < 0:
+                    raise Refused(
+                        Status.UNSUPPORTED,
+                        f"{device.kernels[launch.kernel].name} is compiled anew for a pattern of "
+                        "the same sizes: let sizes alone decide what is specialised",
+                    )
+            moved.append(replace(launch, kernel=number))
+        return replace(launches, launches=tuple(moved))
+
+
+def _identity(device: DeviceBuilt, number: int) -> tuple[str, str]:
+    kernel = device.kernels[number]
+    return kernel.symbol, device.cubins[kernel.cubin].sha256
 
 
 def candidate(workshop: Workshop, language: str, source: str, seed: int) -> DeviceCandidate:

@@ -32,6 +32,8 @@ class Draft:
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
+    suspicions: tuple[str, ...] = ()
+    """What may be the cause where an answer is wrong (sandbox.plan.suspicions)."""
     log: str = ""
     artefact: str = ""
     """SHA-256 of what was built."""
@@ -61,6 +63,7 @@ class Draft:
     ) -> Verdict:
         """The finished record."""
         session = self.session
+        told = (reason, *(self.suspicions if status is Status.INCORRECT else ()))
         return Verdict(
             candidate=candidate_id(self.order.source),
             problem=session.problem.name,
@@ -71,7 +74,7 @@ class Draft:
             tier=Tier.of(self.order.language),
             protocol=self.order.protocol,
             status=status,
-            reasons=(reason,) if reason else (),
+            reasons=told if reason else (),
             checks=tuple(self.checks),
             unchecked=tuple(self.unchecked),
             measurements=(measured,) if measured else (),

@@ -12,10 +12,11 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from ..kernelbench.problem import Family
-from ..kernelbench.targets import device_of
+from ..kernelbench.problem import Family, Structure
+from ..kernelbench.targets import Device, device_of
 from ..sandbox.build.model import EmulatedVariant
 from ..sandbox.isolation.model import Limits
+from ..sandbox.plan import suspicions
 from ..sandbox.run import access
 from ..sandbox.run.once import Call
 from ..sandbox.run.process import RunFault
@@ -26,19 +27,29 @@ from .arena import EXTRA_BYTES
 from .checking import run_trials, tried
 from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
 from .draft import Draft
-from .profile import emulated as emulated_profile
 from .profile import static
+from .profile.executed import Counts
 from .sides import CandidateSide
-from .trials import Trial, make_item, plan, small_trials
+from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
 LONGEST = 8192
-"""Axes of what is interpreted: a program for each row of a longer one takes minutes."""
+"""Axes of what is always interpreted: a program for each row of a longer one takes minutes. One
+such shape is tried beyond a screening, last of all, and may be left unchecked."""
+_TOO_SLOW = (Status.UNSUPPORTED, Status.TIMED_OUT)
+"""What the interpreter's own slowness looks like."""
+DRAWS = 6
+"""Long shapes of which the one with the fewest rows is tried."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "shared-memory races"
 ACCESS_TIMEOUT_S = 60.0
+COUNTED = 2_000_000
+"""Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
+COUNTED_BYTES = 128 << 20
+"""Inputs and outputs of the workload that is emulated for its counts alone, at most."""
+COUNT_TIMEOUT_S = 20.0
 ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
 
@@ -60,7 +71,8 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
                 workshop, order.language, order.source, int(rng.integers(1 << 30))
             )
         draft.take(made.device.cubins[0])
-        known = _static(draft, workshop, made)
+        draft.suspicions = suspicions(made.plan)
+        known = static_of(draft, workshop, made)
         known = _judge(draft, made, known, rng)
     except Refused as refused:
         draft.log = refused.log or draft.log
@@ -74,18 +86,20 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     return draft.close(Status.SCREENED, known=known)
 
 
-def _static(
+def static_of(
     draft: Draft,
     workshop: Workshop,
     made: DeviceCandidate,
-    report: access.AccessReport | None = None,
+    counts: Counts | None = None,
+    device: Device | None = None,
 ) -> Profile:
+    """What its build for the target says, with a time that is modelled."""
     problem, axes = workshop.problem, workshop.subject.axes
     with draft.span("profile"):
         return static.static_profile(
             made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
-            device=device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
-            jail=workshop.jail, accesses=emulated_profile.by_line(report) if report else None,
+            device=device or device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
+            jail=workshop.jail, counts=counts,
         )  # fmt: skip
 
 
@@ -123,16 +137,39 @@ def _trials(
     def is_wanted(trial: Trial) -> bool:
         return made.is_native or max(trial.structure.axes.values()) <= LONGEST
 
-    if not made.is_native:
-        draft.unchecked.append(
-            f"shapes of more than {LONGEST} rows or columns: Triton's interpreter is too slow"
-        )
     if protocol is Protocol.SCREEN:
+        if not made.is_native:
+            _untried_lengths(draft)
         trials = [trial for trial in small_trials(stage, rng) if is_wanted(trial)]
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
     wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
-    return run_trials(side, stage, protocol, rng, wanted)
+    checks = run_trials(side, stage, protocol, rng, wanted)
+    if made.is_native or gates.first_failure(checks):
+        return checks
+    return checks + _on_long(draft, side, rng)
+
+
+def _on_long(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
+    """The check of a long shape with few rows; none where the interpreter takes too long for it."""
+    stage = draft.session.stage
+    # The first hidden shape of each series is long in one axis or another.
+    drawn = [next(hidden(stage, rng)) for _ in range(DRAWS)]
+    name, structure = min(drawn, key=lambda one: next(iter(one[1].axes.values())))
+    family = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
+    try:
+        return tried(side, stage, [Trial(name, structure, family)], rng)
+    except RunFault as fault:
+        if fault.status not in _TOO_SLOW:
+            raise
+        _untried_lengths(draft)
+        return []
+
+
+def _untried_lengths(draft: Draft) -> None:
+    draft.unchecked.append(
+        f"shapes of more than {LONGEST} rows or columns: Triton's interpreter is too slow"
+    )
 
 
 def _failed(draft: Draft) -> bool:
@@ -171,25 +208,51 @@ def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> N
 
 
 def _accessed(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> Profile:
-    """One call of the access build on a small workload: races, sectors and bank conflicts.
-
-    The modelled time of the whole is that with the sectors and conflicts that were counted.
-    """
-    session = draft.session
-    structure, name = session.stage.target, session.stage.target_name
-    item = make_item(session.problem, structure, Family.NORMAL, rng)
-    inputs = {**structure.arrays, **item.inputs}
+    """Calls of the access build: races on a small workload, and what the time is modelled from."""
+    stage = draft.session.stage
     with draft.span("profile"):
-        report = access.examine(
-            made.built(EmulatedVariant.ACCESS),
-            Call(session.problem, structure.axes, inputs, made.launched(structure)),
-            jail=session.jail, cache_dir=session.cache_dir, cpus=session.cpus,
-            limits=ACCESS_LIMITS, timeout_s=ACCESS_TIMEOUT_S,
-        )  # fmt: skip
+        report = _watched(draft, made, stage.target, rng)
     races = [race.sentence for race in report.races]
     draft.checks.append(Check(
-        name=RACES, passed=not races, figure=float(len(races)), workload=name,
-        detail="; ".join(races[:3]) or f"none on {name}",
+        name=RACES, passed=not races, figure=float(len(races)), workload=stage.target_name,
+        detail="; ".join(races[:3]) or f"none on {stage.target_name}",
     ))  # fmt: skip
-    known = _static(draft, made.workshop, made, report)
-    return emulated_profile.with_accesses(known, report)
+    if stage.target is made.workshop.subject:
+        counts = Counts(stage.target_name, report.launches, is_subject=True)
+    else:
+        counts = _counted(draft, made, rng, report)
+    return static_of(draft, made.workshop, made, counts)
+
+
+def _counted(
+    draft: Draft, made: CudaCandidate, rng: np.random.Generator, small: access.AccessReport
+) -> Counts:
+    """What the launches do on the workload that was asked for, else on the small one."""
+    session, subject = draft.session, made.workshop.subject
+    name = session.task.workload.name
+    if session.problem.bytes_moved(subject.axes) > COUNTED_BYTES:
+        lack = f"{name} has more than {COUNTED_BYTES >> 20} MiB"
+    else:
+        try:
+            with draft.span("profile"):
+                report = _watched(draft, made, subject, rng, budget=COUNTED)
+            return Counts(name, report.launches, is_subject=True)
+        except (RunFault, Refused) as failed:
+            # No failure: of blocks that wait for others, or that others wait for, some do not run.
+            lack = f"no emulation of {name}: {failed.reason}"
+    return Counts(session.stage.target_name, small.launches, is_subject=False, lack=lack)
+
+
+def _watched(
+    draft: Draft, made: CudaCandidate, structure: Structure, rng: np.random.Generator, *,
+    budget: int = 0,
+) -> access.AccessReport:  # fmt: skip
+    session = draft.session
+    item = make_item(session.problem, structure, Family.NORMAL, rng)
+    inputs = {**structure.arrays, **item.inputs}
+    return access.examine(
+        made.built(EmulatedVariant.ACCESS),
+        Call(session.problem, structure.axes, inputs, made.launched(structure)),
+        jail=session.jail, cache_dir=session.cache_dir, cpus=session.cpus, limits=ACCESS_LIMITS,
+        timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S, budget=budget,
+    )  # fmt: skip

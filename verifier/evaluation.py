@@ -14,18 +14,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import SandboxError
 from ..sandbox.build.model import BuildFailed
 from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol, Status, Verdict
-from . import clocks, emulation, fences, gates, roofline, sampling, sanitize, stress, timing
+from . import (
+    clocks,
+    emulation,
+    fences,
+    gates,
+    measured_device,
+    rivalry,
+    roofline,
+    sampling,
+    sanitize,
+    stress,
+    timing,
+)
 from .arena import Arena
 from .checking import run_trials
 from .draft import Draft
 from .profile import cpu as profile
 from .programs import LANGUAGES, build_program
 from .request import Order
+from .rivalry import ChampionFailed
 from .session import Session
 from .sides import CandidateSide, Wrong
 
@@ -36,7 +48,16 @@ PAUSE_S = 1.0
 
 
 def evaluate(session: Session, order: Order) -> Verdict:
-    """The verdict on one order. Raises SandboxError only where the harness itself failed.
+    """The verdict on one order. Raises SandboxError only where the harness itself failed."""
+
+    def unknown(reason: str) -> Verdict:
+        return _draft(session, order).close(Status.HARNESS_ERROR, reason)
+
+    return rivalry.judged(order, lambda asked: _looked(session, asked), unknown)
+
+
+def _looked(session: Session, order: Order) -> Verdict:
+    """The verdict on one order. Raises ChampionFailed.
 
     What is SUSPECT is looked at again, in fresh processes and with another seed: a machine that is
     busy with something else can cause it once, a candidate that hides work causes it each time.
@@ -50,10 +71,16 @@ def evaluate(session: Session, order: Order) -> Verdict:
     return verdict
 
 
-def _look(session: Session, order: Order) -> Verdict:
+def _draft(session: Session, order: Order) -> Draft:
     # Drawn now, after the source is fixed, and never sent to the candidate's process (A6).
-    draft = Draft(order, session, secrets.token_bytes(16))
+    return Draft(order, session, secrets.token_bytes(16))
+
+
+def _look(session: Session, order: Order) -> Verdict:
+    draft = _draft(session, order)
     if session.device is not None:
+        if session.leased is not None:
+            return measured_device.look(draft, session.device, session.leased)
         return emulation.look(draft, session.device)
     if order.language not in LANGUAGES:
         return draft.close(
@@ -121,16 +148,17 @@ def _judge(draft: Draft, built: _Programs) -> Verdict:
             if failed:
                 return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
             with draft.span("wait for baselines"):
-                series = sampling.new_series(session)
+                session.await_reference()
             with draft.span("time"):
-                sampling.add_block(session, protocol, series, side, champion, rng)
-        for _ in range(sampling.BLOCKS[protocol] - 1):
+                contest = sampling.Contest(session, protocol, champion, rng)
+                contest.add(side)
+        while contest.goes_on():
             with (
                 _side(draft, program, arena, rng) as side,
                 draft.span("time"),
             ):
-                sampling.add_block(session, protocol, series, side, champion, rng)
-    return _conclude(draft, program, series, rng)
+                contest.add(side)
+    return _conclude(draft, program, contest.series, rng)
 
 
 @contextmanager
@@ -146,13 +174,13 @@ def _side(
         yield side
 
 
-def _champion(session: Session, order: Order) -> Program | None:
+def _champion(session: Session, order: Order) -> sampling.Rival | None:
     if not order.champion:
         return None
     champion = build_program(session, order.champion, order.language)
     if isinstance(champion, BuildFailed):
-        raise SandboxError(f"the champion no longer builds: {champion.reason}")
-    return champion
+        raise ChampionFailed(Status.BUILD_FAILED, champion.reason)
+    return sampling.Rival(champion)
 
 
 def _look_closer(

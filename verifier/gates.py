@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..kernelbench.problem import Expected, Family, Precision
+from ..kernelbench.problem import SUM_FACTOR, Expected, Family, Precision
 from ..traces.records import Check
 
 BLOCK = 1 << 13
@@ -85,7 +85,7 @@ class _Sums:
         return rms_error / rms_size if rms_size > 0.0 else float("inf")
 
     def limit(self, precision: Precision) -> float:
-        """Never below what gate G1 allows a long sum of one sign."""
+        """Never below what a long sum may be wrong by on the average, thrice over."""
         return max(precision.nrmse, 2 * precision.u_acc * math.sqrt(self.terms))
 
 
@@ -158,7 +158,7 @@ def allowed(expected: Expected, precision: Precision) -> np.ndarray:
     """The error that gate G1 allows each element, without the share of its row's RMS."""
     terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
     with np.errstate(all="ignore"):
-        bound = 2 * precision.u_acc * np.sqrt(terms) * expected.scale
+        bound = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * expected.scale
         return np.asarray(bound + 2 * precision.u_out * np.abs(expected.value))
 
 
@@ -278,7 +278,7 @@ def _measure(
         absolute = slack + precision.u_out * rows[..., None]
     limit = size * (2 * precision.u_out)
     limit += absolute
-    limit += s * ((2 * precision.u_acc) * np.sqrt(terms))
+    limit += s * ((SUM_FACTOR * precision.u_acc) * np.sqrt(terms))
     ratios = error / limit
     if not (limit.max() < np.inf):
         # An infinite limit would let anything pass.

@@ -12,11 +12,15 @@ import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 from ..errors import KernelwrightError
+from ..sandbox.build import toolchain
+from .ahead import Ahead, ahead_of
+from .device_session import Machine
 from .evaluation import evaluate
-from .request import Order, Task
+from .request import Order, Outlook, Task
 from .session import Session
 from .wire import Closed, receive, send
 
@@ -31,26 +35,39 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
-        session = Session.open(Task.model_validate(receive(channel)))
+        session = opened(Task.model_validate(receive(channel)))
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
     send(channel, {
         "isolation": session.isolation.model_dump(mode="json"), "facts": session.facts,
+        "is_emulated": session.is_emulated,
     })  # fmt: skip
+    ahead = ahead_of(session)
     try:
         while True:
-            order = Order.model_validate(receive(channel))
-            send(channel, _answer(session, order))
+            message = receive(channel)
+            if "foreseen" in message:
+                ahead.foresee(Outlook.model_validate(message).foreseen)
+            else:
+                send(channel, _answer(session, ahead, Order.model_validate(message)))
     except Closed:
+        ahead.close()
         session.close()
 
 
-def _answer(session: Session, order: Order) -> dict[str, Any]:
+def opened(task: Task) -> Session:
+    """The session of this process, with the toolkit and on the devices that the task names."""
+    toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
+    return Session.open(task, Machine(allowed=task.devices))
+
+
+def _answer(session: Session, ahead: Ahead, order: Order) -> dict[str, Any]:
     """A verdict; a failure of the harness is tried once more before it is reported."""
     for attempt in (1, 2):
         try:
-            return {"verdict": evaluate(session, order).model_dump(mode="json")}
+            verdict = ahead.take(order) or evaluate(session, order)
+            return {"verdict": verdict.model_dump(mode="json")}
         except Exception as error:
             if attempt == 2:
                 return _failure(error)

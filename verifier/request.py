@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
 from typing import Protocol as Interface
 
 from ..kernelbench.problem import Workload
@@ -24,6 +26,11 @@ class Task(Record):
     accept_weak_isolation: bool = False
     jail: str = "auto"
     """`auto`, `bubblewrap`, `landlock` or `bare`."""
+    devices: tuple[str, ...] | None = None
+    """UUIDs, their beginnings, or numbers of the GPUs that may be used; None: all."""
+    cuda_home: str = ""
+    """Folder of the CUDA toolkit to use before any other; empty: what is found."""
+    cuda_compiler: Literal["nvrtc", "nvcc"] = "nvrtc"
     baselines: tuple[str, ...] = ()
     """Names of the baselines to hold against; empty: all that this machine has."""
 
@@ -38,8 +45,20 @@ class Order(Record):
     """Source of the campaign's champion; timed beside the baselines under the name `champion`."""
 
 
+class Outlook(Record):
+    """What is likely to be ordered next, the first one first."""
+
+    foreseen: tuple[Order, ...]
+
+
 class Referee(Interface):
     """Evaluates candidates one at a time. `verifier.client.open_referee` gives the real one."""
+
+    def foresee(self, orders: Sequence[Order]) -> None:
+        """Tells what is likely to be ordered next, so that it can be built until then.
+
+        Returns at once, and changes no verdict; an order that never comes costs only work.
+        """
 
     def evaluate(self, order: Order) -> Verdict:
         """The verdict. Raises SandboxError only where the harness failed twice."""
@@ -51,6 +70,10 @@ class Referee(Interface):
     @property
     def facts(self) -> dict[str, float]:
         """Axes and features of the workload, for recipes (kernelbench.recipe.Facts)."""
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the target is a device that is not here: then nothing is timed."""
 
     def close(self) -> None:
         """Ends the referee process and everything below it."""

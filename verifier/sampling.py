@@ -9,6 +9,8 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,24 +20,29 @@ from ..sandbox.run.device.runner import runner_of
 from ..sandbox.run.process import Plane
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol
-from . import timing
+from . import statistics, timing
 from .arena import Arena, Behind, footprint, nothing_more
+from .rivals import ChampionSide, champions_own
 from .session import Session
 from .sides import BaselineSide, CandidateSide, Side
 from .trials import Item, make_item
 
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 4}
+BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 6}
 """Runner processes that are timed one after the other: the interval covers their spread."""
+OPEN_BLOCKS = 12
+"""Beside a champion there are up to so many, while it is open who is faster."""
 ROUNDS = {
-    Protocol.SCREEN: timing.Rounds(8, budget_s=3.0),
-    Protocol.FULL: timing.Rounds(30, budget_s=4.0, least=10),
-    Protocol.CONFIRM: timing.Rounds(30, budget_s=4.0, least=10),
-    Protocol.RECORD: timing.Rounds(16, budget_s=8.0, least=10),
+    Protocol.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
+    Protocol.FULL: timing.Rounds(200, budget_s=1.0, least=10, judged=16, tests=6),
+    Protocol.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
+    Protocol.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
 }
-FULL_BLOCKS = 2
+FULL_BLOCKS = 1
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
+NEAR_BLOCKS = 3
+"""Blocks in which baselines within NEAR are timed where there is a champion to be timed beside."""
 NEAR = 2.0
-"""Baselines within this factor of the fastest are timed in every block."""
+"""Baselines within this factor of the fastest are timed in the next blocks, too."""
 EVALUATION_S = {
     Protocol.SCREEN: 120.0,
     Protocol.FULL: 600.0,
@@ -49,63 +56,139 @@ HIDDEN_ROOM = (3 << 20, (1 << 20) + (1 << 16))
 TWIN_SHARE = 0.5
 """Of the timed calls are on a pattern that differs from the workload's in a few entries, where
 there is one: who keeps the pattern under its sizes or addresses is wrong in them."""
+_GLANCE = 1_000
+"""Resamples that tell whether more blocks are needed."""
+NEW_TWIN_SHARE = 0.1
+"""Of the timed calls have a twin from here on that was never there before: who has learned the
+patterns of a process does not know the next one."""
 SHIFT_ROOM = 8192
 """For the shift of addresses from one placement to the next."""
 
 
-def new_series(session: Session) -> timing.Series:
-    """An empty series; waits for the baselines, whose time decides the calls per sample."""
-    return timing.Series(batch=timing.batch_for(session.reference.fastest_us, session.slots))
+@dataclass(frozen=True)
+class Rival:
+    """The champion, as it is timed beside a candidate."""
+
+    program: Program
+    extra: Behind = nothing_more
+    room: int = 0
+    """Bytes for what its calls are given behind their tensors."""
 
 
-def add_block(
-    session: Session,
-    protocol: Protocol,
-    series: timing.Series,
-    side: CandidateSide,
-    champion: Program | None,
-    rng: np.random.Generator,
-) -> None:
-    """Adds the samples of one started candidate, with the champion in a process of its own.
+class Contest:
+    """The timing of one candidate: block after block beside its rivals, until enough is known."""
 
-    Raises:
-        RunFault, Wrong: the candidate failed in a timed call.
-    """
-    problem, target = session.problem, session.stage.target
-    patterns = _patterns(problem, target, len(series.blocks), rng)
+    def __init__(
+        self,
+        session: Session,
+        protocol: Protocol,
+        champion: Rival | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Waits for the baselines, whose time decides the calls per sample."""
+        self.series = timing.Series(
+            batch=timing.batch_for(session.reference.fastest_us, session.slots)
+        )
+        self._session = session
+        self._protocol = protocol
+        self._champion = champion
+        self._rng = rng
+        self._tests = self._drawn_tests()
 
-    def items(count: int) -> list[Item]:
-        drawn = itertools.islice(patterns, count)
-        return [make_item(problem, structure, Family.NORMAL, rng) for structure in drawn]
+    def add(self, side: CandidateSide) -> None:
+        """Adds the samples of one started candidate, with the champion in a process of its own.
 
-    side.place(target, session.slots)
-    sides: list[Side] = list(_rivals(session, protocol, len(series.blocks)))
-    with ExitStack() as stack:
-        if champion:
-            arena = stack.enter_context(arena_for(session))
-            rival = stack.enter_context(started(session, protocol, CHAMPION, champion, arena, rng))
-            rival.place(target, session.slots)
-            sides.append(rival)
-        timing.sample_block(series, side, sides, items, session.slots, ROUNDS[protocol], rng)
+        Raises:
+            RunFault, Wrong: the candidate failed in a timed call.
+            ChampionFailed: the champion did, or could not be started.
+        """
+        session, protocol, champion = self._session, self._protocol, self._champion
+        problem, target = session.problem, session.stage.target
+        patterns = _patterns(problem, target, self._rng)
+
+        def items(count: int) -> list[Item]:
+            drawn = itertools.islice(patterns, count)
+            return [session.pool.item(structure, self._rng) for structure in drawn]
+
+        side.place(target, session.slots)
+        with ExitStack() as stack:
+            sides: list[Side] = list(self._baselines())
+            rival = stack.enter_context(self._beside(champion)) if champion else None
+            sides += [rival] if rival else []
+            timing.sample_block(
+                self.series, side, sides, items, session.slots, ROUNDS[protocol], self._rng,
+                self._tests,
+            )  # fmt: skip
+            if rival:
+                rival.settle()
+
+    @contextmanager
+    def _beside(self, champion: Rival) -> Iterator[ChampionSide]:
+        """The champion in a process of its own. Raises ChampionFailed."""
+        session = self._session
+        with ExitStack() as stack:
+            arena = stack.enter_context(arena_for(session, champion.room))
+            with champions_own():
+                rival = stack.enter_context(started(
+                    session, self._protocol, CHAMPION, champion.program, arena, self._rng,
+                    champion.extra,
+                ))  # fmt: skip
+                rival.place(session.stage.target, session.slots)
+            yield ChampionSide(rival)
+
+    def _drawn_tests(self) -> Iterator[Item]:
+        """Every family in turn, in random order."""
+        problem, target = self._session.problem, self._session.stage.target
+        families = [f for f in problem.families if f is not Family.NORMAL]
+        while families:
+            for number in self._rng.permutation(len(families)):
+                yield make_item(problem, target, families[number], self._rng)
+
+    def goes_on(self) -> bool:
+        """Whether another process of the candidate is to be timed; draws the resamples anew.
+
+        Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
+        """
+        done, least = len(self.series.blocks), BLOCKS[self._protocol]
+        if done < least or not self._champion or done >= max(least, OPEN_BLOCKS):
+            return done < least
+        series = self.series
+        gain = statistics.speedup(
+            series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
+        )
+        return not statistics.is_decided(gain)
+
+    def _baselines(self) -> list[BaselineSide]:
+        """Those that take part in the next block."""
+        reference, block = self._session.reference, len(self.series.blocks)
+        if self._protocol is Protocol.SCREEN:
+            return reference.sides(within=1.0)
+        if block < FULL_BLOCKS:
+            return reference.sides()
+        is_over = self._champion is not None and block >= NEAR_BLOCKS
+        return [] if is_over else reference.sides(within=NEAR)
 
 
-def _patterns(
-    problem: Problem, target: Structure, block: int, rng: np.random.Generator
-) -> Iterator[Structure]:
-    """The workload's structure and a near twin of it, for each timed call of a block."""
-    # One block has a twin by rows, the next one by columns.
-    twin = next(itertools.islice(problem.twins(target, rng), block % 2, None), target)
+def _patterns(problem: Problem, target: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+    """The workload's structure and near twins of it, for each timed call of a block."""
+    near = _near_twins(problem, target, rng)
+    twin = next(near, target)
     yield from (target, twin)
     while True:
+        if rng.random() < NEW_TWIN_SHARE:
+            twin = next(near, twin)
         yield twin if rng.random() < TWIN_SHARE else target
 
 
-def _rivals(session: Session, protocol: Protocol, block: int) -> list[BaselineSide]:
-    """The fastest baseline always; all in the first blocks; near ones in every block."""
-    reference = session.reference
-    if protocol is Protocol.SCREEN:
-        return reference.sides(within=1.0)
-    return reference.sides() if block < FULL_BLOCKS else reference.sides(within=NEAR)
+def _near_twins(
+    problem: Problem, target: Structure, rng: np.random.Generator
+) -> Iterator[Structure]:
+    """Such as differ in a row or in a column, in turn; without end where there is one."""
+    while True:
+        found = list(itertools.islice(problem.twins(target, rng), 2))
+        if not found:
+            return
+        yield from found
 
 
 @contextmanager
@@ -145,10 +228,17 @@ def started(
         processes=program.processes,
         open_files=program.open_files,
     )
+    arena.wipe()
+    inputs, _ = footprint(session.problem, session.stage.target.axes)
     fds = arena.open_fds()
     try:
         runner = runner_of(program)(
-            session.jail, program, Plane(*fds, *arena.sizes), cpus=session.cpus, limits=limits
+            session.jail,
+            program,
+            Plane(*fds, *arena.sizes),
+            cpus=session.cpus,
+            limits=limits,
+            write=partial(arena.stir, inputs),
         )
     finally:
         for fd in fds:

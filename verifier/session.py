@@ -12,6 +12,7 @@ import platform
 import statistics as stats
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,7 +32,9 @@ from ..traces.records import Check, Isolation
 from . import null_kernels
 from .arena import footprint
 from .baselines import BaselineProcess
+from .device_session import Leased, Machine
 from .devices import Workshop
+from .pool import Pool
 from .request import Task
 from .roofline import Peaks, measured_peaks
 from .sides import BaselineSide
@@ -40,6 +43,9 @@ from .trials import Stage, make_item
 
 _SLOT_ROOM = 48 << 20
 _CALIBRATION_CALLS = 5
+MOST_ABREAST = 4
+"""Candidates that are built or emulated at once: each process takes up to a GB, and one that finds
+no memory would have to answer for it."""
 EMULATED_CALL_S = 30.0
 EMULATED_BYTES = {"cuda": 1 << 20, "triton": 320 << 10}
 """Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
@@ -52,6 +58,8 @@ class Reference:
     process: BaselineProcess
     latency_us: dict[str, float]
     missing: dict[str, str]
+    peaks: Peaks | None = None
+    """Of the device, where the baselines run on one."""
 
     @property
     def fastest_us(self) -> float:
@@ -80,8 +88,10 @@ class Session:
     cpus: tuple[int, ...]
     cache_dir: Path
     device: Workshop | None = None
-    """What candidates for a GPU are built with; None on the target `cpu`. The stage then holds
-    workloads that are small enough to be emulated."""
+    """What candidates for a GPU are built with; None on the target `cpu`."""
+    leased: Leased | None = None
+    """The device that candidates are measured on; None: they are emulated, and the stage holds
+    workloads that are small enough for it."""
     sanitizers: str | None = None
     """Why the sanitizers cannot be used here, empty where they can; None until it was tried."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
@@ -89,7 +99,7 @@ class Session:
     _admission: Future[list[Check]] | None = None
 
     @classmethod
-    def open(cls, task: Task) -> Session:
+    def open(cls, task: Task, machine: Machine | None = None) -> Session:
         """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
         problem = registry.get(task.problem)
         cpus = task.cpus or tuple(sorted(os.sched_getaffinity(0)))
@@ -99,20 +109,49 @@ class Session:
         if isolation.lacking and not task.accept_weak_isolation:
             raise _too_weak(isolation, task.jail)
         if task.target != CPU:
-            device = _workshop(problem, task, jail, cache_dir)
-            stage = _small_stage(problem, task, device.subject)
-            session = cls(
-                task, problem, stage, jail, isolation, None, cpus, cache_dir, device=device
-            )
+            session = cls._for_gpu(task, problem, jail, isolation, cpus, machine or Machine())
         else:
             peaks = measured_peaks(cache_dir, cpus)
             stage = _stage(problem, task)
             session = cls(task, problem, stage, jail, isolation, peaks, cpus, cache_dir)
+        if session.device is None or session.leased is not None:
             session._reference = session._pool.submit(session._start_reference)
         session._admission = session._pool.submit(
-            null_kernels.admit, problem, stage.target, np.random.default_rng()
+            null_kernels.admit, problem, session.stage.target, np.random.default_rng()
         )
         return session
+
+    @classmethod
+    def _for_gpu(
+        cls, task: Task, problem: Problem, jail: Jail, isolation: Isolation,
+        cpus: tuple[int, ...], machine: Machine,
+    ) -> Session:  # fmt: skip
+        """A session that measures where the target's device is present, else emulates it."""
+        cache_dir = Path(task.cache_dir)
+        name = architecture(task.target).name
+        present = machine.devices(name)
+        leased = Leased.take(machine, present, cache_dir) if present else None
+        try:
+            device = _workshop(problem, task, jail, cpus, cache_dir)
+            stage = _stage(problem, task) if leased else _small_stage(problem, task, device.subject)
+        except BaseException:
+            if leased:
+                leased.close()
+            raise
+        return cls(
+            task, problem, stage, jail, isolation, None, cpus, cache_dir, device=device,
+            leased=leased,
+        )  # fmt: skip
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether candidates are for a device that is not here."""
+        return self.device is not None and self.leased is None
+
+    @property
+    def abreast(self) -> int:
+        """Candidates that may be built or emulated at once on these CPUs."""
+        return _abreast(self.cpus)
 
     def ensure_admitted(self) -> None:
         """Waits for the null-kernel gate. Raises NotDiscriminatingError where it failed."""
@@ -131,6 +170,11 @@ class Session:
         assert self._reference is not None
         return self._reference.result()
 
+    @cached_property
+    def pool(self) -> Pool:
+        """What the inputs of timed calls are taken of; drawn once, since that takes a while."""
+        return Pool.drawn(self.problem, self.stage.target, np.random.default_rng())
+
     def await_reference(self) -> None:
         """Waits until nothing more is measured in the background."""
         if self._reference is not None:
@@ -141,7 +185,7 @@ class Session:
         """What recipes may ask about the workload and the machine."""
         own = {"cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
         if self.device is None:
-            return {**features(self.stage.target), **own}
+            return {**features(self.stage.target), **own, **_rates(self.peaks)}
         limits = self.device.architecture
         return {
             **features(self.device.subject),
@@ -154,7 +198,7 @@ class Session:
 
         An emulation is slow and is not timed: it has what a grid that does not end would need.
         """
-        if self.device is not None:
+        if self.is_emulated:
             return EMULATED_CALL_S
         if self._reference is not None and self._reference.done():
             return max(5.0, 10 * max(self.reference.latency_us.values()) * MAX_BATCH / 1e6)
@@ -169,32 +213,39 @@ class Session:
             "cpu": _cpu_model(),
             **{name: version(name) for name in ("torch", "numpy", "scipy")},
             **({"triton": version("triton")} if self.device and self.device.triton else {}),
+            **(self.leased.versions if self.leased else {}),
         }
 
     def close(self) -> None:
-        """Ends the baseline process."""
-        if self._reference is not None and not self._reference.cancel():
-            self._reference.result().process.close()
-        if self.device is not None and self.device.triton is not None:
-            self.device.triton.close()
-        self._pool.shutdown()
+        """Ends the baseline process and gives the device back."""
+        try:
+            if self._reference is not None and not self._reference.cancel():
+                self._reference.result().process.close()
+        finally:
+            if self.device is not None and self.device.triton is not None:
+                self.device.triton.close()
+            self._pool.shutdown()
+            if self.leased is not None:
+                self.leased.close()
 
     def _start_reference(self) -> Reference:
         process = BaselineProcess(
             self.problem, self.stage.target, slots=self.slots, cpus=self.cpus,
-            cache_dir=self.cache_dir,
+            cache_dir=self.cache_dir, place=self.leased.place if self.leased else None,
         )  # fmt: skip
         try:
             rng = np.random.default_rng()
-            wanted = self.task.baselines or tuple(b.name for b in self.problem.baselines)
-            usable, missing = process.prepare(wanted, rng)
+            device = self.leased.place.device if self.leased else ""
+            fit = tuple(b.name for b in self.problem.baselines if b.runs_on(device))
+            usable, missing = process.prepare(self.task.baselines or fit, rng)
             if not usable:
                 raise PrerequisiteError(
                     f"no baseline of {self.problem.name} runs here: {missing}",
                     hint="check that torch and scipy are installed in this environment",
                 )
             latency = {name: self._calibrate(process, name, rng) for name in usable}
-            return Reference(process, latency, missing)
+            peaks = self.leased.peaks(process) if self.leased else None
+            return Reference(process, latency, missing, peaks)
         except BaseException:
             process.close()
             raise
@@ -219,12 +270,18 @@ def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
     )
 
 
-def _workshop(problem: Problem, task: Task, jail: Jail, cache_dir: Path) -> Workshop:
+def _abreast(cpus: tuple[int, ...]) -> int:
+    return min(len(cpus), MOST_ABREAST)
+
+
+def _workshop(
+    problem: Problem, task: Task, jail: Jail, cpus: tuple[int, ...], cache_dir: Path
+) -> Workshop:
     target = architecture(task.target)
     subject = problem.structure(task.workload)
     builder = None
     if "triton" in task.languages:
-        builder = TritonBuilder(jail, target, cache_dir=cache_dir)
+        builder = TritonBuilder(jail, target, cache_dir=cache_dir, workers=_abreast(cpus))
     return Workshop(problem, target, subject, cache_dir, jail, builder)
 
 
@@ -256,6 +313,16 @@ def _stage(problem: Problem, task: Task) -> Stage:
         if workload.kind != "realistic" and workload != task.workload
     )
     return Stage(problem, target, task.workload.name, others)
+
+
+def _rates(peaks: Peaks | None) -> dict[str, float]:
+    """What this machine reached at best."""
+    if peaks is None:
+        return {}
+    return {
+        "memory_gbs": peaks.bandwidth_gbs, "llc_gbs": peaks.llc_bandwidth_gbs,
+        "l2_gbs": peaks.cache_bandwidth_gbs, "fma_gflops": peaks.flops_gflops,
+    }  # fmt: skip
 
 
 def _vector_bytes() -> int:

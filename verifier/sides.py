@@ -1,16 +1,20 @@
 """One side of a paired timing: something that is given fresh inputs and is called.
 
-A candidate's side poisons its outputs before each call and holds every answer against the truth
+A candidate's side poisons its outputs before each call and holds answers against the truth
 afterwards, so that the calls that are timed are the calls that are checked (verification.md,
-finding 3). The inputs of a call are written once the call before has been answered and its answer
-copied: nobody can work on several at once, or on the next one ahead (C7). Baselines get their
-inputs the same way, in the same kind of memory.
+finding 3). Where there are hundreds of calls, a sample of them is judged, drawn after the answers:
+nobody can be wrong in a share of them that moves the result, and be missed. Calls on other families
+of inputs are scattered among them, which nobody can tell apart before it has looked at its inputs.
+The inputs of a call are written once the call before has been answered and its answer copied,
+while the process is stopped: nobody can work on several at once, or on the next one ahead (C7).
+Baselines get their inputs the same way, in the same kind of memory.
 """
 
 from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -27,9 +31,9 @@ from .trials import Item
 
 _UNWRITTEN = 0xFF
 """In every byte of a work buffer before a call: NaN as a float of any size."""
-KEPT_BACK_BYTES = 256 << 10
-"""Inputs up to so much in all are written last, while the runner watches the gate. What is larger
-must be there before, where CPU time is charged: writing it would take as long as a kernel."""
+_ANSWER_ROOM = 512 << 20
+"""Bytes of answers, with their inputs, that wait to be judged."""
+_LEAST_JUDGED = 4
 
 
 class Wrong(Exception):
@@ -64,9 +68,8 @@ class BaselineSide:
         for slot, item in zip(self.process.slots[first:], items, strict=False):
             for output in slot.outputs.values():
                 output.fill(0)
-            for name, array in item.inputs.items():
-                slot.inputs[name][...] = array
-            spent_ns.append(self.process.call(self.baseline or self.name, [slot]))
+            name = self.baseline or self.name
+            spent_ns.append(self.process.call(name, slot, partial(_write, item, slot)))
         return statistics.median(spent_ns) / 1e3
 
 
@@ -95,8 +98,18 @@ class CandidateSide:
         self._timeout_s = timeout_s
         self._extra = extra
         self._answers: list[_Answer] = []
+        self._tests: list[_Answer] = []
+        self._judged: int | None = None
+        self._taken = 0
+        # A generator of its own: what the others draw can be read from memory that is lent.
+        self._lots = np.random.default_rng()
         self._held: dict[int, Structure] = {}
         self._shift = 0
+
+    @property
+    def pid(self) -> int:
+        """The runner's process."""
+        return self._runner.pid
 
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
@@ -115,50 +128,91 @@ class CandidateSide:
         self._held = {slot.index: structure for slot in self.slots}
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
-        """The slot with another structure of its sizes, at the same addresses."""
-        held = self._held[slot.index]
-        if structure is held:
-            return slot
-        if self._extra is nothing_more:
-            _rewrite(slot, held, structure)
-            self._held[slot.index] = structure
+        """The slot for another structure of its sizes, at the same addresses."""
+        if structure is self._held[slot.index] or self._extra is nothing_more:
             return slot
         # Launches follow from the structure too; the tensors come first and stay where they are.
         self._lay_out(structure, len(self.slots), Fence.NONE)
         return self.slots[slot.index]
+
+    def _write(self, item: Item, slot: Slot) -> None:
+        _rewrite(slot, self._held[slot.index], item.structure)
+        self._held[slot.index] = item.structure
+        _write(item, slot)
 
     def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
 
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
-        marks, _, answer = self._called(item, slot, self._timeout_s * patience, is_alone=True)
+        marks, timed = self._called(item, slot, self._timeout_s * patience, is_alone=True)
+        answer = self._copied(item, slot, marks, timed)
         return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
-        """See Side. The answers are kept for `answers`. Raises RunFault, or Wrong."""
+        """See Side. What is to be judged is kept for `answers`. Raises RunFault, or Wrong."""
         counted: list[float] = []
         runner = self._runner
         for slot, item in zip(self.slots[first:], items, strict=False):
-            marks, timed, answer = self._called(item, slot, self._timeout_s)
+            marks, timed = self._called(item, slot, self._timeout_s)
+            self._sample(item, slot, marks, timed)
             us = self.clocks.add(
                 timed, runner.clean, runner.cpus,
-                overhead_us=runner.overhead_us, has_rested=not counted,
+                overhead_us=runner.overhead_us,
             )  # fmt: skip
             counted.append(us)
-            self._answers.append(answer)
-            if not (guard := marks.check(slot.index)).passed:
-                raise Wrong(guard)
+            for check in (_told_when_done(slot.outputs, timed), marks.check(slot.index)):
+                if not check.passed:
+                    raise Wrong(check)
         return statistics.median(counted)
 
+    def test(self, item: Item, first: int) -> None:
+        """One call as those of `take`, whose time does not count and whose answer is judged."""
+        slot = self.slots[first]
+        marks, timed = self._called(item, slot, self._timeout_s)
+        self._tests.append(self._copied(item, slot, marks, timed))
+        if not (guard := marks.check(slot.index)).passed:
+            raise Wrong(guard)
+
+    def judge(self, most: int | None) -> None:
+        """From now on so many of the timed calls are judged; None: all of them.
+
+        Where copies of as many answers would fill the memory, there are fewer.
+        """
+        held = [*self.slots[0].inputs.values(), *self.slots[0].outputs.values()]
+        room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, sum(array.nbytes for array in held)))
+        self._judged = None if most is None else min(most, room)
+
     def answers(self) -> list[_Answer]:
-        """What the timed calls answered since the last time this was asked."""
-        kept, self._answers = self._answers, []
+        """The answers that are to be judged since the last time this was asked."""
+        kept = [*self._tests, *self._answers]
+        self._tests, self._answers, self._taken = [], [], 0
         return kept
 
+    def settle(self) -> None:
+        """Holds the answers that are to be judged against the truth. Raises Wrong."""
+        failed = next((f for a in self.answers() if (f := a.failure())), None)
+        if failed:
+            raise Wrong(failed)
+
+    def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
+        """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""
+        self._taken += 1
+        at = len(self._answers)
+        if self._judged is not None and at >= self._judged:
+            at = int(self._lots.integers(self._taken))
+            if at >= self._judged:
+                return
+        self._answers[at : at + 1] = [self._copied(item, slot, marks, timed)]
+
     def _called(
-        self, item: Item, slot: Slot, timeout_s: float, *, is_alone: bool = False
-    ) -> tuple[poison.Marks, Timed, _Answer]:
+        self,
+        item: Item,
+        slot: Slot,
+        timeout_s: float,
+        *,
+        is_alone: bool = False,
+    ) -> tuple[poison.Marks, Timed]:
         """One call; of one that is alone, all memory around its outputs is watched."""
         slot = self._hold(slot, item.structure)
         marks = poison.Marks(poison.choose(self._rng))
@@ -170,31 +224,18 @@ class CandidateSide:
             marks.guard(slot.index, where, band, self._rng)
         for where, rest in self._arena.surroundings(slot) if is_alone else ():
             marks.watch(slot.index, where, rest, GUARD_BYTES)
-        late = kept_back(item)
-        for name in item.inputs.keys() - set(late):
-            slot.inputs[name][...] = item.inputs[name]
+        release = partial(self._write, item, slot)
+        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=release)
 
-        def release() -> None:
-            for name in late:
-                slot.inputs[name][...] = item.inputs[name]
-
-        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=release)
-        # A copy, and at once: the process could rewrite its outputs while they are compared (E18).
+    def _copied(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
+        """At once: the process could rewrite its outputs while they are compared (E18)."""
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
-        answer = _Answer(self._problem, item, outputs, marks.pattern, timed)
-        return marks, timed, answer
+        return _Answer(self._problem, item, outputs, marks.pattern, timed)
 
 
-def kept_back(item: Item) -> list[str]:
-    """The inputs to write while the runner watches the gate, the smallest last."""
-    late: list[str] = []
-    room = KEPT_BACK_BYTES
-    for name in sorted(item.inputs, key=lambda name: item.inputs[name].nbytes):
-        room -= item.inputs[name].nbytes
-        if room < 0:
-            break
-        late.insert(0, name)
-    return late
+def _write(item: Item, slot: Slot) -> None:
+    for name, array in item.inputs.items():
+        slot.inputs[name][...] = array
 
 
 def told(outputs: Arrays, choice: int) -> int:
@@ -205,6 +246,12 @@ def told(outputs: Arrays, choice: int) -> int:
         step = words.size // SUMMED_WORDS + 1
         total += int(words[choice % step :: step].sum(dtype=np.uint64))
     return total % (1 << 64)
+
+
+def _told_when_done(outputs: Arrays, timed: Timed) -> Check:
+    is_same = told(outputs, timed.choice) == timed.told_sum
+    detail = "" if is_same else "the outputs were not yet what they are as it was told done"
+    return Check(name="done when it said so", passed=is_same, detail=detail)
 
 
 def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
@@ -244,9 +291,7 @@ class _Answer:
                 poison=self.pattern,
             )  # fmt: skip
         # After the gates, which say more: an answer that is wrong differs here as well.
-        is_same = told(self.outputs, self.timed.choice) == self.timed.told_sum
-        detail = "" if is_same else "the outputs were not yet what they are as it was told done"
-        return [*found, Check(name="done when it said so", passed=is_same, detail=detail)]
+        return [*found, _told_when_done(self.outputs, self.timed)]
 
     def failure(self) -> Check | None:
         """The first gate that did not hold."""

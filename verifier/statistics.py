@@ -20,9 +20,13 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 MINIMUM_GAIN = 0.02
 """No champion is displaced for less: A/A runs differ by 1.5–1.9 % (verification.md §4)."""
+PRECISE = 0.01
+"""Half the width of an interval, as a share, that needs no more blocks."""
+CLEAR = 1.1
+"""An interval that lies above it needs no more blocks either."""
 SPLITS = 1_000
 KEPT_SAMPLES = 60
-_CHUNK = 1_000
+_CHUNK = 100
 
 
 def speedup(
@@ -86,6 +90,18 @@ def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLI
 def displaces(gain: Speedup, noise: float) -> bool:
     """Whether the gain is large and sure enough to replace a champion; `noise` is the MDE."""
     return gain.low > 1.0 + max(MINIMUM_GAIN, noise)
+
+
+def is_decided(gain: Speedup) -> bool:
+    """Whether more blocks would not change what is said of a challenger.
+
+    So it is where the champion cannot be displaced any more, or the interval is narrow, or far from
+    1. That a gain has just become large enough to be credited is no reason to stop: an interval
+    that is looked at until it pleases says less than it claims.
+    """
+    is_lost = gain.high < 1 + MINIMUM_GAIN
+    is_narrow = (gain.high - gain.low) / 2 < PRECISE * gain.median
+    return is_lost or is_narrow or gain.low > CLEAR
 
 
 def timing(blocks: Blocks) -> Timing:

@@ -6,9 +6,9 @@ candidate (C9). What a candidate's sample counts as is for clocks.py to say.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy as np
 from ..traces.records import Measurement, Speedup
 from . import clocks, statistics
 from .clocks import Clocks
-from .sides import CandidateSide, Side, Wrong
+from .sides import CandidateSide, Side
 from .trials import Item
 
-SAMPLE_US = 800.0
+SAMPLE_US = 200.0
 """Calls shorter than this are sampled several at a time."""
 MAX_BATCH = 12
 WARM_UP_CALLS = 3
@@ -66,6 +66,10 @@ class Rounds:
     budget_s: float
     """Beyond it a block ends once it has `least` rounds."""
     least: int = 4
+    judged: int | None = None
+    """How many calls of the candidate are held against the truth; None: all of them."""
+    tests: int = 0
+    """Calls of the candidate on other families of inputs, scattered among the others."""
 
 
 def batch_for(reference_us: float, room: int) -> int:
@@ -81,61 +85,63 @@ def sample_block(
     slots: int,
     rounds: Rounds,
     rng: np.random.Generator,
+    tests: Iterator[Item] | None = None,
 ) -> None:
-    """Adds one block of paired samples. Raises RunFault or Wrong.
+    """Adds one block of paired samples; nothing else of the referee's runs while a side is timed.
 
-    The inputs of the next round are drawn while the answers of the last one are checked; nothing
-    of the referee's runs while a side is timed.
+    Args:
+        tests: Inputs of calls that are judged and not timed.
+
+    Raises:
+        RunFault, Wrong: the candidate failed in one of the calls; others raise their own.
     """
     sides = [candidate, *others]
     batch = series.batch
-    given = items(batch)
     for _ in range(WARM_UP_CALLS):
+        given, first = _drawn(items, batch, slots, rng)
         for side in sides:
-            side.take(given, 0)
-    _settle([], *sides)
+            side.take(given, first)
+    _settle(candidate)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
+        candidate.judge(rounds.judged)
+    tested = _scattered(rounds.tests, rounds, rng)
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
-    with ThreadPoolExecutor(1) as pool:
-        upcoming = pool.submit(items, batch)
-        for number in range(rounds.count):
-            # A random number of calls: nobody can tell how many are left (A11).
-            given = upcoming.result()[: int(rng.integers(-(-batch // 4), batch + 1))]
-            first = int(rng.integers(slots - len(given) + 1))
-            for index in rng.permutation(len(sides)):
-                samples[sides[index].name].append(sides[index].take(given, first))
-            is_last = number + 1 == rounds.count or (
-                number + 1 >= rounds.least and time.monotonic() - start > rounds.budget_s
-            )
-            if not is_last:
-                upcoming = pool.submit(items, batch)
-            _settle([] if is_last else [upcoming], *sides)
-            if is_last:
-                break
+    for number in range(rounds.count):
+        if number >= rounds.least and time.monotonic() - start > rounds.budget_s:
+            break
+        given, first = _drawn(items, batch, slots, rng)
+        for index in rng.permutation(len(sides)):
+            side = sides[index]
+            if index == 0 and number in tested and isinstance(candidate, CandidateSide):
+                for item in itertools.islice(tests or (), 1):
+                    candidate.test(item, first)
+            samples[side.name].append(side.take(given, first))
+    _settle(candidate)
     series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
 
 
-def _settle(running: list[Future[list[Item]]], candidate: Side, *others: Side) -> None:
-    """Holds the candidate's answers against the truth and waits for what runs beside.
+def _drawn(
+    items: Callable[[int], list[Item]], batch: int, slots: int, rng: np.random.Generator
+) -> tuple[list[Item], int]:
+    """A random number of calls at a random slot: nobody can tell how many are left (A11), or where
+    the warm-up ends."""
+    given = items(int(rng.integers(-(-batch // 4), batch + 1)))
+    return given, int(rng.integers(slots - len(given) + 1))
 
-    The answers of a champion were judged when it was one; kept, they would fill the memory.
 
-    Raises:
-        Wrong: an answer of the candidate.
-    """
-    failed = None
+def _scattered(count: int, rounds: Rounds, rng: np.random.Generator) -> set[int]:
+    """So many rounds at most, half of them among those that there will be for certain."""
+    early = rng.permutation(rounds.least)[: -(-count // 2)]
+    return {int(n) for n in (*early, *rng.permutation(rounds.count)[: count // 2])}
+
+
+def _settle(candidate: Side) -> None:
     if isinstance(candidate, CandidateSide):
-        failed = next((f for a in candidate.answers() if (f := a.failure())), None)
-    for other in others:
-        if isinstance(other, CandidateSide):
-            other.answers()
-    wait(running)
-    if failed:
-        raise Wrong(failed)
+        candidate.settle()
 
 
 def measurement(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -42,14 +43,19 @@ class Trial:
     family: Family
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Item:
-    """Inputs with their right answers; used for one comparison and then thrown away."""
+    """Inputs of one call, used once and then thrown away."""
 
+    problem: Problem
     structure: Structure
     inputs: Arrays
-    expected: dict[str, Expected]
     family: Family
+
+    @cached_property
+    def expected(self) -> dict[str, Expected]:
+        """The right answers in float64; computed for those calls whose answers are judged."""
+        return self.problem.oracle(self.structure, self.inputs)
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,8 @@ class Stage:
 def make_item(
     problem: Problem, structure: Structure, family: Family, rng: np.random.Generator
 ) -> Item:
-    """Draws inputs and computes the float64 truth."""
-    inputs = problem.values(structure, family, rng)
-    return Item(structure, inputs, problem.oracle(structure, inputs), family)
+    """Draws the inputs of one call."""
+    return Item(problem, structure, problem.values(structure, family, rng), family)
 
 
 def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:

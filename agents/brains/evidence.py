@@ -32,7 +32,7 @@ class Evidence:
         self.recipe = recipes.get(member.family)
         self.recipes = recipes
         self.facts = situation.facts
-        self.figures = _figures(member)
+        self.figures = figures_of(member)
 
     def cite(self, *names: str) -> dict[str, float]:
         """Those of the named figures that are known."""
@@ -111,15 +111,19 @@ class Evidence:
 Rule = Callable[[Evidence], Finding | None]
 
 
-def _figures(member: Member) -> dict[str, float]:
+def figures_of(member: Member) -> dict[str, float]:
+    """Every figure that is known of a member, by the names that a Judge may cite."""
     profile, measurement = member.verdict.profile, member.verdict.measurement
     figures = {metric.name: metric.value for metric in profile.metrics} if profile else {}
     if measurement is None:
         return figures
     if measurement.roofline is not None:
         figures["roofline"] = measurement.roofline
+        figures["roofline_floor_us"] = measurement.floor_us
     latency_us = measurement.candidate.median_us
     figures["latency_us"] = latency_us
+    if measurement.cpu_us is not None:
+        figures["cpu_time_us"] = measurement.cpu_us
     if measurement.cpu_us is not None and latency_us > 0 and "cpu_utilisation" not in figures:
         figures["cpu_utilisation"] = measurement.cpu_us / (latency_us * measurement.threads)
     return figures

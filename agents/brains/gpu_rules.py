@@ -21,6 +21,8 @@ WAVE_SHARE = 1.0
 SMS = 100
 """Multiprocessors of a large device, where the profile does not say."""
 NARROW_BYTES = 4.0
+PER_THREAD = ("thread_m", "thread_n", "items")
+"""Knobs of recipes that say how much a thread holds in registers."""
 LIMITS = ("limit_registers", "limit_shared", "limit_warps", "limit_blocks")
 
 
@@ -32,7 +34,7 @@ def _spills(evidence: Evidence) -> Finding | None:
         "Keep fewer values alive per thread: a smaller register tile, less unrolling, or more "
         "registers per thread by __launch_bounds__.",
         evidence.cite("spill_stores", "spill_loads", "registers"),
-        evidence.smaller("unroll", "tile_m", "tile_n", "vector", "coarsen"),
+        evidence.smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "vector", "coarsen"),
     )
 
 
@@ -79,8 +81,8 @@ def _too_few_blocks(evidence: Evidence) -> Finding | None:
 
 
 def _low_occupancy(evidence: Evidence) -> Finding | None:
-    if not evidence.is_below("occupancy", IDLE_WARPS):
-        return None
+    if not evidence.is_below("occupancy", IDLE_WARPS) or evidence.is_below("waves", 1):
+        return None  # where all blocks are resident at once, room for more of them is of no use
     limits = {name: evidence.figures[name] for name in LIMITS if name in evidence.figures}
     tightest = min(limits, key=lambda name: limits[name], default="").removeprefix("limit_")
     by = f", which {tightest} limit" if tightest else ""
@@ -88,7 +90,7 @@ def _low_occupancy(evidence: Evidence) -> Finding | None:
         "low occupancy",
         f"Have more warps resident{by}: fewer registers or less shared memory per block.",
         evidence.cite("occupancy", "registers", "shared_bytes", *LIMITS),
-        evidence.smaller("unroll", "tile_m", "tile_n", "stages", "num_stages"),
+        evidence.smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "stages", "num_stages"),
     )
 
 

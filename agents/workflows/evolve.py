@@ -1,4 +1,9 @@
-"""`evolve`: propose → evaluate → diagnose → select, round after round, as a langgraph graph.
+"""`evolve`: the fittest of every niche have offspring; by generations where a model writes them.
+
+A model's proposals cost money and time, so that several are asked for at once and chosen from
+before they are evaluated: `generations.py`. Recipes cost nothing, and one that was just evaluated
+should already be a parent of the next: propose → evaluate → diagnose → select, one at a time, is
+what stands here. Settings of generations, where any is given, hold for recipes too.
 
 The graph's state is a cursor: ids and a reason to stop. What is true stands in the events, which
 Progress folds; so the graph can begin at any prefix of a campaign's events, and a node that runs
@@ -8,6 +13,7 @@ again finds its result in the ledger. The nodes hold the policy; they know no SQ
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from functools import cache
 from typing import TypedDict
 
@@ -16,15 +22,23 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
+from ...kernelbench.targets import CPU
 from ...traces.records import Protocol
 from ..champion import displaces
 from ..loop import Loop
+from ..protocols import Assignment, Mode, Proposal
+from ..stop import BudgetSpent, Halt
+from . import generations, nodes
+from .driver import STEPS_BOUND
+from .generations import Settings
+
+__all__ = ["Settings", "run"]
 
 LEAST_RESERVE_S = 10.0
 """Kept for confirming the best challenger while no confirmation was timed yet."""
 
-STEPS_BOUND = 2**31 - 1
-"""langgraph's bound on steps; budgets end a campaign, never this."""
+USELESS = 5
+"""Proposals in a row without a candidate that end a campaign."""
 
 
 class State(TypedDict, total=False):
@@ -38,10 +52,11 @@ class State(TypedDict, total=False):
 def propose(state: State, runtime: Runtime[Loop]) -> State:
     """Asks the Coder for the next candidate."""
     loop = runtime.context
-    proposal = loop.coder.propose(loop.situation(state.get("parents", [])))
-    if proposal is None:
-        return {"stopped_by": _hold_challenges(loop, is_last_call=True) or "space exhausted"}
-    return {"candidate": loop.ledger.propose(proposal)}
+    parents = tuple(state.get("parents", []))
+    try:
+        return {"candidate": nodes.propose(loop, _assignment(loop, parents), parents)}
+    except (nodes.Exhausted, BudgetSpent) as halt:
+        return {"stopped_by": _hold_challenges(loop, is_last_call=True) or halt.by}
 
 
 def evaluate(state: State, runtime: Runtime[Loop]) -> State:
@@ -49,15 +64,22 @@ def evaluate(state: State, runtime: Runtime[Loop]) -> State:
     loop = runtime.context
     if halted := loop.why_halted():
         return {"stopped_by": halted}
-    loop.ledger.evaluate(state["candidate"], Protocol.SCREEN)
+    if state["candidate"]:
+        _foresee(loop)
+        loop.ledger.evaluate(state["candidate"], Protocol.SCREEN)
     return {}
 
 
 def diagnose(state: State, runtime: Runtime[Loop]) -> State:
     """Asks the Judge for one bottleneck and one change."""
     loop = runtime.context
+    if not state["candidate"]:
+        return {}
     member = loop.ledger.member(state["candidate"])
-    loop.ledger.advise(loop.judge.diagnose(member, loop.situation(list(member.parents))))
+    # Without advice the next proposal does as well as it can, or meets the same cap.
+    with suppress(BudgetSpent):
+        situation = loop.situation(list(member.parents))
+        loop.ledger.advise(nodes.diagnosis(loop, member, situation))
     return {}
 
 
@@ -67,10 +89,46 @@ def select(state: State, runtime: Runtime[Loop]) -> State:
     loop = runtime.context
     candidates = len(loop.ledger.progress.tracks)
     halted = _hold_challenges(loop, is_last_call=_is_last_call(loop))
-    if stopped_by := halted or loop.why_halted() or loop.budget.why_stopped(candidates):
+    halted = halted or loop.why_halted() or loop.budget.why_stopped(candidates)
+    if stopped_by := halted or _why_given_up(loop):
         return {"stopped_by": stopped_by}
-    rng = random.Random(f"{loop.seed}:{candidates}:parents")
-    return {"parents": list(loop.ledger.progress.archive.parents(rng))}
+    return {"parents": list(_parents(loop))}
+
+
+def _parents(loop: Loop) -> tuple[str, ...]:
+    progress = loop.ledger.progress
+    rng = random.Random(f"{loop.seed}:{len(progress.tracks)}:parents")
+    return progress.archive.parents(rng)
+
+
+def _foresee(loop: Loop) -> None:
+    """Has the referee begin the next candidate, as it is if this one changes nothing.
+
+    A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
+    """
+    if loop.target == CPU:
+        return
+    guess = loop.coder.propose(loop.situation(_parents(loop)))
+    if isinstance(guess, Proposal):
+        loop.ledger.foresee_proposed(guess)
+
+
+def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
+    """A new place for every proposal; what a Coder that asks a model is to do there."""
+    progress = loop.ledger.progress
+    place = f"{len(progress.tracks) + len(progress.missing)}/0"
+    if not parents:
+        return Assignment(place=place, mode=Mode.WRITE)
+    base = loop.ledger.member(parents[0])
+    return Assignment(place=place, mode=Mode.OPTIMISE, base=base, advice=base.advice)
+
+
+def _why_given_up(loop: Loop) -> str | None:
+    """A Coder whose last proposals were all useless is not asked for ever."""
+    progress = loop.ledger.progress
+    made = len(progress.tracks) + len(progress.missing)
+    last = [f"{number}/0" in progress.missing for number in range(made - USELESS, made)]
+    return "no candidate" if made >= USELESS and all(last) else None
 
 
 def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
@@ -148,7 +206,12 @@ def _then(graph: StateGraph[State, Loop], name: str, following: str) -> None:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on from where its events stand; says what stopped it."""
+    if loop.slots or loop.options:
+        return generations.run(loop)
     # Traces of a campaign must not leave this machine, whatever the environment asks for.
     with tracing_context(enabled=False):
-        end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
+        try:
+            end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
+        except Halt as halt:
+            return halt.by
     return str(end["stopped_by"])

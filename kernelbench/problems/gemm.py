@@ -94,6 +94,12 @@ def _numpy(call: Call) -> Prepared:
     return compute
 
 
+def _cupy(call: Call) -> Prepared:
+    from ..cupy_calls import product
+
+    return product(call)
+
+
 PROBLEM = Problem(
     name="gemm",
     title="Dense matrix product",
@@ -121,8 +127,16 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     # torch.compile hands a lone product to the same library call as eager: left out.
-    baselines=(Baseline("torch eager", _torch), Baseline("numpy", _numpy, "numpy")),
+    baselines=(
+        Baseline("torch eager", _torch), Baseline("numpy", _numpy, "numpy"),
+        Baseline("cupy", _cupy, "cupy"),
+    ),
     variations=variations_of(*AXES, wide=AXES),
     families=LINEAR_FAMILIES,
+    accuracy=(
+        "n = K, s = sum over k of |A[i,k] B[k,j]|. One float32 running sum of more than some "
+        "250 terms of one size and sign can miss it: add sums of blocks, or keep several. "
+        "Zero times infinity is NaN."
+    ),
     tags=("dense", "contraction"),
 )  # fmt: skip

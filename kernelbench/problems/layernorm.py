@@ -158,5 +158,10 @@ PROBLEM = Problem(
     ),
     # The error of one mean moves a whole row; half-precision inputs still miss this by far.
     precision=Precision(nrmse=5e-5),
+    accuracy=(
+        "n = N + 16, s = |gamma| (|x - mean| + mean of |x|) / sigma + |beta|. The mean may be "
+        "a hundred times the deviation: E[x^2] - mean^2 loses the variance there. A NaN makes "
+        "its whole row NaN; infinities are never drawn."
+    ),
     tags=("dense", "normalisation"),
 )  # fmt: skip

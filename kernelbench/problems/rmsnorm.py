@@ -138,5 +138,8 @@ PROBLEM = Problem(
         Family.NONFINITE,
     ),
     precision=Precision(nrmse=5e-5),
+    accuracy=(
+        "n = N + 16, s = |r|. A NaN makes its whole row NaN; infinities are never drawn."
+    ),
     tags=("dense", "normalisation"),
 )  # fmt: skip

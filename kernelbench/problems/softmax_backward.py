@@ -139,5 +139,9 @@ PROBLEM = Problem(
     ),
     precision=Precision(nrmse=5e-5),
     backward_of="softmax",
+    accuracy=(
+        "n = N, s = |y| (|dy| + sum of |y dy| over the row). Rows of y need not sum to 1. NaN "
+        "and infinities in dy come out where the definition has them."
+    ),
     tags=("dense", "normalisation", "backward"),
 )  # fmt: skip

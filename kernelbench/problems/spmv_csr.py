@@ -83,6 +83,12 @@ def _scipy(call: Call) -> Prepared:
     return compute
 
 
+def _cupy(call: Call) -> Prepared:
+    from ..cupy_calls import sparse_product
+
+    return sparse_product(call, "x", "y")
+
+
 PROBLEM = Problem(
     name="spmv_csr",
     title="Sparse matrix times vector (CSR)",
@@ -116,9 +122,17 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     # torch.compile hands a sparse CSR product to the same library call as eager: left out.
-    baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
+    baselines=(
+        Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy"),
+        Baseline("cupy", _cupy, "cupy"),
+    ),
     variations=variations_of(*AXES),
     families=LINEAR_FAMILIES,
     twins=twins,
+    accuracy=(
+        "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. One float32 "
+        "running sum of more than some 250 terms of one size and sign can miss it: add sums "
+        "of blocks, or keep several. An empty row gives 0; zero times infinity is NaN."
+    ),
     tags=("sparse", "graph"),
 )  # fmt: skip

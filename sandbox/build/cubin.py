@@ -21,6 +21,7 @@ _SYMBOLS, _NO_BITS = 2, 8
 _REGISTERS, _FRAME, _STACK = 0x2F, 0x11, 0x12
 _PARAMETER, _PARAMETER_V2 = 0x17, 0x45
 _MAX_THREADS, _EXACT_THREADS, _CLUSTER = 0x05, 0x10, 0x3D
+_MAX_REGISTERS, _NO_CAP = 0x1B, 255
 _SIZED = 4
 """The attribute format with a payload; the other formats fit in the four bytes of the head."""
 
@@ -48,6 +49,8 @@ class Entry:
     """Threads in a block at most, where the source says so."""
     cluster: tuple[int, ...] | None
     """Blocks in a cluster, where the source fixes them."""
+    register_cap: int | None = None
+    """Registers that the launch bounds left the compiler, where they cap them."""
 
 
 class _Section(NamedTuple):
@@ -102,6 +105,7 @@ def _entry(
         size = max(0, size - RESERVED)
     threads = [_product(a.payload) for a in own if a.code in (_MAX_THREADS, _EXACT_THREADS)]
     clusters = [_words(a.payload) for a in own if a.code == _CLUSTER]
+    caps = [int.from_bytes(a.payload[:2], "little") for a in own if a.code == _MAX_REGISTERS]
     return Entry(
         symbol=symbol,
         registers=facts.get(_REGISTERS, 0),
@@ -110,6 +114,7 @@ def _entry(
         parameters=_parameters(own),
         max_threads=min(threads, default=None),
         cluster=clusters[0] if clusters else None,
+        register_cap=next((cap for cap in caps if 0 < cap < _NO_CAP), None),
     )
 
 

@@ -15,28 +15,22 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ...kernelbench.targets import SHARED_WITHOUT_OPT_IN, Architecture
 from ..isolation.model import Jail, Limits
+from ..plan.cuda_signature import read_cuda
 from . import cache, cubin, cuda_diagnostics, nvcc, nvrtc_job, shims, toolchain
 from .model import BuildFailed, Built, DeviceBuilt, KernelFacts
 from .nvrtc_job import Ask, Compiled
+from .toolchain import CompilerName
 from .workplace import LIMITS
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 SOURCE_BYTES = 128 << 10
 NAME_CHARACTERS = 200
 
-CompilerName = Literal["nvrtc", "nvcc"]
-
-_COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-_KERNEL = re.compile(
-    r"(template\s*<[^;{}]*?>\s*)?(?:extern\s+\"\"\s*)?[^;{}]*?\b__global__\b([^;{}]*?)"
-    r"\b([A-Za-z_]\w*)\s*\((?!\()"
-)
-_BOUNDS = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"](?:/|[^>"\n]*\.\./)[^>"\n]*[>"])', re.M)
 _SPILLS = (
     r"Function properties for {symbol}\s+[^\n]*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
@@ -60,7 +54,7 @@ def build(
     *,
     cache_dir: Path,
     jail: Jail | None,
-    compiler: CompilerName = "nvrtc",
+    compiler: CompilerName | None = None,
     home: Path | None = None,
     limits: Limits = LIMITS,
 ) -> DeviceBuilt | BuildFailed:
@@ -69,6 +63,7 @@ def build(
     Without a jail the compiler is only held to the wall clock: for sources of our own.
 
     Args:
+        compiler: The preferred one (`toolchain.prefer`) unless told otherwise.
         home: The folder of a CUDA toolkit to use instead of the one that is found.
         limits: Of NVRTC.
 
@@ -81,7 +76,8 @@ def build(
     names = tuple(dict.fromkeys(kernels))
     if (refused := _refusal(source, names)) is not None:
         return BuildFailed(refused, seconds=time.monotonic() - started)
-    ask = Ask(source, names, architecture.build_name, kernels_of(source))
+    ask = Ask(source, names, architecture.build_name, read_cuda(source).labels)
+    compiler = compiler or toolchain.preferred_compiler()
     if compiler == "nvcc":
         offline = toolchain.find_nvcc(home)
         recipe = {"compiler": offline.version, "options": nvcc.options(ask.build_name)}
@@ -110,7 +106,7 @@ def build_many(
     *,
     cache_dir: Path,
     jail: Jail | None,
-    compiler: CompilerName = "nvrtc",
+    compiler: CompilerName | None = None,
     home: Path | None = None,
     workers: int | None = None,
 ) -> list[DeviceBuilt | BuildFailed]:
@@ -128,16 +124,6 @@ def build_many(
             for request in requests
         ]
         return [job.result() for job in jobs]
-
-
-def kernels_of(source: str) -> tuple[str, ...]:
-    """The kernels that the source seems to define, templates as `name<…>`; for messages only."""
-    text = _COMMENT_OR_TEXT.sub(lambda found: '""' if found[0][0] == '"' else " ", source)
-    text = _BOUNDS.sub(" ", text)
-    return tuple(
-        found[3] + ("<…>" if found[1] or "template" in found[0] else "")
-        for found in _KERNEL.finditer(text)
-    )
 
 
 def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
@@ -207,6 +193,7 @@ def _facts(name: str, entry: cubin.Entry, log: str) -> KernelFacts:
         spill_loads=int(loads),
         parameters=entry.parameters,
         max_threads=entry.max_threads,
+        register_cap=entry.register_cap,
     )
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import cuda_conditions
+
 FILE = "candidate.cu"
 
 _PIECES = re.compile(
@@ -41,6 +43,7 @@ _FOREIGN = (
     (r"\bCUtensorMap\b|\bwgmma\w*|\btcgen05\w*", "TMA and wgmma"),
     (r"\bwmma::experimental\b", "experimental wmma types"),
     (r"\b__nvvm_\w+|\b__nv_ptx_\w+", "compiler internals"),
+    (r"\bkw(?:::|_\w)|\bKW_\w", "names of this emulator"),
     (r"\b__cvta_\w+|\b__isShared\b|\b__isGlobal\b", "address spaces as numbers"),
 )  # fmt: skip
 _REASONS = 8
@@ -115,6 +118,8 @@ def _foreign(code: str) -> Iterator[tuple[int, str]]:
     for pattern, what in _FOREIGN:
         if found := re.search(pattern, code):
             yield _line(code, found.start()), what
+    for place, name in cuda_conditions.differing(code):
+        yield _line(code, place), f"a condition on {name}, which NVRTC may answer differently"
 
 
 def _declaration(body: str, keyword: re.Match[str]) -> tuple[int, int]:

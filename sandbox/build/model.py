@@ -86,6 +86,8 @@ class KernelFacts:
     """Which of DeviceBuilt.cubins it is in."""
     max_threads: int | None = None
     """The most threads that a block of it may have, where the source bounds them."""
+    register_cap: int | None = None
+    """The most registers per thread that its launch bounds left, where they cap them."""
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,21 @@
 """Where NVIDIA's tools lie on this machine: NVRTC with its headers, nvcc, the disassembler.
 
-They come from the wheels of the extra `kernelwright[cuda]` beside the interpreter, or from a CUDA
-toolkit; a folder that is named explicitly goes before both. Finding is all that is done here: the
-libraries are loaded by programs in jails only.
+They come from the toolkit that this process prefers, from the wheels of the extra
+`kernelwright[cuda]` beside the interpreter, or from the system's toolkit. Finding is all that is
+done here: the libraries are loaded by programs in jails only.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from ...errors import PrerequisiteError
 
@@ -25,10 +27,52 @@ _HEADER = "cuda_fp16.h"
 """A folder with this one is a toolkit's include folder."""
 _BUNDLES_HEADERS_SINCE = (13, 5)
 
+CompilerName = Literal["nvrtc", "nvcc"]
+
+
+@dataclass
+class _Preferred:
+    home: Path | None = None
+    compiler: CompilerName = "nvrtc"
+
+
+_preferred = _Preferred()
+
 _HINT = (
     "pip install 'kernelwright[cuda]' brings NVIDIA's wheels (no CUDA toolkit is needed), or give "
-    "the folder of a toolkit"
+    "the folder of a toolkit by CUDA_HOME"
 )
+
+
+def prefer(home: Path | None, compiler: CompilerName = "nvrtc") -> None:
+    """From now on, in this process, what is in `home` goes first, and `compiler` builds CUDA C++.
+
+    What a toolkit lacks is looked for elsewhere as before.
+
+    Raises:
+        PrerequisiteError: there is no such folder, or not the compiler.
+    """
+    if home is not None and not home.is_dir():
+        raise PrerequisiteError(
+            f"the CUDA toolkit {home} is not there",
+            hint="correct or unset cuda_home (CUDA_HOME); the wheels need no toolkit",
+        )
+    _preferred.home, _preferred.compiler = home, compiler
+    for find in (find_nvrtc, find_nvcc, find_nvdisasm):
+        find.cache_clear()
+    if compiler == "nvcc":
+        find_nvcc()
+
+
+def preferred_compiler() -> CompilerName:
+    """What builds CUDA C++ where nothing else is asked for."""
+    return _preferred.compiler
+
+
+def preferred_tool(name: str) -> Path | None:
+    """A program of the preferred toolkit; None where it has none of this name."""
+    path = _preferred.home / "bin" / name if _preferred.home else None
+    return path if path is not None and path.is_file() and os.access(path, os.X_OK) else None
 
 
 @dataclass(frozen=True)
@@ -66,7 +110,7 @@ class Nvrtc:
 
 @functools.lru_cache(maxsize=4)
 def find_nvrtc(home: Path | None = None) -> Nvrtc:
-    """NVRTC of `home`, else of the wheels, else of the system's toolkit.
+    """NVRTC of `home`; else of the preferred toolkit, the wheels, or the system's toolkit.
 
     Raises:
         PrerequisiteError: there is none.
@@ -105,7 +149,7 @@ class Nvcc:
 
 @functools.lru_cache(maxsize=4)
 def find_nvcc(home: Path | None = None) -> Nvcc:
-    """nvcc of `home`, of the wheels, or of the system's toolkit.
+    """nvcc of `home`; else of the preferred toolkit, the wheels, or the system's toolkit.
 
     Raises:
         PrerequisiteError: there is none that answers.
@@ -120,7 +164,8 @@ def find_nvcc(home: Path | None = None) -> Nvcc:
                 return Nvcc(path, answer.stdout.splitlines()[-1].strip())
     raise PrerequisiteError(
         "nvcc was asked for and is not there",
-        hint="install a CUDA toolkit, or leave the compiler at nvrtc, which needs none",
+        hint="install a CUDA toolkit and name its folder by CUDA_HOME, or leave cuda_compiler at "
+        "nvrtc, which needs none",
     )
 
 
@@ -144,6 +189,7 @@ def roots(home: Path | None) -> tuple[Path, ...]:
     if home is not None:
         return (home,)
     found = [folder / "nvidia" / "cu13" for folder in _package_folders()]
+    found[:0] = [_preferred.home] if _preferred.home else []
     return tuple(root for root in (*found, _SYSTEM_HOME) if root.is_dir())
 
 

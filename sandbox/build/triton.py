@@ -38,7 +38,7 @@ from .warm import BUILD_S, Left, StoppedError, WarmProcess
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the recipe changes: old cache entries are then not found."""
 _NO_DEVICE_SMS = 100
 """Multiprocessors that host code is told of where no data sheet is known for the target."""

@@ -202,6 +202,7 @@ def _device(
             spill_stores=int(spills[2]) if spills else 0,
             spill_loads=int(spills[3]) if spills else 0,
             parameters=entry.parameters, cubin=place, max_threads=entry.max_threads,
+            register_cap=entry.register_cap,
         ))  # fmt: skip
     return tuple(cubins), tuple(kernels)
 

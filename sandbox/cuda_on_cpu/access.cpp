@@ -27,12 +27,18 @@ struct SiteSums {
     Sums global, shared;
 };
 
+// Blocks of a launch between two looks at how many accesses were watched.
+constexpr std::uint64_t ROUND = 16;
+
 // What all threads of the operating system have found out together.
 struct Report {
     std::mutex mutex;
     std::int64_t* out = nullptr;
     std::vector<Range> buffers;
-    std::map<Place, SiteSums> sums;
+    std::uint64_t budget = 0, watched = 0;  // accesses of threads, in this launch
+    bool is_paused = false, finishes = false;
+    std::vector<LaunchSums> launches;
+    std::map<std::pair<std::size_t, Place>, SiteSums> sums;  // the first number is the launch's
     std::map<std::pair<Place, Place>, Race> races;
     std::map<Place, std::uint64_t> unwritten;
 } report;
@@ -71,11 +77,14 @@ private:
     void settle_pending();
     void add_race(std::uint32_t first, std::uint32_t second, unsigned one, unsigned other);
     void flush(unsigned warp);
+    void add_warps();
 
     unsigned threads_ = 0;
+    std::vector<std::uint64_t> requests_;  // to global memory, of each warp of the block
     std::uint64_t block_ = 0, epoch_ = 0;
     bool is_running_ = false;
     Order order_;
+    Cache cache_;
     std::vector<Site> sites_;
     std::map<Place, std::uint32_t> known_;
     std::vector<Shared> shared_;
@@ -91,7 +100,10 @@ Watch& own() {
 }
 
 void Watch::block_begins(unsigned threads) {
+    is_running_ = !report.is_paused;
+    if (!is_running_) return;
     threads_ = threads;
+    requests_.assign((threads + 31) / 32, 0);
     ++block_;
     ++epoch_;
     used_ = 0;
@@ -101,12 +113,12 @@ void Watch::block_begins(unsigned threads) {
         site.global.resize((threads + 31) / 32);
         site.shared.resize((threads + 31) / 32);
     }
-    is_running_ = true;
     if (here.dynamic && here.dynamic_bytes)
         shared_begins(reinterpret_cast<std::uintptr_t>(here.dynamic), here.dynamic_bytes);
 }
 
 void Watch::shared_begins(std::uintptr_t at, std::size_t bytes) {
+    if (!is_running_) return;
     if (shared_.size() == used_) shared_.emplace_back();
     Shared& shared = shared_[used_++];
     shared.range = {at, at + bytes};
@@ -114,30 +126,47 @@ void Watch::shared_begins(std::uintptr_t at, std::size_t bytes) {
 }
 
 void Watch::barrier() {
+    if (!is_running_) return;
     settle_pending();
     ++epoch_;
     for (unsigned warp = 0; warp < (threads_ + 31) / 32; ++warp) flush(warp);
 }
 
 void Watch::met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering) {
+    if (!is_running_) return;
     settle_pending();
     if (is_whole) flush(warp);
     if (is_ordering) order_.join(warp, lanes);
 }
 
+void Watch::add_warps() {
+    LaunchSums& launch = report.launches.back();
+    ++launch.counted;
+    launch.warps += requests_.size();
+    for (const std::uint64_t requests : requests_) {
+        launch.requests += requests;
+        launch.longest = std::max(launch.longest, requests);
+    }
+}
+
 void Watch::block_ends() {
+    if (!is_running_) return;
     barrier();
     is_running_ = false;
     std::lock_guard guard(report.mutex);
+    add_warps();
+    const std::size_t launch = report.launches.size() - 1;
     const auto add = [](Sums& to, Sums& from) {
+        report.watched += from.lanes;
         to.requests += from.requests, to.lanes += from.lanes;
         to.sectors += from.sectors, to.ideal_sectors += from.ideal_sectors;
         to.wavefronts += from.wavefronts, to.ideal_wavefronts += from.ideal_wavefronts;
-        to.buffers |= from.buffers;
+        to.from_l2 += from.from_l2, to.buffers |= from.buffers;
         from = {};
     };
     for (Site& site : sites_) {
-        SiteSums& all = report.sums[site.place];
+        if (site.sums.global.requests + site.sums.shared.requests == 0) continue;
+        SiteSums& all = report.sums[{launch, site.place}];
         add(all.global, site.sums.global);
         add(all.shared, site.sums.shared);
     }
@@ -170,7 +199,7 @@ void Watch::access(std::uintptr_t at, const Place& place) {
         const std::uint32_t number = site_of(place);
         Site& site = sites_[number];
         record(site.shared[here.rank / 32], site.turns[here.rank]++, at);
-        check(shared_[i], at, number);
+        if (!report.budget) check(shared_[i], at, number);
         return;
     }
     for (std::size_t i = 0; i < report.buffers.size(); ++i) {
@@ -191,9 +220,13 @@ void Watch::record(std::vector<Request>& requests, std::uint32_t turn, std::uint
 void Watch::flush(unsigned warp) {
     for (Site& site : sites_) {
         for (const Request& request : site.global[warp])
-            if (request.lanes) add_global(site.sums.global, request, site.place.bytes);
+            if (request.lanes) {
+                add_global(site.sums.global, request, site.place.bytes, site.place.kind, cache_,
+                           block_);
+                ++requests_[warp];
+            }
         for (const Request& request : site.shared[warp])
-            if (request.lanes) add_shared(site.sums.shared, request, site.place.bytes);
+            if (request.lanes) add_shared(site.sums.shared, request, site.place.bytes, site.place.kind);
         site.global[warp].clear();
         site.shared[warp].clear();
         const unsigned after = std::min(threads_, warp * 32 + 32);
@@ -291,14 +324,16 @@ const char* name(Kind kind) {
 #define PLACE "\"code\": %llu, \"line\": %d, \"kind\": \"%s\", \"bytes\": %u"
 #define PLACE_OF(place) (unsigned long long)(place).code, (place).line, name((place).kind), (place).bytes
 
-void add_sums(Lines& lines, const char* space, const Place& place, const Sums& sums) {
+void add_sums(Lines& lines, const char* space, std::size_t launch, const Place& place,
+              const Sums& sums) {
     using U = unsigned long long;
     if (sums.requests == 0) return;
-    lines.add("{\"what\": \"%s\", " PLACE ", \"requests\": %llu, \"lanes\": %llu, "
+    lines.add("{\"what\": \"%s\", \"launch\": %llu, " PLACE ", \"requests\": %llu, \"lanes\": %llu, "
               "\"sectors\": %llu, \"ideal_sectors\": %llu, \"wavefronts\": %llu, "
-              "\"ideal_wavefronts\": %llu, \"buffers\": %llu}\n",
-              space, PLACE_OF(place), U(sums.requests), U(sums.lanes), U(sums.sectors),
-              U(sums.ideal_sectors), U(sums.wavefronts), U(sums.ideal_wavefronts), U(sums.buffers));
+              "\"ideal_wavefronts\": %llu, \"from_l2\": %llu, \"buffers\": %llu}\n",
+              space, U(launch), PLACE_OF(place), U(sums.requests), U(sums.lanes), U(sums.sectors),
+              U(sums.ideal_sectors), U(sums.wavefronts), U(sums.ideal_wavefronts), U(sums.from_l2),
+              U(sums.buffers));
 }
 
 }  // namespace
@@ -306,6 +341,7 @@ void add_sums(Lines& lines, const char* space, const Place& place, const Sums& s
 void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scratch) {
     report.out = out;
     report.buffers.clear();
+    report.launches.clear();
     report.sums.clear();
     report.races.clear();
     report.unwritten.clear();
@@ -314,10 +350,27 @@ void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scrat
         const auto from = reinterpret_cast<std::uintptr_t>(start);
         report.buffers.push_back({from, from + std::uintptr_t(out[2 + i])});
     }
+    report.budget = std::uint64_t(out[2 + out[1]]);
+    report.finishes = out[3 + out[1]] != 0;
+}
+
+bool is_sampling() { return report.budget > 0; }
+
+void launch_begins(std::int64_t kernel, std::uint64_t blocks) {
+    report.launches.push_back({kernel, blocks});
+    report.watched = 0;
+    report.is_paused = false;
+}
+
+std::uint64_t next_blocks(std::uint64_t left, bool is_last) {
+    if (!report.budget) return left;
+    if (report.watched < report.budget) return std::min(left, ROUND);
+    report.is_paused = true;
+    return report.finishes && !is_last ? left : 0;
 }
 
 void call_ends() {
-    const auto head = std::size_t(8 * (2 + report.out[1]));
+    const auto head = std::size_t(8 * (4 + report.out[1]));
     Lines lines(reinterpret_cast<char*>(report.out) + head, std::size_t(report.out[0]) - head);
     for (const auto& [places, race] : report.races)
         lines.add("{\"what\": \"race\", \"first\": {" PLACE "}, \"second\": {" PLACE
@@ -327,9 +380,17 @@ void call_ends() {
     for (const auto& [place, count] : report.unwritten)
         lines.add("{\"what\": \"unwritten\", " PLACE ", \"count\": %llu}\n", PLACE_OF(place),
                   (unsigned long long)(count));
+    using U = unsigned long long;
+    for (std::size_t i = 0; i < report.launches.size(); ++i) {
+        const LaunchSums& one = report.launches[i];
+        lines.add("{\"what\": \"launch\", \"launch\": %llu, \"kernel\": %lld, \"blocks\": %llu, "
+                  "\"counted\": %llu, \"warps\": %llu, \"requests\": %llu, \"longest\": %llu}\n",
+                  U(i), (long long)(one.kernel), U(one.blocks), U(one.counted), U(one.warps),
+                  U(one.requests), U(one.longest));
+    }
     for (const auto& [place, sums] : report.sums) {
-        add_sums(lines, "global", place, sums.global);
-        add_sums(lines, "shared", place, sums.shared);
+        add_sums(lines, "global", place.first, place.second, sums.global);
+        add_sums(lines, "shared", place.first, place.second, sums.shared);
     }
     report.out[0] = std::int64_t(lines.used());
 }

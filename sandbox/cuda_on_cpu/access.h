@@ -29,6 +29,7 @@ struct Place {
 struct Sums {
     std::uint64_t requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0;
     std::uint64_t wavefronts = 0, ideal_wavefronts = 0;
+    std::uint64_t from_l2 = 0;  // sectors that L1 does not hold, and all that are written
     std::uint64_t buffers = 0;  // one bit for each
 };
 
@@ -41,10 +42,39 @@ struct Request {
 // An access of the candidate, told by the call that returns to `from`.
 void told(const void* at, Kind kind, unsigned bytes, const void* from);
 
-// Adds what the request costs: 32-byte sectors of global memory.
-void add_global(Sums& sums, const Request& request, unsigned bytes);
+// What a block finds again of global memory that it has read before: its share of an SM's L1. What
+// other blocks on the SM have read is not found.
+class Cache {
+    static constexpr unsigned BITS = 11;  // 64 KiB of sectors
+    struct Line {
+        std::uint64_t block = 0;
+        std::uintptr_t sector = 0;
+    };
+    std::vector<Line> lines_ = std::vector<Line>(1u << BITS);
+
+public:
+    // Whether it holds the sector, which it does from now on.
+    bool take(std::uint64_t block, std::uintptr_t sector) {
+        Line& line = lines_[std::uint64_t(sector) * 0x9e3779b97f4a7c15u >> (64 - BITS)];
+        const bool is_held = line.block == block && line.sector == sector;
+        line = {block, sector};
+        return is_held;
+    }
+};
+
+// Adds what the request of a block costs: 32-byte sectors of global memory.
+void add_global(Sums& sums, const Request& request, unsigned bytes, Kind kind, Cache& cache,
+                std::uint64_t block);
 // Adds what the request costs: wavefronts of shared memory, 32 banks of 4 bytes.
-void add_shared(Sums& sums, const Request& request, unsigned bytes);
+void add_shared(Sums& sums, const Request& request, unsigned bytes, Kind kind);
+
+// What is known of a launch beside its accesses. A warp's share of the work is told by its requests
+// to global memory.
+struct LaunchSums {
+    std::int64_t kernel = 0;
+    std::uint64_t blocks = 0, counted = 0;  // in the grid; those that were watched
+    std::uint64_t warps = 0, requests = 0, longest = 0;  // of the watched: in all, and of one warp
+};
 
 struct Race {
     std::uint64_t count = 0;

@@ -47,10 +47,24 @@ template <typename T> T wrapped_sum(T a, T b) {
     }
 }
 
+inline bool is_denormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL; }
+inline float flushed(float x) { return is_denormal(x) ? std::copysign(0.0f, x) : x; }
+
+// On global memory a device's atomic sum of float32 takes denormals for zeros and gives none; on
+// shared memory it keeps them, as sums of double and half do (PTX ISA, atom).
+inline float atomic_sum(const float* at, float old, float v) {
+    const float sum = old + v;
+    const bool is_touched = is_denormal(old) || is_denormal(v) || is_denormal(sum);
+    return !is_touched || is_shared(at) ? sum : flushed(flushed(old) + flushed(v));
+}
+
 }  // namespace kw
 
 template <typename T> T atomicAdd(T* at, kw::Same<T> v, KW_LINE) {
-    return kw::update(at, [v](T old) { return kw::wrapped_sum(old, v); }, line);
+    if constexpr (std::is_same_v<T, float>)
+        return kw::update(at, [=](T old) { return kw::atomic_sum(at, old, v); }, line);
+    else
+        return kw::update(at, [v](T old) { return kw::wrapped_sum(old, v); }, line);
 }
 template <typename T> T atomicSub(T* at, kw::Same<T> v, KW_LINE) {
     using U = std::make_unsigned_t<T>;

@@ -1,6 +1,7 @@
 // Plays a launch table, and ends the process where that cannot be done.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +38,13 @@ class Blocks {
 public:
     explicit Blocks(std::uint64_t count)
         : count_(count), is_reverse_(kw::schedule().kind == kw::Schedule::REVERSE) {
+        if (kw::watch::is_sampling()) {
+            // Steps of the golden section spread the first blocks over the whole grid.
+            is_reverse_ = false;
+            step_ = std::max<std::uint64_t>(1, std::uint64_t(double(count) * 0.6180339887));
+            while (std::gcd(step_, count) != 1) ++step_;
+            return;
+        }
         if (kw::schedule().kind != kw::Schedule::RANDOM) return;
         kw::Random random(kw::schedule().seed);
         shift_ = random.next() % count;
@@ -49,15 +57,21 @@ public:
     }
 };
 
-void launch(const kw::Call& call) {
+void launch(const kw::Call& call, std::int64_t kernel, bool is_last) {
     const auto count = std::uint64_t(call.grid.x) * call.grid.y * call.grid.z;
     const Blocks blocks(count);
-#pragma omp parallel if (count > 1)
-    {
-        kw::Block& own = kw::own_block();
-        own.begin(call);
+    kw::watch::launch_begins(kernel, count);
+    std::uint64_t from = 0;
+    while (const std::uint64_t more = kw::watch::next_blocks(count - from, is_last)) {
+        const std::uint64_t to = from + more;
+#pragma omp parallel if (more > 1)
+        {
+            kw::Block& own = kw::own_block();
+            own.begin(call);
 #pragma omp for schedule(dynamic, 1)
-        for (std::uint64_t i = 0; i < count; ++i) own.run(blocks[i]);
+            for (std::uint64_t i = from; i < to; ++i) own.run(blocks[i]);
+        }
+        from = to;
     }
 }
 
@@ -125,7 +139,8 @@ void play(void** arguments, const Kernel* kernels, unsigned axes, unsigned tenso
             return dim3(unsigned(of[0]), unsigned(of[1]), unsigned(of[2]));
         };
         launch({&kernel, words.data(), extent(entry.grid), extent(entry.block),
-                std::size_t(entry.shared_bytes)});
+                std::size_t(entry.shared_bytes)},
+               entry.kernel, left == 1);
     }
     watch::call_ends();
 }

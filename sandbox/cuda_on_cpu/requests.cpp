@@ -28,7 +28,8 @@ void Order::join(unsigned warp, unsigned lanes) {
     }
 }
 
-void add_global(Sums& sums, const Request& request, unsigned bytes) {
+void add_global(Sums& sums, const Request& request, unsigned bytes, Kind kind, Cache& cache,
+                std::uint64_t block) {
     std::uintptr_t sectors[96], starts[32];
     unsigned count = 0, lanes = 0;
     for (unsigned i = 0; i < 32; ++i) {
@@ -45,30 +46,62 @@ void add_global(Sums& sums, const Request& request, unsigned bytes) {
         touched += i + 1 == lanes ? bytes : std::min<std::size_t>(bytes, starts[i + 1] - starts[i]);
     ++sums.requests;
     sums.lanes += lanes;
-    sums.sectors += std::uint64_t(std::unique(sectors, sectors + count) - sectors);
+    count = unsigned(std::unique(sectors, sectors + count) - sectors);
+    sums.sectors += count;
+    for (unsigned i = 0; i < count; ++i)
+        sums.from_l2 += kind != Kind::READ || !cache.take(block, sectors[i]);
     sums.ideal_sectors += (touched + SECTOR - 1) / SECTOR;
 }
 
-void add_shared(Sums& sums, const Request& request, unsigned bytes) {
-    // A wavefront carries 128 bytes: wider accesses go by halves or quarters of the warp.
+namespace {
+
+// Whether each active lane reads what its neighbour at this distance reads, if that one is active.
+bool is_paired(const Request& request, unsigned first, unsigned lanes, unsigned distance) {
+    for (unsigned i = first; i < first + lanes; ++i) {
+        const unsigned other = i ^ distance;
+        const bool are_both = request.lanes >> i & 1 && request.lanes >> other & 1;
+        if (are_both && request.at[i] != request.at[other]) return false;
+    }
+    return true;
+}
+
+// Adds the lanes of one phase, which goes over all banks at once.
+void add_phase(Sums& sums, const Request& request, unsigned bytes, unsigned first, unsigned lanes) {
+    std::uintptr_t words[128];
+    unsigned count = 0, depth[BANKS] = {};
+    for (unsigned i = first; i < first + lanes; ++i) {
+        if (!(request.lanes >> i & 1)) continue;
+        for (std::uintptr_t one = request.at[i] / 4;
+             one <= (request.at[i] + bytes - 1) / 4 && count < 128; ++one)
+            words[count++] = one;
+    }
+    if (count == 0) return;
+    std::sort(words, words + count);
+    count = unsigned(std::unique(words, words + count) - words);
+    for (unsigned i = 0; i < count; ++i) ++depth[words[i] % BANKS];
+    sums.wavefronts += *std::max_element(depth, depth + BANKS);
+    sums.ideal_wavefronts += (count + BANKS - 1) / BANKS;
+}
+
+}  // namespace
+
+void add_shared(Sums& sums, const Request& request, unsigned bytes, Kind kind) {
+    // 128 bytes are returned in a cycle: wider accesses go by halves or quarters of the warp. Loads
+    // of which all lanes are paired with one beside them, or the next but one, return two lanes'
+    // words at once (NVIDIA of compute capability 7 and later).
     const unsigned group = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+    const bool may_pair = kind == Kind::READ && group < 32;
     ++sums.requests;
     sums.lanes += unsigned(__builtin_popcount(request.lanes));
-    for (unsigned first = 0; first < 32; first += group) {
-        std::uintptr_t words[128];
-        unsigned count = 0, depth[BANKS] = {};
-        for (unsigned i = first; i < first + group; ++i) {
-            if (!(request.lanes >> i & 1)) continue;
-            for (std::uintptr_t one = request.at[i] / 4;
-                 one <= (request.at[i] + bytes - 1) / 4 && count < 128; ++one)
-                words[count++] = one;
+    for (unsigned first = 0; first < 32; first += 2 * group) {
+        const unsigned pair = std::min(2 * group, 32 - first);
+        if (group == 32 || (may_pair && (is_paired(request, first, pair, 1) ||
+                                         is_paired(request, first, pair, 2)))) {
+            add_phase(sums, request, bytes, first, pair);
+            continue;
         }
-        if (count == 0) continue;
-        std::sort(words, words + count);
-        count = unsigned(std::unique(words, words + count) - words);
-        for (unsigned i = 0; i < count; ++i) ++depth[words[i] % BANKS];
-        sums.wavefronts += *std::max_element(depth, depth + BANKS);
-        sums.ideal_wavefronts += (count + BANKS - 1) / BANKS;
+        add_phase(sums, request, bytes, first, group);
+        add_phase(sums, request, bytes, first + group, group);
     }
 }
 

@@ -31,6 +31,17 @@ unsigned new_slot(std::size_t bytes) {
 
 void* make_slot(unsigned id) { return here.owner->fill_slot(id); }
 
+bool is_shared(const void* at) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    const auto lies_in = [address](const void* from, std::size_t bytes) {
+        return from && address - reinterpret_cast<std::uintptr_t>(from) < bytes;
+    };
+    if (lies_in(here.dynamic, here.dynamic_bytes)) return true;
+    for (std::size_t id = 0; id < sizes().size(); ++id)
+        if (lies_in(here.slots[id], sizes()[id])) return true;
+    return false;
+}
+
 void Block::begin_shared(std::size_t bytes) {
     slots_.resize(sizes().size());
     memory_.resize(sizes().size());

@@ -11,6 +11,7 @@ namespace kw {
 
 unsigned new_slot(std::size_t bytes);
 void* make_slot(unsigned id);
+bool is_shared(const void* at);  // whether it lies in shared memory of the running block
 
 template <typename Declaration, int Place, typename T> struct Slot {
     static inline const unsigned id = new_slot(sizeof(T));

@@ -7,10 +7,17 @@
 namespace kw::watch {
 
 #ifdef KW_ACCESS
-// `report` holds its capacity in bytes, the number of buffers and the size of each; the buffers
-// stand in `tensors` and `scratch`.
+// `report` holds its capacity in bytes, the number of buffers, the size of each, how many accesses of
+// threads to watch in each launch, 0 for all of them, and whether blocks that are not watched run
+// where there is a later launch; the buffers stand in `tensors` and `scratch`. Where not all accesses
+// are watched, shared memory is not looked through for races.
 void call_begins(std::int64_t* report, void** tensors, unsigned count, void** scratch);
 void call_ends();
+// Whether only some blocks of the launches are watched, and shall be spread over the grid.
+bool is_sampling();
+void launch_begins(std::int64_t kernel, std::uint64_t blocks);
+// How many of the blocks that are left to run next.
+std::uint64_t next_blocks(std::uint64_t left, bool is_last);
 void block_begins(unsigned threads);
 void block_ends();
 void shared_begins(const void* at, std::size_t bytes);
@@ -20,6 +27,9 @@ void lanes_met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering);
 #else
 inline void call_begins(std::int64_t*, void**, unsigned, void**) {}
 inline void call_ends() {}
+inline bool is_sampling() { return false; }
+inline void launch_begins(std::int64_t, std::uint64_t) {}
+inline std::uint64_t next_blocks(std::uint64_t left, bool) { return left; }
 inline void block_begins(unsigned) {}
 inline void block_ends() {}
 inline void shared_begins(const void*, std::size_t) {}

@@ -30,6 +30,8 @@ class BareJail:
         """Starts the command under its limits. Raises SandboxError if that fails."""
         full = checked_command(command)
         group = cgroup.make(limits)
+        may_meet = bool(confinement.devices)
+        rules = build_filter(may_fork=False, may_exec=True, may_meet=may_meet)
         order = SupervisedOrder(
             command=full,
             env=dict(confinement.env),
@@ -38,6 +40,6 @@ class BareJail:
             cpus=confinement.cpus,
             rlimits=tuple(rlimits(limits, shared_uid_processes(limits))),
             cgroup=group.doors if group else (),
-            seccomp=b"" if confinement.may_fork else build_filter(may_fork=False, may_exec=True),
+            seccomp=b"" if confinement.may_fork else rules,
         )
         return WatchedJob(partial(launch, order), limits, group)

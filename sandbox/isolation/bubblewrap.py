@@ -78,6 +78,15 @@ def _mounts(confinement: Confinement) -> list[str]:
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
+def _kernels_own() -> list[str]:
+    """Covers all of /proc but the processes, whose threads have names to be written."""
+    arguments = []
+    for entry in sorted(os.scandir("/proc"), key=lambda entry: entry.name):
+        if not entry.name.isdigit() and not entry.is_symlink():
+            arguments += ["--ro-bind-try", entry.path, entry.path]
+    return arguments
+
+
 def _arguments(
     command: Sequence[str], confinement: Confinement, info: int, block: int, rules: int
 ) -> list[str]:
@@ -91,7 +100,10 @@ def _arguments(
     arguments += _mounts(confinement)
     # For a harness that is root the files of /proc/sys would open: their owner is the job's uid
     # outside, and bwrap covers only what its own access check calls writable.
-    arguments += ["--remount-ro", "/proc"]
+    if not confinement.devices:
+        arguments += ["--remount-ro", "/proc"]
+    elif os.geteuid() == 0:
+        arguments += _kernels_own()
     return [*arguments, "--chdir", str(confinement.cwd), "--", *command]
 
 
@@ -205,8 +217,9 @@ def _launch(
     rules = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     try:
         allowed = build_filter(
-            may_fork=confinement.may_fork, may_exec=True, may_mark=confinement.may_mark
-        )
+            may_fork=confinement.may_fork, may_exec=True, may_mark=confinement.may_mark,
+            may_meet=bool(confinement.devices),
+        )  # fmt: skip
         os.write(rules, allowed)
         os.lseek(rules, 0, os.SEEK_SET)
         process = subprocess.Popen(

@@ -36,6 +36,9 @@ SYSTEM_READABLE = (
 
 SYSTEM_WRITABLE = ("/dev/null", "/dev/zero")
 
+_OWN_PROCESS = ("/proc/self", "/proc/stat", "/proc/filesystems", "/proc/modules", "/proc/sys/vm")
+"""What a driver's library reads beside: the supervisor opens it as the job's own process."""
+
 _NOBODY = 65534
 _FIRST_UID, _UIDS = 1_800_000_000, 1 << 20
 """Root gives every job its own uid from here: far from people's and services' accounts."""
@@ -120,15 +123,21 @@ class LandlockJail:
             uid=uid,
             search=search,
             landlock=abi(),
-            readable=(*_existing(SYSTEM_READABLE), *map(str, confinement.readable)),
+            readable=(
+                *_existing(SYSTEM_READABLE),
+                *map(str, confinement.readable),
+                *(_existing(_OWN_PROCESS) if confinement.devices else ()),
+            ),
             writable=(*_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
             devices=tuple(map(str, confinement.devices)),
+            named=("/proc/self/task",) if confinement.devices else (),
             # A user's own processes, the baselines among them, would let themselves be pinned.
             seccomp=build_filter(
                 may_fork=confinement.may_fork,
                 may_exec=True,
                 may_mark=confinement.may_mark,
                 may_pin=uid >= _FIRST_UID,
+                may_meet=bool(confinement.devices),
             ),
         )
         return WatchedJob(partial(launch, order), limits, group)

@@ -33,7 +33,11 @@ class Confinement:
     writable: tuple[Path, ...] = ()
     """Folders to write, at the same paths inside."""
     devices: tuple[Path, ...] = ()
-    """Device nodes to open for reading and writing and to control, at the same paths inside."""
+    """Device nodes to open for reading and writing and to control, at the same paths inside.
+
+    Where there are any, the job may also do what the CUDA driver's library insists on as it starts
+    (error 304 otherwise): bind a local socket, and name its threads by /proc/self/task/*/comm.
+    """
     pass_fds: tuple[int, ...] = ()
     """Descriptors inherited under their numbers; all others are closed."""
     env: Mapping[str, str] = field(default_factory=dict)

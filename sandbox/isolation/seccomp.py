@@ -21,7 +21,7 @@ from ...errors import PrerequisiteError
 
 _LD_ABS, _JEQ, _JGE, _JSET, _AND, _RET = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
+_NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 
 CLONE_THREAD = 0x00010000
 _NAMESPACES = 0x7E020000
@@ -35,6 +35,8 @@ _LEASES = (1024, 1026)
 """F_SETLEASE and F_NOTIFY: who opens a leased file waits, for up to 45 s, until it is let go."""
 _LOCKS = (6, 7, 37, 38)
 """F_SETLK, F_SETLKW and the same two for open file descriptions."""
+_LARGE_PAGES = (14, 25)
+"""MADV_HUGEPAGE and MADV_COLLAPSE."""
 _FAULTS = (4, 7, 8, 11)
 """SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 
@@ -48,7 +50,9 @@ class _Machine(NamedTuple):
     ioctl: int
     fcntl: int
     flock: int
+    madvise: int
     rt_sigaction: int
+    socket: int
     socketpair: int
     prlimit64: int
     setpriority: int
@@ -60,6 +64,8 @@ class _Machine(NamedTuple):
     execs: tuple[int, ...]
     marks: tuple[int, ...]
     """Modes, owners, times and attributes of files by path or descriptor, and truncate."""
+    alarms: tuple[int, ...]
+    """Timers that interrupt whoever runs as they end."""
 
 
 _SHARED_NEW = {
@@ -76,7 +82,7 @@ _X86_64 = _Machine(
     audit_arch=0xC000003E,
     has_x32=True,
     denied=_SHARED_NEW | {
-        "socket": 41, "ptrace": 101, "syslog": 103, "acct": 163, "chroot": 161, "mount": 165,
+        "ptrace": 101, "syslog": 103, "acct": 163, "chroot": 161, "mount": 165,
         "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170,
         "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
         "delete_module": 176, "quotactl": 179, "pivot_root": 155, "settimeofday": 164,
@@ -91,20 +97,22 @@ _X86_64 = _Machine(
         "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
         "mq_open": 240, "mq_unlink": 241,
     },
-    clone=56, clone3=435, ioctl=16, fcntl=72, flock=73, rt_sigaction=13, socketpair=53,
+    clone=56, clone3=435, ioctl=16, fcntl=72, flock=73, madvise=28, rt_sigaction=13, socket=41,
+    socketpair=53,
     prlimit64=302, setpriority=141, ioprio_set=251, sched_setaffinity=203,
     of_one_task=(142, 144, 314), forks=(57, 58), execs=(59, 322),
     marks=(
         76, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280,
         *_SHARED_MARKS,
     ),
+    alarms=(37, 38, 222, 223, 283, 286),
 )  # fmt: skip
 
 _AARCH64 = _Machine(
     audit_arch=0xC00000B7,
     has_x32=False,
     denied=_SHARED_NEW | {
-        "socket": 198, "ptrace": 117, "syslog": 116, "acct": 89, "chroot": 51, "mount": 40,
+        "ptrace": 117, "syslog": 116, "acct": 89, "chroot": 51, "mount": 40,
         "umount2": 39, "swapon": 224, "swapoff": 225, "reboot": 142, "sethostname": 161,
         "setdomainname": 162, "init_module": 105, "delete_module": 106, "quotactl": 60,
         "pivot_root": 41, "settimeofday": 170, "adjtimex": 171, "clock_settime": 112,
@@ -117,10 +125,12 @@ _AARCH64 = _Machine(
         "semtimedop": 192, "msgget": 186, "msgsnd": 189, "msgrcv": 188, "msgctl": 187,
         "mq_open": 180, "mq_unlink": 181,
     },
-    clone=220, clone3=435, ioctl=29, fcntl=25, flock=32, rt_sigaction=134, socketpair=199,
-    prlimit64=261, setpriority=140, ioprio_set=30, sched_setaffinity=122,
+    clone=220, clone3=435, ioctl=29, fcntl=25, flock=32, madvise=233, rt_sigaction=134,
+    socket=198,
+    socketpair=199, prlimit64=261, setpriority=140, ioprio_set=30, sched_setaffinity=122,
     of_one_task=(118, 119, 274), forks=(), execs=(221, 281),
     marks=(5, 6, 7, 14, 15, 16, 45, 52, 53, 54, 55, 88, *_SHARED_MARKS),
+    alarms=(103, 107, 110, 85, 86),
 )  # fmt: skip
 
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
@@ -152,10 +162,11 @@ def _clone_rules(machine: _Machine, *, may_fork: bool) -> bytes:
     return rules + b"".join(_on_call(nr, _refuse()) for nr in machine.forks)
 
 
-def _argument_rules(calls: _Machine) -> bytes:
+def _argument_rules(calls: _Machine, *, may_meet: bool) -> bytes:
     """Calls that are allowed with some arguments only."""
     local_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, _AF_UNIX, 1, 0) + _refuse() + _op(_RET, _ALLOW)
     rules = _on_call(calls.socketpair, local_only)
+    rules += _on_call(calls.socket, local_only if may_meet else _refuse())
     # Without a uid of its own a job could have its supervisor ended by a limit on CPU time, and
     # could slow down the baselines that it is timed against.
     own_only = _op(_LD_ABS, _ARG0) + _op(_JEQ, 0, 1, 0) + _refuse() + _op(_RET, _ALLOW)
@@ -187,6 +198,9 @@ def build_filter(
     may_mark: bool = True,
     may_pin: bool = True,
     may_catch: bool = True,
+    may_alarm: bool = True,
+    may_tune: bool = True,
+    may_meet: bool = False,
     machine: str = "",
 ) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each).
@@ -201,6 +215,11 @@ def build_filter(
             their threads by number, and a filter cannot tell these from other processes.
         may_catch: False denies handlers for the signals of a wrong access or instruction, which
             would let a program try an address and go on. A handler that is there stays.
+        may_alarm: False denies timers. Hundreds of them that end while somebody else is timed would
+            slow that one down, and cost the time of nobody who set them.
+        may_tune: False denies choosing the length of its own turns on a CPU, and large pages:
+            who is timed beside it has neither.
+        may_meet: True allows local sockets that others can find, as the CUDA driver makes one.
         machine: as `platform.machine()` says it; empty: this one.
 
     Raises:
@@ -217,7 +236,10 @@ def build_filter(
     rules += _op(_LD_ABS, _NR)
     if calls.has_x32:
         rules += _op(_JGE, _X32_BIT, 0, 1) + _refuse(errno.ENOSYS)
-    rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls)
+    if not may_tune:
+        rules += b"".join(_on_call(nr, _refuse()) for nr in calls.of_one_task)
+        rules += _on_call(calls.madvise, _none_of(_ARG2, _LARGE_PAGES))
+    rules += _clone_rules(calls, may_fork=may_fork) + _argument_rules(calls, may_meet=may_meet)
     rules += _file_rules(calls, may_mark=may_mark)
     if not may_catch:
         rules += _on_call(calls.rt_sigaction, _none_of(_ARG0, _FAULTS))
@@ -225,5 +247,6 @@ def build_filter(
         rules += _on_call(calls.sched_setaffinity, _refuse(0))
     denied = [*calls.denied.values()]
     denied += () if may_exec else calls.execs
+    denied += () if may_alarm else calls.alarms
     rules += b"".join(_on_call(nr, _refuse()) for nr in denied)
     return rules + _op(_RET, _ALLOW)

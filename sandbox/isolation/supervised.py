@@ -93,6 +93,7 @@ def landlock_ruleset(order: dict[str, Any]) -> int:
     wanted = [(path, reading) for path in order["readable"]]
     wanted += [(path, writing) for path in order["writable"]]
     wanted += [(path, (reading | WRITE_FILE | IOCTL_DEV) & everything) for path in order["devices"]]
+    wanted += [(path, (reading | WRITE_FILE | TRUNCATE) & everything) for path in order["named"]]
     for path, rights in wanted:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
         if not os.path.isdir(path):

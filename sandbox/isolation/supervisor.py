@@ -44,6 +44,8 @@ class SupervisedOrder:
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    """Folders whose files can be read and written, and no file made: the names of threads."""
     seccomp: bytes = b""
 
     def packed(self) -> bytes:

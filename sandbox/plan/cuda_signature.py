@@ -53,6 +53,12 @@ class CudaSource:
         """Every kernel's qualified name, each once."""
         return list(dict.fromkeys(kernel.name for kernel in self.kernels))
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The same for people: templates as `name<…>`."""
+        told = (k.name + ("" if k.template is None else "<…>") for k in self.kernels)
+        return tuple(dict.fromkeys(told))
+
     def definitions(self, name: str) -> list[str]:
         """What the source defines `name` as, by #define or as a constant."""
         macro = self.text.macros.get(name, _UNDEFINED)

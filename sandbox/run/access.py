@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Arrays
 from ..build.compiler import find_compiler
@@ -29,9 +31,21 @@ from .once import Answer, Call, byte_size, play
 
 REPORT_BYTES = 1 << 20
 _MOST_LINES = 4096
+_MOST = 1 << 62
+"""No honest figure is as large."""
+_KINDS = ("read", "write", "atomic")
 _COUNTS = (
-    "requests", "lanes", "sectors", "ideal_sectors", "wavefronts", "ideal_wavefronts",
+    "requests", "lanes", "sectors", "ideal_sectors", "wavefronts", "ideal_wavefronts", "from_l2",
 )  # fmt: skip
+_OF_ACCESSES = ("launch", "bytes", "buffers", *_COUNTS)
+_FIGURES = {
+    "global": _OF_ACCESSES,
+    "shared": _OF_ACCESSES,
+    "launch": ("launch", "kernel", "blocks", "counted", "warps", "requests", "longest"),
+    "race": ("count",),
+    "unwritten": ("code", "line", "count"),
+}
+"""What each line of a report must tell, beside the places in the code."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,8 @@ class Accesses:
     wavefronts: int
     """Turns of shared memory that the requests take: more than the ideal are bank conflicts."""
     ideal_wavefronts: int
+    from_l2: int
+    """Sectors that are written, or that the block had not read before or had read long ago."""
     buffers: tuple[str, ...] = ()
     """Tensors and scratch buffers; several where one access goes to either."""
 
@@ -68,6 +84,29 @@ class Accesses:
     def wavefronts_per_request(self) -> float:
         """1 without bank conflicts, 32 at worst, for 32 lanes of 4 bytes."""
         return self.wavefronts / self.requests
+
+
+@dataclass(frozen=True)
+class LaunchCount:
+    """What one launch of a kernel did, as far as it was watched."""
+
+    kernel: int
+    """Index into the kernels of the candidate."""
+    blocks: int
+    """Of the grid."""
+    counted: int
+    """Blocks that were watched, spread over the grid."""
+    warps: int
+    """In the watched blocks."""
+    longest: float
+    """Requests to global memory by the warp with the most of them, over the mean of all warps."""
+    accesses: tuple[Accesses, ...]
+    """Of the watched blocks."""
+
+    @property
+    def scale(self) -> float:
+        """What makes the counts those of the whole grid."""
+        return self.blocks / self.counted if self.counted else 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +137,9 @@ class AccessReport:
     """What the access build saw in one call."""
 
     accesses: tuple[Accesses, ...]
+    """Of all launches together."""
+    launches: tuple[LaunchCount, ...]
+    """Each launch of a kernel, in order; filling with zeros is none."""
     races: tuple[Race, ...]
     unwritten: Mapping[int, int]
     """Line → reads of shared memory that nobody in the block had written."""
@@ -114,6 +156,7 @@ def examine(
     limits: Limits,
     timeout_s: float,
     schedule: str = "order",
+    budget: int = 0,
 ) -> AccessReport:
     """Calls the access build once and reads its report.
 
@@ -126,6 +169,9 @@ def examine(
         limits: Of the process.
         timeout_s: Of the call.
         schedule: Which threads and blocks go first.
+        budget: Accesses of threads after which no more blocks of a launch are watched, or run
+            where no later launch could go astray for it; what the call answers is then
+            unfinished, and races are not looked for. 0: no limit.
 
     Raises:
         RunFault: the process did not answer.
@@ -134,13 +180,14 @@ def examine(
     """
     program = emulated_program(built, cache_dir, variant=EmulatedVariant.ACCESS, schedule=schedule)
     answer = play(
-        jail, program, replace(call, report=_head(call)), cpus=cpus, limits=limits,
+        jail, program, replace(call, report=_head(call, budget)), cpus=cpus, limits=limits,
         timeout_s=timeout_s,
     )  # fmt: skip
     told = _told(answer, call)
     lines = _Lines(built, told, jail)
     return AccessReport(
         accesses=_accesses(told, lines, _buffers(call)),
+        launches=_launches(told, lines, _buffers(call)),
         races=_races(told, lines),
         unwritten=_unwritten(told, lines),
         outputs=answer.outputs,
@@ -157,16 +204,21 @@ def _buffers(call: Call) -> list[str]:
     return names + [scratch.name for scratch in call.launches.scratch]
 
 
-def _head(call: Call) -> bytes:
-    """The report as the runtime finds it: its size, and the sizes of the buffers."""
+def _head(call: Call, budget: int) -> bytes:
+    """The report as the runtime finds it: its size, the sizes of the buffers, and the budget.
+
+    Of an unfinished launch, sums that are missing change nothing; indices that are would.
+    """
     sizes = _sizes(call)
-    head = struct.pack(f"<{2 + len(sizes)}q", REPORT_BYTES, len(sizes), *sizes)
+    has_indices = any(np.dtype(s.dtype).kind in "iu" for s in call.launches.scratch)
+    words = (REPORT_BYTES, len(sizes), *sizes, budget, has_indices)
+    head = struct.pack(f"<{len(words)}q", *words)
     return head + bytes(REPORT_BYTES - len(head))
 
 
 def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
-    start = 8 * (2 + len(_sizes(call)))
+    start = 8 * (4 + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)
     text = answer.report[start : start + max(0, length)].decode("ascii", "replace")
     told = []
@@ -175,9 +227,28 @@ def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
             one = json.loads(line)
         except ValueError:
             continue
-        if isinstance(one, dict) and isinstance(one.get("what"), str):
+        if _is_sound(one):
             told.append(one)
     return told
+
+
+def _is_sound(one: Any) -> bool:
+    """Whether it has the figures of what it says it is; a candidate can write there too."""
+    what = one.get("what") if isinstance(one, dict) else None
+    if not isinstance(what, str) or what not in _FIGURES:
+        return False
+    figures = [one.get(name) for name in _FIGURES[what]]
+    places: list[Any] = [one] if what in ("global", "shared") else []
+    if what == "race":
+        threads, places = one.get("threads"), [one.get("first"), one.get("second")]
+        if not isinstance(threads, list) or len(threads) != 2:
+            return False
+        figures += threads
+    for place in places:
+        if not isinstance(place, dict) or place.get("kind") not in _KINDS:
+            return False
+        figures += [place.get("code"), place.get("line")]
+    return all(type(each) is int and 0 <= each < _MOST for each in figures)
 
 
 class _Lines:
@@ -233,6 +304,23 @@ def _accesses(
     for (line, space, kind, size, bits), total in sorted(sums.items()):
         names = tuple(name for i, name in enumerate(buffers) if bits >> i & 1)
         found.append(Accesses(line, space, kind, size, buffers=names, **total))
+    return tuple(found)
+
+
+def _launches(
+    told: list[dict[str, Any]], lines: _Lines, buffers: list[str]
+) -> tuple[LaunchCount, ...]:
+    found = []
+    for one in told:
+        if one["what"] != "launch":
+            continue
+        own = [each for each in told if each.get("launch") == one["launch"]]
+        warps, requests = int(one["warps"]), int(one["requests"])
+        found.append(LaunchCount(
+            kernel=int(one["kernel"]), blocks=int(one["blocks"]), counted=int(one["counted"]),
+            warps=warps, longest=int(one["longest"]) * warps / requests if requests else 1.0,
+            accesses=_accesses(own, lines, buffers),
+        ))  # fmt: skip
     return tuple(found)
 
 

@@ -56,7 +56,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        words = [*given.words, str(given.gate), str(folder)]
+        words = [*given.gated_words, str(folder)]
         return [str(interpreter()), *FLAGS, str(_RUNNER), *words]
 
     return Program(

@@ -63,7 +63,7 @@ def interpreted_program(
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [*started("interpreting"), *given.words, str(given.gate), str(folder)]
+        return [*started("interpreting"), *given.gated_words, str(folder)]
 
     return Program(
         built,

@@ -22,6 +22,6 @@ def native_program(built: Built, cache_dir: Path, *, sanitized: bool = False) ->
     runner = runner_binary(cache_dir, sanitized=sanitized)
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [str(runner), *given.words, str(given.gate), str(folder / _ARTEFACT)]
+        return [str(runner), *given.gated_words, str(folder / _ARTEFACT)]
 
     return Program(built, {_ARTEFACT: built.artefact}, command, readable=(runner,))

@@ -9,7 +9,6 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
-import mmap
 import os
 import secrets
 import statistics
@@ -36,11 +35,12 @@ from ..frames import (
 )
 from ..isolation.model import Confinement, End, Jail, Job, Limits, Outcome
 from ..isolation.seccomp import build_filter
+from .gate import Gate
 from .program import Descriptors, Program
+from .threads import Threads
 
 CLEAN_CALLS = 15
 """Empty calls before the candidate is loaded: what the runner itself takes here."""
-_GATE_BYTES = 4096
 _STATUS = {
     End.WALL: Status.TIMED_OUT,
     End.CPU: Status.TIMED_OUT,
@@ -69,9 +69,14 @@ class Timed(NamedTuple):
     wall_ns: int
     """From the opening of the gate to the kernel's stamp on the answer."""
     cpu_ns: int
-    """CPU time of the whole process from the gate until the answer was here."""
+    """CPU time of the whole process from the gate until it was stopped after its answer."""
     idle_ns: int = 0
-    """CPU time of the process since its last answer, less what watching the gate took."""
+    """CPU time of the process since its last answer until its inputs were written, less what
+    watching the gate took."""
+    ahead_ns: int = 0
+    """CPU time from before its inputs were written until the gate opened."""
+    busiest_ns: int = 0
+    """CPU time of the one thread that took most, from the gate until the process was stopped."""
     choice: int = 0
     """Which words of the outputs were to be summed; told as the gate opened."""
     told_sum: int = 0
@@ -122,8 +127,13 @@ class Runner:
         cpus: tuple[int, ...],
         limits: Limits,
         seccomp: bool = True,
+        write: Callable[[], None] | None = None,
     ) -> None:
         """Starts it and loads the candidate.
+
+        Args:
+            write: Writes as much as there is to write before a call, for the empty calls that tell
+                what the runner itself takes.
 
         Raises:
             RunFault: the candidate could not be loaded, or left.
@@ -137,30 +147,13 @@ class Runner:
         self.cpus = max(1, len(cpus))
         self.overhead_us = program.overhead_us
         self.clean = Timed(0, 0, 0)
-        folder = self._filled_folder()
+        self._gate = Gate()
+        self._threads: Threads | None = None
         self._channel, theirs = channel()
-        filter_fd = _filter_fd(seccomp)
-        self._gate, gate_fd = _gate()
-        given = Descriptors(
-            theirs.fileno(), plane.input_fd, plane.input_bytes,
-            plane.output_fd, plane.output_bytes, filter_fd, gate_fd,
-        )  # fmt: skip
-        confinement = Confinement(
-            readable=(*program.readable, folder),
-            devices=program.devices,
-            pass_fds=(given.control, given.inputs, given.outputs, given.filter, given.gate),
-            env={**thread_environment(len(cpus)), **program.environment},
-            cpus=cpus,
-            may_mark=False,
-        )
         try:
-            self._job = jail.start(program.command(given, folder), confinement, limits)
-        finally:
-            theirs.close()
-            os.close(filter_fd)
-            os.close(gate_fd)
-        try:
-            self._await_ready()
+            with theirs:
+                self._start(jail, plane, theirs.fileno(), cpus, limits, seccomp)
+            self._await_ready(write)
             self._load(program.load_timeout_s)
         except BaseException:
             self.close()
@@ -177,10 +170,18 @@ class Runner:
     ) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Our runner's process, as this machine numbers it."""
+        return self._pid
+
     def close(self) -> Outcome | None:
         """Kills the process tree and gives everything back. May be called twice."""
         self._channel.close()
         outcome = self._job.kill() if self._job else None
+        self._gate.close()
+        if self._threads:
+            self._threads.close()
         self._folder.cleanup()
         return outcome
 
@@ -192,32 +193,66 @@ class Runner:
     def call(
         self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
     ) -> Timed:
-        """Runs one placed slot; `release` writes what is kept back until the gate. Raises RunFault.
+        """Runs one placed slot; `release` writes its inputs. Raises RunFault.
 
-        The runner answers twice. Once it watches the gate it is awake, and so is the referee, which
-        takes the time and opens the gate; neither clock is the runner's, and nobody has to wake up
-        in between. CPU time before the gate is told apart from CPU time behind it.
+        The runner answers twice. Once it watches the gate it is stopped while its inputs are
+        written, and woken; the referee takes the time and opens the gate. Neither clock is the
+        runner's, and nobody has to wake up in between. After the answer it is stopped until it is
+        asked again. CPU time before the inputs, between them and the gate, and behind the gate are
+        told apart.
         """
         nonce = self._say(Kind.CALL, slot)
         armed = self._hear(Kind.ARMED, nonce, timeout_s, stay_awake=True)
+        gate, choice = self._gate, secrets.randbits(32)
+        gate.choose(choice)
+        looked = now_ns()
+        frozen = gate.freeze(self._cpu_now)
+        self._busiest_ns()
         if release:
             release()
-        choice = self._gate[1] = secrets.randbits(32)
-        before = self._cpu_now()
-        watched = now_ns() - armed.sent_ns
+        gate.thaw()
+        opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
-        # What was written before is visible by now on any CPU: reading a CPU clock takes locks.
-        self._gate[0] = nonce
+        gate.open(nonce)
         done = self._hear(Kind.DONE, nonce, timeout_s)
         elapsed = time.perf_counter_ns() - started
-        after = self._cpu_now()
-        idle = max(0, before - self._cpu_mark - max(0, watched))
+        after = gate.freeze(self._cpu_now)
+        busiest = self._busiest_ns()
+        # Until it is stopped the runner watches the gate on one CPU.
+        idle = max(0, frozen - self._cpu_mark - max(0, looked - armed.sent_ns))
+        ahead, spent = max(0, opened - frozen), max(0, after - opened)
         self._cpu_mark = after
         wall = done.sent_ns - start
         # Where somebody sets the time of day meanwhile, the other clock counts.
         wall = wall if 0 < wall <= elapsed else elapsed
         claimed, told_sum = max(done.frame.first, 1), done.frame.second
-        return Timed(claimed, wall, after - before, idle, choice, told_sum)
+        # What came before the gate opened is charged as such.
+        return Timed(claimed, wall, spent, idle, ahead, max(0, busiest - ahead), choice, told_sum)
+
+    def _start(
+        self, jail: Jail, plane: Plane, control: int, cpus: tuple[int, ...], limits: Limits,
+        seccomp: bool,
+    ) -> None:  # fmt: skip
+        program, folder = self._program, self._filled_folder()
+        # Beside a device all host code is ours, and the driver's.
+        filter_fd = _filter_fd(seccomp, may_tune=bool(program.devices))
+        given = Descriptors(
+            control, plane.input_fd, plane.input_bytes,
+            plane.output_fd, plane.output_bytes, filter_fd, *self._gate.fds,
+        )  # fmt: skip
+        confinement = Confinement(
+            readable=(*program.readable, folder),
+            devices=program.devices,
+            pass_fds=(given.control, given.inputs, given.outputs, given.filter, *self._gate.fds),
+            env={**thread_environment(len(cpus)), **program.environment},
+            cpus=cpus,
+            may_mark=False,
+        )
+        try:
+            self._job = jail.start(program.command(given, folder), confinement, limits)
+        finally:
+            os.close(filter_fd)
+            self._gate.close_fds()
 
     def _filled_folder(self) -> Path:
         folder = Path(self._folder.name)
@@ -239,6 +274,7 @@ class Runner:
             send(self._channel, Frame(kind, nonce, first, count))
         except FrameError as error:
             raise self._fault(error, 0.0) from error
+        self._gate.release()
         return nonce
 
     def _hear(
@@ -267,13 +303,16 @@ class Runner:
             )
         return answer
 
+    def _busiest_ns(self) -> int:
+        return self._threads.busiest_ns() if self._threads else 0
+
     def _cpu_now(self) -> int:
         try:
             return cpu_ns(self._pid)
         except OSError:
             return self._cpu_mark
 
-    def _await_ready(self) -> None:
+    def _await_ready(self, write: Callable[[], None] | None) -> None:
         """Until our own runner is up, and what it takes by itself. Raises SandboxError."""
         assert self._job is not None
         timeout_s = self._program.start_timeout_s
@@ -286,21 +325,25 @@ class Runner:
                 kind = answer.frame.kind
                 raise SandboxError(f"the runner began with frame {kind} instead of READY")
             self._pid = self._job.pid
+            self._gate.watch(self._pid)
+            self._threads = Threads(self._pid)
             if self._cpu_now() == self._cpu_mark == 0:
                 raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
-            self._measure_empty(timeout_s)
+            self._measure_empty(timeout_s, write)
         except RunFault as fault:
             raise SandboxError(
                 f"the runner did not start: {fault.reason}: {fault.log.strip()[-400:]}"
             ) from fault
 
-    def _measure_empty(self, timeout_s: float) -> None:
-        empty = [self.call(0, timeout_s=timeout_s) for _ in range(CLEAN_CALLS)]
+    def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
+        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(CLEAN_CALLS)]
         self.clean = Timed(
             0,
             min(one.wall_ns for one in empty),
             statistics.median_low(one.cpu_ns for one in empty),
             statistics.median_low(one.idle_ns for one in empty),
+            statistics.median_low(one.ahead_ns for one in empty),
+            statistics.median_low(one.busiest_ns for one in empty),
         )
 
     def _fault(self, error: FrameError, timeout_s: float, while_doing: str = "") -> RunFault:
@@ -338,23 +381,15 @@ class Runner:
         return RunFault(status, reason, _words(ended))
 
 
-def _filter_fd(wanted: bool) -> int:
+def _filter_fd(wanted: bool, *, may_tune: bool) -> int:
     fd = os.memfd_create("kw-filter", 0)
     if wanted:
-        os.write(fd, build_filter(may_fork=False, may_exec=False, may_catch=False))
+        rules = build_filter(
+            may_fork=False, may_exec=False, may_catch=False, may_alarm=False, may_tune=may_tune
+        )
+        os.write(fd, rules)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
-
-
-def _gate() -> tuple[memoryview, int]:
-    """A word that the referee writes, and a descriptor by which it can only be read."""
-    fd = os.memfd_create("kw-gate", os.MFD_CLOEXEC)
-    try:
-        os.ftruncate(fd, _GATE_BYTES)
-        gate = memoryview(mmap.mmap(fd, _GATE_BYTES)).cast("I")
-        return gate, os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    finally:
-        os.close(fd)
 
 
 def _signal_name(number: int) -> str:

@@ -25,11 +25,17 @@ class Descriptors(NamedTuple):
     output_bytes: int
     filter: int
     gate: int
+    looks: int
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The numbers as arguments, but for the gate, which not every runner has."""
-        return tuple(map(str, self[:-1]))
+        """The numbers as arguments, but for the gate's, which not every runner has."""
+        return tuple(map(str, self[:-2]))
+
+    @property
+    def gated_words(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(map(str, self))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""The Python runner: a fresh process that executes one candidate module and calls it when told to.
+r"""The Python runner: a fresh process that executes one candidate module and calls it when told to.
 
-    python -I -S -B runner.py CONTROL INPUTS INPUT_BYTES OUTPUTS OUTPUT_BYTES FILTER GATE FOLDER
+    python -I -S -B runner.py \
+        CONTROL INPUTS INPUT_BYTES OUTPUTS OUTPUT_BYTES FILTER GATE LOOKS FOLDER
 
 It is the counterpart of `runner.cpp` and speaks the same frames. Inputs are mapped read-only,
 outputs writable; the call table stands at the start of the inputs; the gate is watched without
@@ -123,7 +124,7 @@ class Kernel:
     """The candidate, what it is given, and the memory."""
 
     def __init__(
-        self, plan: dict[str, Any], source: bytes, inputs: Any, outputs: Any, gate: Any
+        self, plan: dict[str, Any], source: bytes, inputs: Any, outputs: Any, gate: Any, looks: Any
     ) -> None:
         import torch
 
@@ -134,7 +135,7 @@ class Kernel:
         self.dtypes = {"float32": torch.float32, "int32": torch.int32}
         self.empty, self.over = torch.empty, torch.frombuffer
         self.bytes = memoryview(inputs).cast("B")
-        self.gate = memoryview(gate).cast("B").cast("I")
+        self.gate, self.looks = (memoryview(one).cast("B").cast("I") for one in (gate, looks))
         self.kept: dict[bytes, Prepared] = {}
         self.models: dict[tuple[int, ...], Any] = {}
         self.named: frozenset[str] | None = None
@@ -276,7 +277,7 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             elif kind == CALL:
                 prepared = kernel.prepare(first) if is_loaded else None
                 os.write(control, FRAME.pack(ARMED, nonce, 0, 0))
-                await_gate(kernel.gate, nonce)
+                await_gate(kernel.gate, kernel.looks, nonce)
                 answer = DONE
                 if prepared:
                     start = clock()
@@ -296,10 +297,11 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
     os._exit(0)
 
 
-def await_gate(gate: Any, nonce: int) -> None:
+def await_gate(gate: Any, looks: Any, nonce: int) -> None:
     """Without sleep, so that no time of waking up is measured; on one CPU the referee must run."""
     turn = 1
     while gate[0] != nonce:
+        looks[0] = turn & 0xFFFFFFFF
         if turn % 2048 == 0:
             os.sched_yield()
         turn += 1
@@ -307,8 +309,8 @@ def await_gate(gate: Any, nonce: int) -> None:
 
 def start() -> tuple[int, Kernel]:
     """Everything that comes before the candidate."""
-    control, inputs, input_bytes, outputs, output_bytes, rules, gate = map(int, sys.argv[1:8])
-    folder = sys.argv[8]
+    *numbers, folder = sys.argv[1:]
+    control, inputs, input_bytes, outputs, output_bytes, rules, gate, looks = map(int, numbers)
     with open(f"{folder}/plan.json", "rb") as file:
         plan = json.load(file)
     with open(f"{folder}/{NAME}", "rb") as file:
@@ -324,6 +326,7 @@ def start() -> tuple[int, Kernel]:
         map_memory(libc, inputs, input_bytes, PROT_READ),
         map_memory(libc, outputs, output_bytes, PROT_READ | PROT_WRITE),
         map_memory(libc, gate, GATE_BYTES, PROT_READ),
+        map_memory(libc, looks, GATE_BYTES, PROT_READ | PROT_WRITE),
     )
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
     install_filter(libc, rules)
@@ -335,7 +338,7 @@ def start() -> tuple[int, Kernel]:
 
 def main() -> None:
     """Starts, says so, and serves."""
-    if len(sys.argv) != 9:
+    if len(sys.argv) != 10:
         os._exit(USAGE)
     try:
         control, kernel = start()

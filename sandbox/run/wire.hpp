@@ -16,13 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace wire {
+// A candidate that is loaded into the runner does not find these by name.
+namespace [[gnu::visibility("hidden")]] wire {
 
 enum Kind : uint32_t {
     READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7,
-    UPLOAD = 8, FETCH = 9, REPLAY = 10,
+    UPLOAD = 8, FETCH = 9, REPLAY = 10, ARMED = 11,
 };
-enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, SCRATCH = 3, ROLES = 3 };
+enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, SCRATCH = 3, ROLES = 3, FENCED = 4 };
 constexpr uint64_t MAX_ARGUMENTS = 32;
 constexpr uint64_t MAX_SLOTS = 64;
 constexpr uint64_t GUARD_BYTES = 4096;  // before and after every tensor
@@ -39,6 +40,7 @@ struct Entry {
     struct { uint64_t flags, value; } arguments[MAX_ARGUMENTS];
 
     uint64_t role(uint64_t i) const { return arguments[i].flags & ROLES; }
+    bool is_fenced(uint64_t i) const { return arguments[i].flags & FENCED; }
     uint64_t value(uint64_t i) const { return arguments[i].value; }
     uint64_t bytes(uint64_t i) const { return arguments[count + i].value; }
 };
@@ -82,6 +84,18 @@ inline void install_filter(int fd) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs");
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
         give_up("seccomp");
+}
+
+// Of every n-th word of a tensor, from one that `choice` names.
+inline uint64_t sum(const char* at, uint64_t bytes, uint64_t choice) {
+    uint64_t total = 0;
+    const uint64_t words = bytes / 4, step = words / SUMMED_WORDS + 1;
+    for (uint64_t word = choice % step; word < words; word += step) {
+        uint32_t held;
+        std::memcpy(&held, at + 4 * word, 4);
+        total += held;
+    }
+    return total;
 }
 
 inline uint64_t now_ns() {

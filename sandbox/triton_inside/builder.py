@@ -15,6 +15,7 @@ import os
 import signal
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def _built(request: dict[str, Any], folder: Path) -> Outcome:
     for number in range(len(request["structures"])):
         child = os.fork()
         if child == 0:
-            found = _settled(lambda n=number: _one(module, request, n, folder), request["source"])  # type: ignore[misc]
+            recorded = partial(_one, module, request, number, folder)
+            found = _settled(recorded, request["source"])
             (folder / f"structure{number}.json").write_text(json.dumps(found))
             os._exit(0)
         _, status = os.waitpid(child, 0)

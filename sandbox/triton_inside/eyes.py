@@ -37,6 +37,7 @@ def open_eyes(watch: Watch) -> None:
     _memory(builder, interpreter, watch)
     _atomics(builder, interpreter, watch)
     _products(builder, interpreter, watch)
+    _numbers(interpreter)
     for name in _BUILTIN_LIMITS:
         setattr(builder, name, _refuser(name.removeprefix("create_")))
     executor = interpreter.GridExecutor
@@ -59,6 +60,17 @@ def _refuser(name: str) -> Callable[..., None]:
     return refuse
 
 
+def _numbers(interpreter: Any) -> None:
+    """Lets scalars bound loops: Triton 3.6 converts them as NumPy 2.4 no longer allows it."""
+    dress = interpreter._patch_lang_tensor
+
+    def dressed(tensor: Any, *scope: Any) -> None:
+        dress(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.item())
+
+    interpreter._patch_lang_tensor = dressed
+
+
 def _order(builder: Any, watch: Watch) -> None:
     dimensions, index = builder.set_grid_dim, builder.set_grid_idx
 
@@ -78,30 +90,32 @@ def _order(builder: Any, watch: Watch) -> None:
 def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
     load, store = builder.create_masked_load, builder.create_masked_store
 
+    # What follows the mask, hints for caches, differs between releases.
     def create_masked_load(
-        self: Any, ptrs: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: Any
+        self: Any, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any
     ) -> Any:
         kind = ptrs.get_element_ty()
         dtype = np.dtype(interpreter._get_np_dtype(kind))
         watch.read(ptrs.data, mask.data, dtype.itemsize)
         if other is None:
             other = interpreter.TensorHandle(_garbage(ptrs.data.shape, dtype), kind)
-        return load(self, ptrs, mask, other, cache_policy, is_volatile)
+        return load(self, ptrs, mask, other, *hints, **more)
 
-    def create_masked_store(self: Any, ptrs: Any, value: Any, mask: Any, cache_policy: Any) -> Any:
-        kind = ptrs.get_element_ty()
-        dtype = np.dtype(interpreter._get_np_dtype(kind))
+    def create_masked_store(
+        self: Any, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any
+    ) -> Any:
+        dtype = np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty()))
 
         def unchanged() -> Any:
-            fill = interpreter.TensorHandle(np.zeros(ptrs.data.shape, dtype), kind)
-            there = load(self, ptrs, mask, fill, None, False).data
+            fill = np.zeros(ptrs.data.shape, dtype)
+            there = interpreter._interpreter.load(ptrs.data, mask.data, fill, dtype)
             wanted = np.broadcast_to(value.data, there.shape).astype(dtype)
             # As bits: a NaN is the same as itself.
             bits = f"u{dtype.itemsize}"
             return np.ascontiguousarray(there).view(bits) == wanted.view(bits)
 
         watch.write(ptrs.data, mask.data, dtype.itemsize, unchanged)
-        return store(self, ptrs, value, mask, cache_policy)
+        return store(self, ptrs, value, mask, *hints, **more)
 
     builder.create_masked_load = create_masked_load
     builder.create_masked_store = create_masked_store

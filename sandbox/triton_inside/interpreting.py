@@ -85,123 +85,134 @@ class Staged:
 
 def _kernel(runner: Any) -> type:
     """The runner's Kernel, made for interpreted candidates."""
+    known = {"parameters": staticmethod(runner.parameters)}
+    return type("InterpretedKernel", (Interpreted, runner.Kernel), known)
 
-    class Interpreted(runner.Kernel):
-        def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
-            super().__init__(plan, *rest)
-            self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))
-            self.at_end = True
-            self.alive: list[Any] = []
-            self.held: list[Any] = []
-            self.lasting: list[Region] = []
-            """What models have made for themselves."""
-            pretend_device(plan["properties"])
-            open_eyes(self.watch)
-            _settle_driver()
-            self.module: Any = None
 
-        def load(self) -> None:
-            self.module = load.module(self.source.decode("utf-8-sig"))
-            if self.plan["entry"]:
-                self.entry = getattr(self.module, self.plan["entry"])
-                self.named = runner.parameters(self.entry)
+class Interpreted:
+    """What interpreted candidates change of the runner's Kernel, which stands behind it."""
 
-        def _made(self, entry: bytes) -> Staged:
-            axes, table = _read_entry(entry, self.plan, self.bytes)
-            if self.plan["entry"] == "ModelNew":
-                # A model may make tensors of its own, which its kernels will reach.
-                self.watch.begin([])
-                with self._looking():
-                    made = super()._made(entry)
-                self.lasting += self.watch.regions
-                self.held += self.alive
-            else:
-                made = super()._made(entry)
-            return Staged(made, axes, table, super_tensors(self, entry, axes))
+    plan: dict[str, Any]
+    source: bytes
+    bytes: Any
+    deliver: Any
+    parameters: Any
+    entry: Any
+    named: Any
 
-        def call(self, prepared: Staged) -> None:
-            self.at_end = self.watch.next_schedule() != "reverse"
-            inputs = {name: self._copied(one) for name, one in prepared.inputs.items()}
-            outputs = {name: self._copied(one) for name, one in prepared.outputs.items()}
-            regions = []
-            for name, (memory, _) in inputs.items():
-                memory.may(PROT_READ)
-                regions.append(Region(name, memory.start, memory.size, is_writable=False))
-            for name, (memory, _) in outputs.items():
-                regions.append(Region(name, memory.start, memory.size, is_writable=True))
-            self.alive = []
-            self.watch.begin([*regions, *self.lasting])
-            if prepared.table is None:
-                self._run_host(prepared, _tensors(inputs), _tensors(outputs))
-            else:
-                self._play(prepared.table, [*inputs.values(), *outputs.values()])
-            for name, (_, copy) in outputs.items():
-                prepared.outputs[name].copy_(copy)
+    def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
+        above: Any = super()
+        above.__init__(plan, *rest)
+        self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))
+        self.at_end = True
+        self.alive: list[Any] = []
+        self.held: list[Any] = []
+        self.lasting: list[Region] = []
+        """What models have made for themselves."""
+        pretend_device(plan["properties"])
+        open_eyes(self.watch)
+        _settle_driver()
+        self.module: Any = None
 
-        def _copied(self, shared: Any) -> tuple[Guarded, Any]:
-            memory = Guarded(shared.numel() * shared.element_size(), at_end=self.at_end)
-            copy = memory.tensor(shared.dtype, shared.numel()).view(shared.shape)
-            return memory, copy.copy_(shared)
+    def load(self) -> None:
+        self.module = load.module(self.source.decode("utf-8-sig"))
+        if self.plan["entry"]:
+            self.entry = getattr(self.module, self.plan["entry"])
+            self.named = self.parameters(self.entry)
 
-        def _run_host(
-            self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]
-        ) -> None:
+    def _made(self, entry: bytes) -> Staged:
+        above: Any = super()
+        axes, table = _read_entry(entry, self.plan, self.bytes)
+        if self.plan["entry"] == "ModelNew":
+            # A model may make tensors of its own, which its kernels will reach.
+            self.watch.begin([])
             with self._looking():
-                if self.plan["entry"] == "ModelNew":
-                    returned = prepared.made.model(*inputs.values())
-                else:
-                    given = {**prepared.axes, **inputs, **outputs}
-                    named = self.named
-                    returned = self.entry(
-                        **{k: v for k, v in given.items() if named is None or k in named}
-                    )
-            if prepared.made.awaited:
-                self.deliver(returned, outputs)
+                made = above._made(entry)
+            self.lasting += self.watch.regions
+            self.held += self.alive
+        else:
+            made = above._made(entry)
+        return Staged(made, axes, table, _shared_tensors(self, entry, axes))
 
-        def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
-            """Runs the launches of a plan."""
-            import torch
-            import triton.language as tl
+    def call(self, prepared: Staged) -> None:
+        self.at_end = self.watch.next_schedule() != "reverse"
+        inputs = {name: self._copied(one) for name, one in prepared.inputs.items()}
+        outputs = {name: self._copied(one) for name, one in prepared.outputs.items()}
+        regions = []
+        for name, (memory, _) in inputs.items():
+            memory.may(PROT_READ)
+            regions.append(Region(name, memory.start, memory.size, is_writable=False))
+        for name, (memory, _) in outputs.items():
+            regions.append(Region(name, memory.start, memory.size, is_writable=True))
+        self.alive = []
+        self.watch.begin([*regions, *self.lasting])
+        if prepared.table is None:
+            self._run_host(prepared, _tensors(inputs), _tensors(outputs))
+        else:
+            self._play(prepared.table, [*inputs.values(), *outputs.values()])
+        for name, (_, copy) in outputs.items():
+            prepared.outputs[name].copy_(copy)
 
-            places = [(memory, copy.reshape(-1)) for memory, copy in tensors]
-            scratch = []
-            for name, dtype, shape in table["scratch"]:
-                kind = getattr(torch, dtype)
-                memory = self._lend(name, math.prod(shape) * kind.itemsize)
-                scratch.append((memory, memory.tensor(kind, math.prod(shape))))
-            buffers = {TENSOR: places, SCRATCH: scratch}
-            for call in table["calls"]:
-                values = [_value(argument, buffers) for argument in call["arguments"]]
-                if call["kernel"] is None:
-                    values[0].view(torch.uint8)[: values[1]].zero_()
-                    continue
-                constants = {
-                    name: getattr(tl, value["dtype"]) if isinstance(value, dict) else value
-                    for name, value in call["constants"].items()
-                }
-                kernel = getattr(self.module, call["kernel"])
-                kernel[tuple(call["grid"])](*values, **constants, **call["options"])
+    def _copied(self, shared: Any) -> tuple[Guarded, Any]:
+        memory = Guarded(shared.numel() * shared.element_size(), at_end=self.at_end)
+        copy = memory.tensor(shared.dtype, shared.numel()).view(shared.shape)
+        return memory, copy.copy_(shared)
 
-        def _lend(self, name: str, size: int) -> Guarded:
-            """New memory that kernels may reach until the call ends."""
-            memory = Guarded(size, at_end=self.at_end)
-            self.alive.append(memory)
-            self.watch.add(Region(name, memory.start, size, is_writable=True))
-            return memory
+    def _run_host(self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        with self._looking():
+            if self.plan["entry"] == "ModelNew":
+                returned = prepared.made.model(*inputs.values())
+            else:
+                given = {**prepared.axes, **inputs, **outputs}
+                named = self.named
+                returned = self.entry(
+                    **{k: v for k, v in given.items() if named is None or k in named}
+                )
+        if prepared.made.awaited:
+            self.deliver(returned, outputs)
 
-        def _looking(self) -> Any:
-            """While host code runs: new tensors are guarded, all seem to be on a device."""
-            import contextlib
+    def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
+        """Runs the launches of a plan."""
+        import torch
+        import triton.language as tl
 
-            stack = contextlib.ExitStack()
-            stack.enter_context(_allocating(self))
-            stack.enter_context(device_mode())
-            return stack
+        places = [(memory, copy.reshape(-1)) for memory, copy in tensors]
+        scratch = []
+        for name, dtype, shape in table["scratch"]:
+            kind = getattr(torch, dtype)
+            memory = self._lend(name, math.prod(shape) * kind.itemsize)
+            scratch.append((memory, memory.tensor(kind, math.prod(shape))))
+        buffers = {TENSOR: places, SCRATCH: scratch}
+        for call in table["calls"]:
+            values = [_value(argument, buffers) for argument in call["arguments"]]
+            if call["kernel"] is None:
+                values[0].view(torch.uint8)[: values[1]].zero_()
+                continue
+            constants = {
+                name: getattr(tl, value["dtype"]) if isinstance(value, dict) else value
+                for name, value in call["constants"].items()
+            }
+            kernel = getattr(self.module, call["kernel"])
+            kernel[tuple(call["grid"])](*values, **constants, **call["options"])
 
-    return Interpreted
+    def _lend(self, name: str, size: int) -> Guarded:
+        """New memory that kernels may reach until the call ends."""
+        memory = Guarded(size, at_end=self.at_end)
+        self.alive.append(memory)
+        self.watch.add(Region(name, memory.start, size, is_writable=True))
+        return memory
+
+    def _looking(self) -> Any:
+        """While host code runs: new tensors are guarded, all seem to be on a device."""
+        import contextlib
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(_allocating(self))
+        stack.enter_context(device_mode())
+        return stack
 
 
-def super_tensors(kernel: Any, entry: bytes, axes: dict[str, int]) -> dict[str, dict[str, Any]]:
+def _shared_tensors(kernel: Any, entry: bytes, axes: dict[str, int]) -> dict[str, dict[str, Any]]:
     """The shared tensors of a slot by role and name."""
     plan = kernel.plan
     count = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
@@ -263,13 +274,14 @@ def _allocating(kernel: Any) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     def guarded(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        like = function(*args, **{**kwargs, "device": "meta", "pin_memory": None})
+        # Made on the CPU, to be laid out alike: the device `meta` takes seconds to import.
+        like = function(*args, **{**kwargs, "device": "cpu", "pin_memory": None})
         size = like.untyped_storage().nbytes()
         memory = kernel._lend("a new tensor", size)
         flat = memory.tensor(like.dtype, size // like.dtype.itemsize)
         made = flat.as_strided(like.shape, like.stride())
         if name in ZEROED:
-            made.fill_(0 if "zeros" in name else args[2 if name == "new_full" else 1])
+            made.copy_(like)
         return made
 
     class Allocating(TorchDispatchMode):

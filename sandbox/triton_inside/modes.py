@@ -31,30 +31,7 @@ def recording_modes(memory: Memory, zeroed: Callable[[Any, Any], None]) -> list[
 
 
 def _dispatch_mode(memory: Memory, zeroed: Callable[[Any, Any], None]) -> Any:
-    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    def scratch(like: Any) -> Any:
-        """A tensor without contents that is laid out as `like`, which is on `meta`."""
-        place = len(memory.scratch)
-        size = like.untyped_storage().nbytes() // like.dtype.itemsize
-        flat = memory.tensor(Role.SCRATCH, place, f"scratch{place}", like.dtype, (size,))
-        memory.regions[-1].shape = tuple(like.shape)
-        return flat.as_strided(like.shape, like.stride())
-
-    def allocated(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        is_zeroed = name in ZEROED
-        if name.startswith(("full", "new_full")):
-            value = args[2] if name == "new_full" else args[1]
-            if value != 0:
-                raise UnsupportedError(
-                    f"host code fills a new tensor with {value}, and only zeros can be repeated: "
-                    "let a kernel write it"
-                )
-        made = scratch(function(*args, **{**kwargs, "device": "meta", "pin_memory": None}))
-        if is_zeroed:
-            zeroed(made, memory)
-        return made
 
     class Recording(TorchDispatchMode):
         def __torch_dispatch__(
@@ -63,35 +40,56 @@ def _dispatch_mode(memory: Memory, zeroed: Callable[[Any, Any], None]) -> Any:
             kwargs = kwargs or {}
             name = function.name().removeprefix("aten::")
             if name in ALLOCATIONS:
-                return allocated(name, function, args, kwargs)
+                if name.startswith(("full", "new_full")):
+                    _only_zeros(args[2] if name == "new_full" else args[1], "a new tensor")
+                like = function(*args, **{**kwargs, "device": "meta", "pin_memory": None})
+                made = _scratch(memory, like)
+                if name in ZEROED:
+                    zeroed(made, memory)
+                return made
             if name in FILLS:
-                value = 0 if name == "zero_" else args[1]
-                if value != 0:
-                    raise UnsupportedError(
-                        f"host code fills a tensor with {value}, and only zeros can be repeated: "
-                        "let a kernel write it"
-                    )
+                _only_zeros(0 if name == "zero_" else args[1], "a tensor")
                 zeroed(args[0], memory)
                 return args[0]
             if _is_view(function):
                 return function(*args, **kwargs)
             if name == "_local_scalar_dense" and _is_index(memory, args[0]):
                 return function(*args, **kwargs)
-            raise UnsupportedError(_refusal(name, args))
-
-    def _refusal(name: str, args: Any) -> str:
-        plain = name.split(".")[0]
-        if plain == "_local_scalar_dense":
-            return (
-                "host code reads a value of a tensor (.item(), float(), if), so that its launches "
-                f"depend on data: {REMEDY}"
-            )
-        given = [a for a in args if isinstance(a, torch.Tensor)]
-        names = [r.name for r in (memory.find(g.data_ptr()) for g in given) if r is not None]
-        on = f" on {', '.join(names)}" if names else ""
-        return f"host code computes with torch.{plain.strip('_')}{on} outside a kernel: {REMEDY}"
+            raise UnsupportedError(_refusal(memory, name, args))
 
     return Recording()
+
+
+def _scratch(memory: Memory, like: Any) -> Any:
+    """A tensor without contents that is laid out as `like`, which is on `meta`."""
+    place = len(memory.scratch)
+    size = like.untyped_storage().nbytes() // like.dtype.itemsize
+    flat = memory.tensor(Role.SCRATCH, place, f"scratch{place}", like.dtype, (size,))
+    memory.regions[-1].shape = tuple(like.shape)
+    return flat.as_strided(like.shape, like.stride())
+
+
+def _only_zeros(value: Any, what: str) -> None:
+    if value != 0:
+        raise UnsupportedError(
+            f"host code fills {what} with {value}, and only zeros can be repeated: let a kernel "
+            "write it"
+        )
+
+
+def _refusal(memory: Memory, name: str, args: Any) -> str:
+    import torch
+
+    plain = name.split(".")[0]
+    if plain == "_local_scalar_dense":
+        return (
+            "host code reads a value of a tensor (.item(), float(), if), so that its launches "
+            f"depend on data: {REMEDY}"
+        )
+    given = [a for a in args if isinstance(a, torch.Tensor)]
+    names = [r.name for r in (memory.find(g.data_ptr()) for g in given) if r is not None]
+    on = f" on {', '.join(names)}" if names else ""
+    return f"host code computes with torch.{plain.strip('_')}{on} outside a kernel: {REMEDY}"
 
 
 def _is_view(function: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,14 @@ class Clock:
         return self.now
 
 
+def fields_of(source: str) -> dict[str, Any]:
+    """What a candidate says of itself; one in another language than ours says nothing."""
+    try:
+        return tomllib.loads(source)
+    except tomllib.TOMLDecodeError:
+        return {"family": "row-balanced"}
+
+
 def _cost_us(fields: dict[str, Any]) -> float:
     cost = 900.0 if fields["family"] == "row-balanced" else 700.0
     cost /= 1.0 + 0.05 * fields.get("step", 0)
@@ -153,12 +161,19 @@ class PlayedReferee:
     seed: int = 0
     noise: float = 0.01
     fate: Fate = lambda _order: None
+    falls: Callable[[Order], bool] = lambda _order: False
+    """Whether the champion of this order fails when it is looked at again."""
     clock: Clock | None = None
     screen_s: float = 1.0
     confirm_s: float = 5.0
     log: Path | None = None
     before: Callable[[Order], None] = lambda _order: None
     asked: list[tuple[str, Protocol]] = field(default_factory=list)
+    foreseen: list[str] = field(default_factory=list)
+    is_emulated: bool = False
+
+    def foresee(self, orders: Sequence[Order]) -> None:
+        self.foreseen += [candidate_id(order.source) for order in orders]
 
     def evaluate(self, order: Order) -> Verdict:
         candidate = candidate_id(order.source)
@@ -167,15 +182,22 @@ class PlayedReferee:
         if self.clock:
             is_screen = order.protocol is Protocol.SCREEN
             self.clock.now += self.screen_s if is_screen else self.confirm_s
-        status = self.fate(order)
-        verdict = self._failed(order, status) if status else self._passed(order)
+        verdict = self._judged(order)
         if self.log:
             with self.log.open("a") as lines:
                 lines.write(f"{candidate} {order.protocol}\n")
         return verdict
 
+    def _judged(self, order: Order) -> Verdict:
+        if order.champion and self.falls(order):
+            champion = order.model_copy(update={"source": order.champion, "champion": ""})
+            found = self._judged(order.model_copy(update={"champion": ""}))
+            return found.model_copy(update={"champion": self._failed(champion, Status.CRASHED)})
+        status = self.fate(order)
+        return self._failed(order, status) if status else self._passed(order)
+
     def _passed(self, order: Order) -> Verdict:
-        fields = tomllib.loads(order.source)
+        fields = fields_of(order.source)
         latency_us = self._latency_us(order, order.source)
         speedup = {"torch eager": _around(BASELINE_US / latency_us)}
         if order.champion:
@@ -226,7 +248,7 @@ class PlayedReferee:
     def _latency_us(self, order: Order, source: str) -> float:
         key = f"{self.seed}:{candidate_id(source)}:{order.protocol}"
         draw = random.Random(hashlib.sha256(key.encode()).hexdigest())
-        return _cost_us(tomllib.loads(source)) * (1 + self.noise * draw.uniform(-1, 1))
+        return _cost_us(fields_of(source)) * (1 + self.noise * draw.uniform(-1, 1))
 
     @property
     def isolation(self) -> Isolation:

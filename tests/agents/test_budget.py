@@ -46,6 +46,6 @@ def test_a_limit_that_limits_nothing_is_refused(value: float) -> None:
 
 
 def test_an_unknown_limit_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no limit named 'tokens'") as caught:
-        check_limits({"tokens": 5})
+    with pytest.raises(UsageError, match="no limit named 'euro'") as caught:
+        check_limits({"euro": 5})
     assert "evaluations, seconds" in caught.value.hint

@@ -67,6 +67,11 @@ def test_names_the_bottleneck(
     assert set(figures) <= set(advice.rests_on)
 
 
+def test_room_for_more_blocks_is_of_no_use_where_there_are_none() -> None:
+    assert diagnose(occupancy=0.12, waves=2.0).bottleneck == "low occupancy"
+    assert diagnose(occupancy=0.12, waves=0.5).bottleneck != "low occupancy"
+
+
 def test_what_is_wasted_hides_what_is_merely_slow() -> None:
     assert diagnose(occupancy=0.1, global_load_efficiency=0.2).bottleneck.startswith("uncoalesced")
 

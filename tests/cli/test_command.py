@@ -16,6 +16,7 @@ COMMANDS = (
     "problems",
     "doctor",
     "audit",
+    "bench",
     "list",
     "show",
     "view",

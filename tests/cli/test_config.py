@@ -71,6 +71,25 @@ def test_no_color_gives_way_to_our_own_variable(folder: Path) -> None:
     assert settled(folder, NO_COLOR="").config.color == "auto"
 
 
+def test_what_any_cuda_program_obeys_is_obeyed(folder: Path) -> None:
+    found = settled(folder, CUDA_HOME="/opt/cuda", CUDA_VISIBLE_DEVICES="1, GPU-8932f937").config
+    assert found.cuda_home == Path("/opt/cuda")
+    assert found.devices == ("1", "GPU-8932f937")
+    ours = settled(folder, CUDA_HOME="/opt/cuda", KERNELWRIGHT_CUDA_HOME="/opt/other")
+    assert ours.config.cuda_home == Path("/opt/other")
+    assert settled(folder, CUDA_VISIBLE_DEVICES="").config.devices == ()
+    assert settled(folder).config.devices is None
+    assert settled(folder, CUDA_HOME="").config.cuda_home is None
+    with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES"):
+        settled(folder, CUDA_VISIBLE_DEVICES="the fast one")
+
+
+def test_a_projects_file_names_no_toolkit_whose_programs_would_be_run(folder: Path) -> None:
+    (folder / "kernelwright.toml").write_text('cuda_home = "."\n')
+    with pytest.raises(ConfigError, match="cuda_home may not stand in a project's file"):
+        settled(folder)
+
+
 def test_a_path_in_a_file_is_relative_to_the_file(folder: Path) -> None:
     write_user(folder, 'home = "store"\n')
     assert settled(folder).config.home == folder / "user" / "store"
@@ -187,3 +206,37 @@ def test_what_once_ended_in_a_crash_is_an_error(folder: Path, line: str) -> None
     (folder / "kernelwright.toml").write_text(line + "\n")
     with pytest.raises(ConfigError):
         settled(folder)
+
+
+def test_the_endpoint_of_openais_variable_gives_way_to_our_own(folder: Path) -> None:
+    url = "http://127.0.0.1:8000/v1"
+    assert settled(folder).config.base_url == "https://api.openai.com/v1"
+    found = settled(folder, OPENAI_BASE_URL=f"{url}/", OPENAI_API_KEY="sk-secret")
+    assert found.config.base_url == url
+    assert found.origins["base_url"].place == "OPENAI_BASE_URL"
+    assert "sk-secret" not in repr(found)
+    ours = settled(folder, OPENAI_BASE_URL=url, KERNELWRIGHT_BASE_URL="https://our.example/v1")
+    assert ours.config.base_url == "https://our.example/v1"
+
+
+@pytest.mark.parametrize("key", ["base_url", "key_file", "prices_file", "capabilities_file"])
+def test_a_checked_out_folder_cannot_send_the_key_elsewhere(folder: Path, key: str) -> None:
+    (folder / "kernelwright.toml").write_text(f'{key} = "http://evil.example/v1"\n')
+    with pytest.raises(ConfigError, match="may not stand in a project's file"):
+        settled(folder)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:8000", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1",
+     "http://host/v1?key=x", "http://host /v1", "http://host/v1#x", ""],
+)  # fmt: skip
+def test_what_is_no_base_url(folder: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url = "):
+        settled(folder, {"base_url": url})
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="keys stand in the key file") as caught:
+        settled(folder, KERNELWRIGHT_BASE_URL="https://me:secret@host.example/v1")
+    assert "secret" not in str(caught.value)

@@ -13,6 +13,7 @@ from kernelwright.cli.progress import Progress
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli import stored
+from kernelwright.tests.sandbox.run.device.fake_nvml import FakeNvml
 from kernelwright.traces.events import EvaluationFinished, Event, Payload
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import (
@@ -70,13 +71,17 @@ def test_every_status_has_words() -> None:
 )
 def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
     with pytest.raises(UsageError) as caught:
-        setting_up.choose_target(target, language)
+        setting_up.choose_target(target, language, FakeNvml(fails_with="Driver Not Loaded"))
     assert caught.value.hint
 
 
-def test_auto_is_the_cpu() -> None:
-    assert setting_up.choose_target("auto") == setting_up.choose_target("cpu", "cpp") == "cpu"
-    assert setting_up.choose_target("auto", "python") == "cpu"
+def test_auto_is_the_first_device_or_the_cpu() -> None:
+    present, absent = FakeNvml(), FakeNvml(fails_with="Driver Not Loaded")
+    assert setting_up.choose_target("auto", nvml=absent) == "cpu"
+    assert setting_up.choose_target("auto", nvml=present) == "sm_90"
+    assert setting_up.choose_target("auto", "cuda", present) == "sm_90"
+    assert setting_up.choose_target("auto", "python", present) == "cpu"
+    assert setting_up.choose_target("cpu", "cpp", present) == "cpu"
 
 
 def history(*payloads: Payload):
@@ -166,8 +171,8 @@ def test_limits_are_those_that_were_asked_for() -> None:
     from kernelwright.config import resolve
 
     config = resolve({"max_time": "2m"}, environ={}).config
-    assert run._asked_limits(config, None) == {"seconds": 120.0}
-    assert run._asked_limits(config, 0.5) == {"seconds": 120.0, "usd": 0.5}
+    assert run._asked_limits(config, {"usd": None}) == {"seconds": 120.0}
+    assert run._asked_limits(config, {"usd": 0.5}) == {"seconds": 120.0, "usd": 0.5}
 
 
 @pytest.mark.parametrize("name", registry.names())

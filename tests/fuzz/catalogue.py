@@ -9,6 +9,7 @@ from kernelwright.tests.fuzz import (
     matrix_files,
     recipes,
     records,
+    replies,
     settings_files,
     stores,
 )
@@ -22,5 +23,6 @@ TARGETS: tuple[Target, ...] = (
     *settings_files.TARGETS,
     *records.TARGETS,
     *recipes.TARGETS,
+    *replies.TARGETS,
     *stores.TARGETS,
 )

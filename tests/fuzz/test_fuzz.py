@@ -11,7 +11,7 @@ import pytest
 
 import kernelwright
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
-from kernelwright.tests.fuzz import channels, claims, matrix_files, recipes
+from kernelwright.tests.fuzz import channels, claims, matrix_files, recipes, stores
 from kernelwright.tests.fuzz.catalogue import TARGETS
 from kernelwright.tests.fuzz.target import Target, run
 
@@ -51,3 +51,6 @@ def test_what_once_came_out_does_not_any_more() -> None:
         (matrix_files.TEXTS[1], [("end", 1.0, b""), ("insert", 0.9, b"\0")], "")
     )
     matrix_files.check("m.mtx", matrix_files.TEXTS[1][:-1] + b" ")
+    for at in range(8, 12):
+        stores.check_file(("kernelwright.sqlite", [("replace", at / 100, b"\x80")]))
+    stores.check_file(("kernelwright.sqlite", [("replace", 0.09375, b"\x80")]))

@@ -67,7 +67,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Device:
-    """A CUDA kernel; `why` says what must catch or disarm it where there is a GPU target."""
+    """A CUDA kernel; `why` says what must catch or disarm it."""
 
     id: str
     name: str

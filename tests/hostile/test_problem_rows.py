@@ -122,7 +122,7 @@ def series(candidate_us: float, baselines: dict[str, float]) -> timing.Series:
     same = [candidate_us] * count
     seen = Clocks(claimed_us=same, wall_us=same, cpu_us=same)
     times = {"candidate": candidate_us, **baselines}
-    return timing.Series([{name: [us] * count for name, us in times.items()}], [seen], 1)
+    return timing.Series([{name: [us] * count for name, us in times.items()}], [seen])
 
 
 def measured(candidate_us: float, baselines: dict[str, float]):

@@ -23,8 +23,9 @@ FLOORS = {
     "agents": 8,
     "campaign": 9,
     "audit": 9,
-    "cli": 10,
-    "__main__": 11,
+    "bench": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 SHOWING = ("traces.view", "traces.report", "traces.export")
 """Rooms that show what was stored: they may use the store, and the store may not use them."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench.problem import (
+    SUM_FACTOR,
     Arrays,
     Call,
     Expected,
@@ -41,7 +42,7 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     y, value = np.where(special, 0, y), np.where(special, 0, value)
     error = np.abs(y.astype(np.float64) - value)
     scale = np.where(special, 0, expected.scale)
-    limit = 2 * precision.u_acc * np.sqrt(expected.terms) * scale
+    limit = SUM_FACTOR * precision.u_acc * np.sqrt(expected.terms) * scale
     # A product that underflows is off by half of the smallest denormal.
     limit = limit + 2 * precision.u_out * np.abs(value) + 2.0**-149 * np.asarray(expected.terms)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -21,7 +21,12 @@ from kernelwright.kernelbench.problem import (
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 CallFor = Callable[[Problem, Structure], Call]
-ALL = [(name, b.name) for name in registry.names() for b in registry.get(name).baselines]
+ALL = [
+    (name, b.name)
+    for name in registry.names()
+    for b in registry.get(name).baselines
+    if b.runs_on("")
+]
 PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
 COMPILED = [pair for pair in ALL if pair[1] == "torch.compile"]
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -288,3 +289,30 @@ def write_sample(tmp_path: Path) -> Callable[..., Sample]:
 def new_campaign() -> CampaignStarted:
     """The first event of a campaign of spmm_csr."""
     return started()
+
+
+@pytest.fixture(scope="session")
+def written_asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A campaign that asked models, written once; tests get copies."""
+    from kernelwright.tests.traces.asked_sample import write_asked
+
+    return write_asked(tmp_path_factory.mktemp("asked") / "home")
+
+
+@pytest.fixture
+def asked(tmp_path: Path, written_asked: Any) -> Any:
+    """A campaign that asked models in its own home."""
+    shutil.copytree(written_asked.home, tmp_path / "asked")
+    return replace(written_asked, home=tmp_path / "asked")
+
+
+@pytest.fixture
+def unpriced(tmp_path: Path) -> Any:
+    """One whose model has no known price."""
+    from kernelwright.tests.traces.asked_sample import AskedSample, Writer, begun
+
+    with Store.open(tmp_path / "unpriced") as store:
+        writer = Writer(store, store.create(begun()))
+        writer.answer(writer.request("0/0/write/0", "write", "Write.", price=None), "x", usd=None)
+        writer.propose("0/0", "write", Status.VERIFIED)
+    return AskedSample(tmp_path / "unpriced", writer.campaign, tuple(writer.candidates))

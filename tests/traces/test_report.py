@@ -27,6 +27,14 @@ def test_the_report_is_one_file_with_every_candidate(sample: Any) -> None:
     assert sample.hostile not in page
 
 
+def test_unchanged_lines_are_only_in_the_code(sample: Any) -> None:
+    """They were most of a report, once for each candidate with a parent."""
+    with Store.open(sample.home, read_only=True) as store:
+        page = render_report(store, sample.campaign, charts=False)
+    assert "unchanged lines</p>" in page
+    assert "unchanged lines</summary>" not in page
+
+
 def test_charts_bring_their_library_along(sample: Any) -> None:
     with Store.open(sample.home, read_only=True) as store:
         page = render_report(store, sample.campaign)

@@ -66,6 +66,17 @@ def test_more_calls_than_room_is_an_error_of_the_harness(problem, structure):
     assert MAX_SLOTS >= 12
 
 
+def test_closing_twice_leaves_what_others_have_opened_since() -> None:
+    arena = Arena(1 << 16, 1 << 16)
+    arena.close()
+    # The lowest free numbers: those that the arena had.
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(2)]
+    arena.close()
+    for fd in others:
+        os.fstat(fd)
+        os.close(fd)
+
+
 @pytest.mark.parametrize("fence", [Fence.BEFORE, Fence.AFTER])
 @pytest.mark.parametrize("name", registry.names())
 def test_a_fenced_tensor_has_pages_of_its_own_and_touches_their_border(name, fence):

@@ -70,3 +70,26 @@ def test_a_candidate_does_not_displace_its_own_copy(court):
         if not statistics.displaces(gain, verdict.measurement.mde):
             return
     pytest.fail(f"a copy displaced itself {ATTEMPTS} times: {gains}")
+
+
+SAME_AS_TORCH = """\
+import torch
+
+def run(M, N, x, y):
+    torch.softmax(x, 1, out=y)
+"""
+
+
+@pytest.mark.slow
+def test_a_candidate_that_is_the_baseline_is_not_faster_than_it(court):
+    """What differs between the two ways of being timed never speaks for the candidate."""
+    order = Order(source=SAME_AS_TORCH, language="python", protocol=Protocol.FULL)
+    gains = []
+    for _ in range(ATTEMPTS):
+        measured = court.referee("softmax", workload="4099x33").evaluate(order).measurement
+        if measured is None:
+            continue
+        gains.append(measured.speedup["torch eager"])
+        if not statistics.displaces(gains[-1], measured.mde) and gains[-1].high > 0.7:
+            return
+    pytest.fail(f"torch beside torch: {gains}")

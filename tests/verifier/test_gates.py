@@ -54,6 +54,18 @@ def test_half_precision_inputs_fail(length: int) -> None:
     assert not all(c.passed for c in found.values())
 
 
+def test_honest_sums_that_one_early_term_outweighs_pass() -> None:
+    """Their errors are spread the widest; with half of the allowance some of them would fail."""
+    rng = np.random.default_rng(3)
+    terms = rng.uniform(-1e-3, 1e-3, (300_000, 40)).astype(np.float32)
+    terms[:, 0] = 1.05
+    got = np.add.accumulate(terms, axis=1, dtype=np.float32)[:, -1]
+    exact = terms.astype(np.float64)
+    found = check(got, Expected(exact.sum(1), np.abs(exact).sum(1), 40.0))[gates.SCALED]
+    assert found.figure is not None
+    assert 0.55 < found.figure <= 1.0
+
+
 def test_the_probe_sees_a_downcast_that_a_long_sum_hides() -> None:
     a, b = dot_products(8, 1 << 14, 2, 0.5)
     a[:, 3:] = 0

@@ -10,8 +10,10 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
 from ..audits import last_audit_sentence
+from ..conversation import call_row, whole_call
 from ..events import Event
 from ..history import Entry, History, find_candidate
+from ..transcript import Transcript, find_call
 from . import pages
 from .reader import Reader
 
@@ -19,12 +21,23 @@ CSV_COLUMNS = (
     "number", "candidate", "status", "family", "operator", "credited", "median", "low", "high",
     "median_us", "roofline", "parents",
 )  # fmt: skip
+CALL_COLUMNS = (
+    "number", "call", "place", "purpose", "model", "attempts", "failures", "outcome", "tokens",
+    "usd", "is_estimated", "seconds", "candidate", "missing",
+)  # fmt: skip
 
 
 def api_router(reader: Reader) -> APIRouter:
-    """The routes below /api."""
+    """The routes below /api. What names a candidate comes last, since it would match any word."""
     router = APIRouter()
+    _add_campaigns(router, reader)
+    _add_tables(router, reader)
+    _add_calls(router, reader)
+    _add_candidates(router, reader)
+    return router
 
+
+def _add_campaigns(router: APIRouter, reader: Reader) -> None:
     @router.get("/campaigns")
     def campaigns() -> dict[str, Any]:
         with reader.store() as store:
@@ -60,15 +73,37 @@ def api_router(reader: Reader) -> APIRouter:
         with reader.store() as store:
             return store.events(store.resolve(campaign), after)
 
+
+def _add_tables(router: APIRouter, reader: Reader) -> None:
     @router.get("/c/{campaign}/candidates.csv")
     def candidates_csv(campaign: str) -> Response:
         with reader.store() as store:
             history = reader.history(store, store.resolve(campaign))
-        headers = {
-            "Content-Disposition": f'attachment; filename="kernelwright-{history.campaign}.csv"'
-        }
-        return Response(table_of(history), media_type="text/csv", headers=headers)
+        return _csv(table_of(history), history.campaign)
 
+    @router.get("/c/{campaign}/calls.csv")
+    def calls_csv(campaign: str) -> Response:
+        with reader.store() as store:
+            history, transcript = reader.read(store, store.resolve(campaign))
+        return _csv(calls_table(transcript), f"{history.campaign}-calls")
+
+
+def _add_calls(router: APIRouter, reader: Reader) -> None:
+    @router.get("/c/{campaign}/calls")
+    def calls(campaign: str) -> dict[str, Any]:
+        with reader.store() as store:
+            transcript = reader.read(store, store.resolve(campaign)).transcript
+        rows = [call_row(call) for call in transcript.calls.values()]
+        return {"schema_version": 1, "calls": rows}
+
+    @router.get("/c/{campaign}/calls/{number}")
+    def call(campaign: str, number: str) -> dict[str, Any]:
+        with reader.store() as store:
+            transcript = reader.read(store, store.resolve(campaign)).transcript
+            return {"schema_version": 1, **whole_call(store, find_call(transcript, number))}
+
+
+def _add_candidates(router: APIRouter, reader: Reader) -> None:
     @router.get("/c/{campaign}/{candidate}")
     def candidate(campaign: str, candidate: str) -> dict[str, Any]:
         with reader.store() as store:
@@ -83,7 +118,10 @@ def api_router(reader: Reader) -> APIRouter:
             name = find_candidate(history, candidate)
             return PlainTextResponse(store.get_blob(name).decode(errors="replace"))
 
-    return router
+
+def _csv(text: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="kernelwright-{name}.csv"'}
+    return Response(text, media_type="text/csv", headers=headers)
 
 
 def summary(history: History, *, is_running: bool) -> dict[str, Any]:
@@ -104,6 +142,8 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "best": history.champion,
         "speedup": row.speedup.model_dump() if row.speedup else None,
         "against": row.against or None,
+        "usd": history.usd,
+        "tokens": history.tokens,
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
     }
@@ -153,6 +193,18 @@ def table_of(history: History) -> str:
                 " ".join(entry.parents),
             ]
         )
+    return out.getvalue()
+
+
+def calls_table(transcript: Transcript) -> str:
+    """The calls as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, CALL_COLUMNS, extrasaction="ignore")
+    writer.writeheader()
+    for call in transcript.calls.values():
+        row = call_row(call)
+        row["usd"] = "unknown" if row["usd"] is None else row["usd"]
+        writer.writerow({k: _cell(v) if isinstance(v, str) else v for k, v in row.items()})
     return out.getvalue()
 
 

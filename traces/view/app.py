@@ -17,13 +17,16 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse
 
 from ...errors import KernelwrightError, UnknownNameError, UsageError
-from ..history import History, find_candidate
+from ..conversation import MOST_READ
+from ..history import find_candidate
 from ..store import Store
+from ..transcript import find_call
 from . import charts, pages
+from . import trace as traced
 from .api import api_router
 from .guard import guard
 from .links import ServerLinks
-from .reader import Reader
+from .reader import Read, Reader
 from .render import STATIC, plotly_script, plotly_version, render
 
 ROWS_PER_PAGE = 200
@@ -46,17 +49,28 @@ def create_app(home: Path) -> FastAPI:
         return campaigns_html(reader, query=q, sort=sort, page=page)
 
     @app.get("/c/{campaign}", response_class=HTMLResponse)
-    def campaign(campaign: str, status: str = "", sort: str = "number", page: int = 1) -> str:
+    def campaign(
+        campaign: str, status: str = "", sort: str = "number", page: int = 1, calls: int = 1
+    ) -> str:
         with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
-            return campaign_html(store, history, status=status, sort=sort, page=page)
+            read = reader.read(store, store.resolve(campaign))
+            return campaign_html(store, read, status=status, sort=sort, page=page, calls=calls)
+
+    @app.get("/c/{campaign}/trace", response_class=HTMLResponse)
+    def trace(campaign: str, page: int = 1, at: str = "") -> str:
+        with reader.store() as store:
+            return trace_html(store, reader.read(store, store.resolve(campaign)), page, at)
+
+    @app.get("/c/{campaign}/calls/{number}", response_class=HTMLResponse)
+    def call(campaign: str, number: str) -> str:
+        with reader.store() as store:
+            return call_html(store, reader.read(store, store.resolve(campaign)), number)
 
     @app.get("/c/{campaign}/{candidate}", response_class=HTMLResponse)
     def candidate(campaign: str, candidate: str) -> str:
         with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
-            name = find_candidate(history, candidate)
-            return candidate_html(store, history, name)
+            read = reader.read(store, store.resolve(campaign))
+            return candidate_html(store, read, find_candidate(read.history, candidate))
 
     return app
 
@@ -82,15 +96,20 @@ def _page(template: str, links: ServerLinks, *, has_charts: bool, **context: Any
     return render(template, links=links, has_charts=has_charts, plotly=plotly_version(), **context)
 
 
+def _row(store: Store, read: Read) -> pages.CampaignRow:
+    return pages.campaign_row(
+        read.history,
+        is_running=store.is_running(read.history.campaign),
+        is_estimated=read.transcript.is_estimated,
+    )
+
+
 def campaigns_html(reader: Reader, *, query: str, sort: str, page: int) -> str:
     """The list of campaigns."""
     key = _choice("sort", sort, pages.CAMPAIGN_SORTS)
     with reader.store() as store:
         seq = store.last_seq()
-        rows = [
-            pages.campaign_row(reader.history(store, name), is_running=store.is_running(name))
-            for name in store.campaigns()
-        ]
+        rows = [_row(store, reader.read(store, name)) for name in store.campaigns()]
     found = sorted(pages.search(rows, query), key=key)
     shown, page, count = _paged(found, page)
     return _page(
@@ -98,6 +117,7 @@ def campaigns_html(reader: Reader, *, query: str, sort: str, page: int) -> str:
         ServerLinks(),
         has_charts=False,
         rows=shown,
+        has_spending=any(row.history.tokens for row in rows),
         seq=seq,
         query=query,
         sort=sort,
@@ -109,8 +129,11 @@ def campaigns_html(reader: Reader, *, query: str, sort: str, page: int) -> str:
     )
 
 
-def campaign_html(store: Store, history: History, *, status: str, sort: str, page: int) -> str:
+def campaign_html(
+    store: Store, read: Read, *, status: str, sort: str, page: int, calls: int
+) -> str:
     """One campaign."""
+    history, transcript = read
     links = ServerLinks(at=history.campaign)
     key = _choice("sort", sort, pages.CANDIDATE_SORTS)
     entries = [
@@ -119,12 +142,19 @@ def campaign_html(store: Store, history: History, *, status: str, sort: str, pag
         if not status or (entry.verdict and entry.verdict.status.value == status)
     ]
     shown, page, count = _paged(sorted(entries, key=key), page)
+    asked, call_page, call_pages = _paged(list(transcript.calls.values()), calls)
     return _page(
         "campaign.html",
         links,
         has_charts=True,
-        row=pages.campaign_row(history, is_running=store.is_running(history.campaign)),
+        row=_row(store, read),
         figure=charts.campaign_chart(history, links.candidate),
+        transcript=transcript,
+        has_trace=bool(transcript.steps),
+        spend_figure=charts.spend_chart(history, transcript, links.candidate),
+        calls=asked,
+        call_page=call_page,
+        call_pages=call_pages,
         funnel=pages.funnel(history),
         isolation=pages.isolation_of(history),
         entries=shown,
@@ -138,15 +168,44 @@ def campaign_html(store: Store, history: History, *, status: str, sort: str, pag
     )
 
 
-def candidate_html(store: Store, history: History, candidate: str) -> str:
+def trace_html(store: Store, read: Read, page: int, at: str) -> str:
+    """What was asked, answered and decided in one campaign."""
+    history, transcript = read
+    book = traced.Book(store, history)
+    return _page(
+        "trace.html",
+        ServerLinks(at=history.campaign),
+        has_charts=False,
+        row=_row(store, read),
+        trace=traced.trace_page(book, transcript, page=page, at=at),
+    )
+
+
+def call_html(store: Store, read: Read, number: str) -> str:
+    """One question to a model and its answer, whole."""
+    history, transcript = read
+    book = traced.Book(store, history, message_shown=MOST_READ, left=4 * MOST_READ)
+    return _page(
+        "call.html",
+        ServerLinks(at=history.campaign),
+        has_charts=False,
+        row=_row(store, read),
+        view=traced.call_view(book, find_call(transcript, number)),
+        total=len(transcript.calls),
+    )
+
+
+def candidate_html(store: Store, read: Read, candidate: str) -> str:
     """One candidate."""
+    history, transcript = read
     verdict = history.entries[candidate].verdict
     return _page(
         "candidate.html",
         ServerLinks(at=history.campaign),
         has_charts=bool(verdict and verdict.measurements),
-        row=pages.campaign_row(history, is_running=store.is_running(history.campaign)),
+        row=_row(store, read),
         page=pages.candidate_page(store, history, candidate),
+        place=transcript.places.get(candidate, ""),
         figures=[charts.timing_chart(m) for m in verdict.measurements] if verdict else [],
     )
 

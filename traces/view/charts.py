@@ -13,6 +13,7 @@ from typing import Any
 
 from ..history import Entry, History
 from ..records import Measurement, Status, Timing
+from ..transcript import Transcript
 from . import words
 
 SYMBOL = {
@@ -79,7 +80,7 @@ def modelled_chart(history: History, href: Href) -> Figure:
         data.append({**trace, "name": f"{status.value} (emulated)", "y": times, "yaxis": "y"})
     layout = _layout(
         440,
-        xaxis=_axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d"),
+        xaxis=_candidate_axis(last),
         yaxis=_axis("modelled time (µs, log)", type="log", domain=[0.2, 1], nticks=8),
         yaxis2=_strip("not emulated"),
         legend=_LEGEND,
@@ -99,21 +100,35 @@ def speedup_chart(history: History, href: Href) -> Figure:
     data = [_best_line(history, last)] if history.changes else []
     data += [_points(status, group, href, is_timed=True) for status, group in _grouped(timed)]
     data += [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1}
-    note = {
-        "xref": "paper", "x": 1, "xanchor": "right", "yref": "y", "y": 0, "yanchor": "bottom",
-        "text": "best baseline = 1", "showarrow": False, "font": {"color": "--muted", "size": 11},
-    }  # fmt: skip
     layout = _layout(
         440,
-        xaxis=_axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d"),
+        xaxis=_candidate_axis(last),
         yaxis=_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
         yaxis2=_strip("not timed"),
         legend=_LEGEND,
-        shapes=[{**line, "line": {"color": "--muted", "dash": "dash", "width": 1}}],
-        annotations=[note],
+        **_baseline(is_log=True),
     )
     return {"data": data, "layout": layout}
+
+
+def _baseline(*, is_log: bool) -> Figure:
+    """The line of the best baseline, with its name. Plotly places words on an axis by its log."""
+    line = {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1,
+        "line": {"color": "--muted", "dash": "dash", "width": 1},
+    }  # fmt: skip
+    note = {
+        "xref": "paper", "x": 1, "xanchor": "right", "yref": "y", "y": 0 if is_log else 1,
+        "yanchor": "bottom", "text": "best baseline = 1", "showarrow": False,
+        "font": {"color": "--muted", "size": 11},
+    }  # fmt: skip
+    return {"shapes": [line], "annotations": [note]}
+
+
+def _candidate_axis(last: int) -> Figure:
+    # Left alone, Plotly would put ticks at halves of so few candidates.
+    ticks = {"dtick": 1} if last <= 12 else {}
+    return _axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d", **ticks)
 
 
 _LEGEND: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
@@ -169,7 +184,8 @@ def _best_line(history: History, last: int) -> Figure:
         "mode": "lines",
         "name": "best so far, credited",
         "x": [step.number for step in steps] + [last + 0.6],
-        "y": [step.credited for step in steps] + [steps[-1].credited],
+        # A logarithm has no place for what is not there.
+        "y": [step.credited or None for step in [*steps, steps[-1]]],
         "line": {"shape": "hv", "color": "--accent", "width": 2},
         "hovertemplate": "%{y:.2f}× credited<extra></extra>",
     }
@@ -205,6 +221,44 @@ def _points(status: Status, entries: list[Entry], href: Href, *, is_timed: bool)
             "color": f"--{words.GROUP[status]}",
         }
     return trace
+
+
+def spend_chart(history: History, transcript: Transcript, href: Href) -> Figure:
+    """The best credited speed-up over what had been spent on models until then.
+
+    Over tokens where the price of any call is unknown, or where nothing was charged.
+    """
+    in_usd = bool(transcript.spending.usd)
+    steps = [
+        (step.usd if in_usd else step.tokens, step.credited, step.candidate)
+        for step in transcript.crowned
+    ]
+    total = transcript.spending.usd if in_usd else transcript.spending.tokens
+    hover = [
+        f"#{history.entries[candidate].number}: {words.ratio(credited)} credited after "
+        + (words.usd(spent) if in_usd else f"{spent:,} tokens")
+        for spent, credited, candidate in steps
+    ]
+    trace: Figure = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "best so far, credited",
+        "x": [*(step[0] for step in steps), total],
+        "y": [*(step[1] for step in steps), *(step[1] for step in steps[-1:])],
+        "text": [*hover, "all that was spent"],
+        "customdata": [*(href(step[2]) for step in steps), None],
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"shape": "hv", "color": "--accent", "width": 2},
+        "marker": {"color": "--accent", "size": [*[9] * len(steps), 1]},
+    }
+    layout = _layout(
+        300,
+        showlegend=False,
+        xaxis=_axis("spent on models (US dollars)" if in_usd else "tokens", rangemode="tozero"),
+        yaxis=_axis("credited speed-up (×)", rangemode="tozero"),
+        **_baseline(is_log=False),
+    )
+    return {"data": [trace], "layout": layout}
 
 
 def _hover(entry: Entry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, urlencode
@@ -24,6 +25,12 @@ class Links(Protocol):
     def query(self, **choices: object) -> str:
         """The page at hand with other choices."""
 
+    def trace(self, place: str = "") -> str:
+        """What was asked and answered, at one place of the workflow or from the beginning."""
+
+    def call(self, number: int) -> str:
+        """One question to a model and its answer."""
+
 
 @dataclass(frozen=True)
 class ServerLinks:
@@ -44,6 +51,13 @@ class ServerLinks:
     def query(self, **choices: object) -> str:
         return "?" + urlencode({key: value for key, value in choices.items() if value})
 
+    def trace(self, place: str = "") -> str:
+        where = f"?{urlencode({'at': place})}#{anchor(place)}" if place else ""
+        return f"{self.campaign(self.at)}/trace{where}"
+
+    def call(self, number: int) -> str:
+        return f"{self.campaign(self.at)}/calls/{number}"
+
 
 @dataclass(frozen=True)
 class ReportLinks:
@@ -60,3 +74,14 @@ class ReportLinks:
 
     def query(self, **choices: object) -> str:  # noqa: ARG002
         return "#main"
+
+    def trace(self, place: str = "") -> str:
+        return f"#{anchor(place)}" if place else "#trace"
+
+    def call(self, number: int) -> str:
+        return f"#call-{number}"
+
+
+def anchor(place: str) -> str:
+    """The id of a place's element."""
+    return "p-" + re.sub(r"[^A-Za-z0-9]+", "-", place)

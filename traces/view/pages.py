@@ -38,6 +38,8 @@ class CampaignRow:
     state: State
     speedup: Speedup | None
     against: str
+    is_estimated: bool = False
+    """Some of what was spent on models was not told by a server."""
 
     @property
     def credited(self) -> float:
@@ -64,7 +66,7 @@ def state_of(history: History, *, is_running: bool) -> State:
     return State("cut off", f"go on with kernelwright run --resume {history.campaign}")
 
 
-def campaign_row(history: History, *, is_running: bool) -> CampaignRow:
+def campaign_row(history: History, *, is_running: bool, is_estimated: bool = False) -> CampaignRow:
     """The campaign in one line."""
     best = history.best
     measurement = best.verdict.measurement if best and best.verdict else None
@@ -74,6 +76,7 @@ def campaign_row(history: History, *, is_running: bool) -> CampaignRow:
         state=state_of(history, is_running=is_running),
         speedup=measurement.headline if measurement else None,
         against=measurement.best_baseline if measurement else "",
+        is_estimated=is_estimated,
     )
 
 
@@ -159,11 +162,11 @@ def candidate_page(
 ) -> CandidatePage:
     """The candidate with its source, its change against its first parent and its family."""
     entry = history.entries[candidate]
-    source, missing = _source(store, candidate, clean)
+    source, missing = source_of(store, candidate, clean)
     parent = next((history.entries[p] for p in entry.parents if p in history.entries), None)
     change = None
     if parent and not missing:
-        before, parent_missing = _source(store, parent.candidate, clean)
+        before, parent_missing = source_of(store, parent.candidate, clean)
         change = None if parent_missing else difference(before, source, entry.language)
     order = list(history.entries.values())
     place = order.index(entry)
@@ -197,7 +200,8 @@ def ancestors(history: History, entry: Entry) -> list[Entry]:
     return line[::-1]
 
 
-def _source(store: Store, candidate: str, clean: Callable[[str], str]) -> tuple[str, str]:
+def source_of(store: Store, candidate: str, clean: Callable[[str], str]) -> tuple[str, str]:
+    """The source, or why it cannot be shown."""
     try:
         return clean(store.get_blob(candidate).decode(errors="replace")), ""
     except KernelwrightError as error:

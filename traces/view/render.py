@@ -10,7 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..audits import last_audit_sentence
+from ..conversation import visible
+from ..transcript import shares, step_of
 from . import words
+from .links import anchor
+from .trace import facts_of
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -28,10 +32,15 @@ def environment() -> Environment:
     )
     for name in (
         "figure", "micros", "ratio", "interval", "percent", "duration", "local_time", "utc_time",
-        "short", "sentence",
+        "short", "sentence", "usd", "spent", "tokens", "place",
     ):  # fmt: skip
         env.filters[name] = getattr(words, name)
     env.filters["audit_sentence"] = last_audit_sentence
+    env.filters["visible"] = visible
+    env.filters["call_facts"] = facts_of
+    env.filters["shares"] = shares
+    env.filters["step_of"] = step_of
+    env.filters["anchor"] = anchor
     env.filters["durations"] = lambda seconds: [(k, words.duration(v)) for k, v in seconds.items()]
     env.globals.update(meaning=words.MEANING, sign=words.SIGN, group=words.GROUP)
     return env

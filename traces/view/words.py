@@ -96,6 +96,31 @@ def interval(speedup: Speedup | None) -> str:
     return NOTHING if speedup is None else f"{speedup.low:.2f} – {speedup.high:.2f}"
 
 
+def usd(value: float | None) -> str:
+    """US dollars; an unknown price is said and never taken for nothing."""
+    if value is None:
+        return "unknown"
+    return f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+
+
+def spent(value: float | None, is_estimated: bool) -> str:
+    """US dollars, with a mark where the server did not tell what it took."""
+    return ("≈ " if is_estimated and value else "") + usd(value)
+
+
+def tokens(value: int, is_estimated: bool = False) -> str:
+    """Tokens, with a mark where the server did not tell them."""
+    return ("≈ " if is_estimated and value else "") + f"{value:,}"
+
+
+def place(name: str) -> str:
+    """A place of the workflow in words."""
+    round_, _, slot = name.partition("/")
+    if round_.isdecimal() and slot.isdecimal():
+        return f"Round {round_}" + (f", slot {slot}" if slot != "0" else "")
+    return name or "Elsewhere"
+
+
 def percent(value: float | None) -> str:
     """A share in per cent."""
     return NOTHING if value is None else f"{100 * value:.3g} %"

@@ -2,7 +2,8 @@
 
 Figures follow the hardware's rules for a warp: 32-byte sectors of global memory per request, and
 turns (wavefronts) that an access to shared memory takes because of bank conflicts. They come from
-one call on a small workload, as g++ compiled the accesses; Nsight Compute counts the same on a
+the launch that takes the most time, on the workload that each figure names, as g++ compiled the
+accesses, and of a large grid from blocks spread over it; Nsight Compute counts the same on a
 device (`l1tex__average_t_sectors_per_request…`, `l1tex__data_bank_conflicts…`).
 """
 
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sandbox.run.access import Accesses, AccessReport
-from ...traces.records import Level, Metric, Profile
+from ...sandbox.run.access import Accesses, LaunchCount
+from ...traces.records import Level, Metric
 from .model import Access
 
 REMARKS = 12
@@ -19,30 +20,43 @@ WASTEFUL = 1.25
 """Sectors, or turns, over the ideal from which a line is worth a remark."""
 
 
-def with_accesses(profile: Profile, report: AccessReport) -> Profile:
-    """The profile with what the access build reported, metrics marked as emulated."""
-    metrics = (*profile.metrics, *_metrics(report.accesses))
-    remarks = sorted(_wasteful(report.accesses), key=lambda each: -each[0])[:REMARKS]
-    return Profile(metrics=metrics, remarks=(*profile.remarks, *(text for _, text in remarks)))
+def metrics_of(count: LaunchCount, where: str) -> list[Metric]:
+    """The figures of one launch.
+
+    Args:
+        where: Kernel and workload, which each figure names.
+    """
+    return _metrics(count, where)
 
 
-def by_line(report: AccessReport) -> dict[int, Access]:
-    """What the model of time takes from the report."""
+def remarks_of(count: LaunchCount, where: str, *, turn_us: float = 0.0) -> list[str]:
+    """The lines that waste most of the memory's work, worst first.
+
+    Args:
+        turn_us: What a turn of shared memory costs by the model; 0: that is not known.
+    """
+    cost_us = turn_us * count.scale
+    remarks = sorted(_wasteful(count.accesses, cost_us), key=lambda each: -each[0])[:REMARKS]
+    return [f"{text}, in {where}" for _, text in remarks]
+
+
+def by_line(count: LaunchCount) -> dict[int, Access]:
+    """What the model of time takes where the counts are of another workload."""
     return {
         line: Access(
-            loads=_over(report, line, "global", ("read",)),
-            stores=_over(report, line, "global", ("write", "atomic")),
-            shared_loads=_over(report, line, "shared", ("read",)),
-            shared_stores=_over(report, line, "shared", ("write",)),
+            loads=_over(count, line, "global", ("read",)),
+            stores=_over(count, line, "global", ("write", "atomic")),
+            shared_loads=_over(count, line, "shared", ("read",)),
+            shared_stores=_over(count, line, "shared", ("write",)),
         )
-        for line in {each.line for each in report.accesses}
+        for line in {each.line for each in count.accesses}
     }
 
 
-def _over(report: AccessReport, line: int, space: str, operations: tuple[str, ...]) -> float:
+def _over(count: LaunchCount, line: int, space: str, operations: tuple[str, ...]) -> float:
     of = [
         each
-        for each in report.accesses
+        for each in count.accesses
         if each.line == line and each.space == space and each.operation in operations
     ]
     if space == "global":
@@ -50,7 +64,7 @@ def _over(report: AccessReport, line: int, space: str, operations: tuple[str, ..
     return _waste(sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of))
 
 
-def _metrics(accesses: Iterable[Accesses]) -> list[Metric]:
+def _metrics(count: LaunchCount, where: str) -> list[Metric]:
     found: list[Metric] = []
     groups = {
         "global_load": ("global", ("read",)),
@@ -59,26 +73,26 @@ def _metrics(accesses: Iterable[Accesses]) -> list[Metric]:
         "shared_store": ("shared", ("write",)),
     }
     for name, (space, operations) in groups.items():
-        of = [a for a in accesses if a.space == space and a.operation in operations]
+        of = [a for a in count.accesses if a.space == space and a.operation in operations]
         requests = sum(a.requests for a in of)
         if not requests:
             continue
         if space == "global":
             sectors, ideal = sum(a.sectors for a in of), sum(a.ideal_sectors for a in of)
-            found.append(_metric(f"{name}_sectors_per_request", sectors / requests))
-            found.append(_metric(f"{name}_efficiency", ideal / sectors if sectors else 1.0))
+            found.append(_metric(f"{name}_sectors_per_request", sectors / requests, where))
+            found.append(_metric(f"{name}_efficiency", ideal / sectors if sectors else 1.0, where))
         else:
             turns, least = sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of)
-            found.append(_metric(f"{name}_wavefronts_per_request", turns / requests))
-            found.append(_metric(f"{name}_bank_conflicts", float(turns - least)))
+            found.append(_metric(f"{name}_wavefronts_per_request", turns / requests, where))
+            found.append(_metric(f"{name}_bank_conflicts", (turns - least) * count.scale, where))
     return found
 
 
-def _metric(name: str, value: float) -> Metric:
-    return Metric(name=name, value=value, level=Level.EMULATED)
+def _metric(name: str, value: float, where: str) -> Metric:
+    return Metric(name=name, value=value, unit=f"in {where}", level=Level.EMULATED)
 
 
-def _wasteful(accesses: Iterable[Accesses]) -> Iterable[tuple[float, str]]:
+def _wasteful(accesses: Iterable[Accesses], turn_us: float) -> Iterable[tuple[float, str]]:
     for each in accesses:
         if not each.requests:
             continue
@@ -96,6 +110,9 @@ def _wasteful(accesses: Iterable[Accesses]) -> Iterable[tuple[float, str]]:
                 f"{each.operation}, {_per(each.ideal_wavefronts, each.requests)} would do: "
                 "bank conflicts"
             )
+            if turn_us:
+                beyond = each.wavefronts - each.ideal_wavefronts
+                text += f", {beyond * turn_us:.2g} µs of model_load_store_us"
         if waste >= WASTEFUL:
             yield (waste * each.requests, text)
 

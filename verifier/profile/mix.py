@@ -32,6 +32,8 @@ class Kind(StrEnum):
     INTEGER = "integer"
     CONVERT = "conversions"
     WARP = "warp communication"
+    BARRIER = "barriers of a block"
+    WARP_SYNC = "synchronisation of a warp"
     SYNC = "synchronisation"
     CONTROL = "control"
     OTHER = "other"
@@ -57,7 +59,9 @@ _OF = {
         ISET BMSK UBMSK""",
     Kind.CONVERT: "F2F F2I I2F F2FP I2I I2IP FRND I2FP F2IP PRMT UPRMT UF2F UI2F UF2I UF2FP",
     Kind.WARP: "SHFL VOTE VOTEU MATCH REDUX CREDUX",
-    Kind.SYNC: """BAR WARPSYNC WARPGROUP WARPGROUPSET MEMBAR ERRBAR CCTL UCGABAR_ARV UCGABAR_WAIT
+    Kind.BARRIER: "BAR",
+    Kind.WARP_SYNC: "WARPSYNC",
+    Kind.SYNC: """WARPGROUP WARPGROUPSET MEMBAR ERRBAR CCTL UCGABAR_ARV UCGABAR_WAIT
         FENCE UFENCE ACQBULK B2R""",
     Kind.CONTROL: """BRA BRX JMP EXIT RET CALL BSSY BSYNC BREAK BMOV NOP KILL YIELD NANOSLEEP
         WARPEXIT PREEXIT UBRA""",
@@ -67,6 +71,8 @@ _KINDS = {name: kind for kind, names in _OF.items() for name in names.split()}
 _WIDTHS = {"8": 1, "U8": 1, "S8": 1, "16": 2, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _WORD = 4
 """Bytes of an access whose opcode does not say."""
+_NARROW = 8
+"""Bytes of a thread's access below which its line is named."""
 _TILES = {
     "884": (8, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "1684": (16, 8, 4),
     "8816": (8, 8, 16), "8832": (8, 8, 32), "16832": (16, 8, 32), "16864": (16, 8, 64),
@@ -82,7 +88,10 @@ _ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
 
 def kind_of(instruction: Instruction) -> Kind:
     """The class of an instruction."""
-    return _KINDS.get(instruction.opcode.partition(".")[0], Kind.OTHER)
+    kind = _KINDS.get(instruction.opcode.partition(".")[0], Kind.OTHER)
+    if kind is Kind.FP16 and _ZERO.match(instruction.operands):
+        return Kind.OTHER
+    return kind
 
 
 def width_of(instruction: Instruction) -> int:
@@ -123,17 +132,23 @@ class Mix:
     scalar_lines: tuple[int, ...]
     """Source lines with a load or store in a loop of less than eight bytes a thread."""
     spill_lines: tuple[int, ...]
-    """Source lines with an access to local memory in a loop."""
+    """Source lines with accesses to local memory in a loop, those with the most of them first."""
 
     @property
     def total(self) -> int:
         """All instructions that are not padding or control."""
         return sum(n for kind, n in self.everywhere.items() if kind is not Kind.CONTROL)
 
+    @property
+    def total_in_loops(self) -> int:
+        """The same of those in loops."""
+        return sum(n for kind, n in self.in_loops.items() if kind is not Kind.CONTROL)
+
     def share(self, kind: Kind) -> float:
         """The part of a class among the instructions in loops, else among all."""
-        counts = self.in_loops if sum(self.in_loops.values()) else self.everywhere
-        total = sum(n for each, n in counts.items() if each is not Kind.CONTROL)
+        counts, total = self.in_loops, self.total_in_loops
+        if not total:
+            counts, total = self.everywhere, self.total
         return counts[kind] / total if total else 0.0
 
 
@@ -150,8 +165,8 @@ def mix_of(listing: Listing) -> Mix:
         in_loops=+in_loops,
         load_bytes=_mean_width(listing, Kind.LOAD),
         store_bytes=_mean_width(listing, Kind.STORE),
-        scalar_lines=_lines(listing, (Kind.LOAD, Kind.STORE), below=8),
-        spill_lines=_lines(listing, (Kind.LOCAL,), below=1 << 10),
+        scalar_lines=_scalar_lines(listing),
+        spill_lines=_spill_lines(listing),
     )
 
 
@@ -162,11 +177,20 @@ def _mean_width(listing: Listing, kind: Kind) -> float:
     return sum(widths) / len(widths) if widths else 0.0
 
 
-def _lines(listing: Listing, kinds: tuple[Kind, ...], *, below: int) -> tuple[int, ...]:
+def _scalar_lines(listing: Listing) -> tuple[int, ...]:
     lines = {
         instruction.line
         for instruction, loop in listing.counted
-        if loop and instruction.line and kind_of(instruction) in kinds
-        and width_of(instruction) < below
+        if loop and instruction.line and kind_of(instruction) in (Kind.LOAD, Kind.STORE)
+        and width_of(instruction) < _NARROW
     }  # fmt: skip
     return tuple(sorted(lines))
+
+
+def _spill_lines(listing: Listing) -> tuple[int, ...]:
+    counts = Counter(
+        instruction.line
+        for instruction, loop in listing.counted
+        if loop and instruction.line and kind_of(instruction) is Kind.LOCAL
+    )
+    return tuple(sorted(counts, key=lambda line: (-counts[line], line)))

@@ -1,31 +1,37 @@
 """A modelled time: what a launch would take, from its code and its shape. Never a measurement.
 
-How often loops run is not in the code. One trip count T is taken for all of a candidate's loops,
-the least at which its instructions do the problem's flops and move its compulsory bytes; of nested
-loops each gets its part (depth d of D: T^(d/D)). For each launch then
+How often instructions execute, and what their accesses touch, an emulation counted (`executed`).
+Where none did, one trip count T is taken for all of a candidate's loops, the least at which its
+instructions do the problem's flops and move its compulsory bytes; of nested loops each gets its
+part (depth d of D: T^(d/D)), and every branch counts as taken. For each launch then
 
     memory   compulsory bytes / min(0.92 · bandwidth, 64 B a cycle for each busy SM)
-    l2       sectors requested · 32 B / (32 B a cycle and SM), shared-memory copies included
+    l2       sectors that L1 does not answer · 32 B / (32 B a cycle and SM)
     issue    warp instructions / (4 a cycle and SM), by the fullest SM
     pipes    the same for each unit: fp32, integer, special functions, load/store, fp64, tensor
-    latency  waves · (fixed + T · what one pass of each loop waits for memory and barriers)
+    latency  waves · (fixed + passes · what one pass of each loop waits for barriers and memory,
+             once for all loads but for those that wait for others), or the same for the warp with
+             the most work, whichever is longer
     time     (Σ term⁴)^¼ + 2.5 µs a launch
 
 where waves = ⌈blocks / (SMs · resident blocks)⌉, so that low occupancy, few blocks and narrow loads
 show as latency, spills and bank conflicts as load/store time. The fourth power lets the largest
 term decide, and the others break ties. An access counts as coalesced unless an emulation counted
-its sectors (`Access`). Caches are not modelled: reuse is free in `memory`, costs all in `l2`.
+its sectors (`Access`, `Work`). Of caches only this is modelled: what is read again is free in
+`memory`; in `l2` it is where the same block read it, and an emulation saw that.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...kernelbench.targets import WARP, Architecture, Device
+from .chains import chained
+from .executed import Work
 from .mix import Kind, flops_of, kind_of, width_of
 from .occupancy import Occupancy
 from .sass import Instruction, Listing, Loop
@@ -41,12 +47,13 @@ WARP_TENSOR_SHARE = {90: 0.6, 100: 0.5, 103: 0.5}
 SECTOR = 32
 _SM_BYTES, _L2_BYTES, _SHARED_BYTES = 64.0, 32.0, 128.0
 """Bytes that an SM takes in a cycle from memory, from L2, from shared memory or L1."""
-_FIXED_CYCLES = 1000.0
+FIXED_CYCLES = 1000.0
 """To start a block, read its parameters and finish its last store."""
-_LOAD_CYCLES, _ASYNC_CYCLES = 600.0, 200.0
-"""Waiting for memory in one pass of a loop; copies that are started ahead wait less."""
+LOAD_CYCLES, L2_CYCLES, L1_CYCLES, _ASYNC_CYCLES = 600.0, 270.0, 40.0, 200.0
+"""Waiting in one pass of a loop for memory, or for the cache that answers; copies that are started
+ahead wait less."""
 _ONCE = {Kind.SHARED: 30.0, Kind.LOCAL: 40.0}
-_EACH = {Kind.SYNC: 20.0, Kind.WARP: 25.0}
+_EACH = {Kind.BARRIER: 20.0, Kind.SYNC: 20.0, Kind.WARP_SYNC: 2.0, Kind.WARP: 25.0}
 """Once in a pass of a loop that has any, and for each one."""
 _ISSUE = 4.0
 _MOST_TRIPS = 1e9
@@ -77,11 +84,18 @@ class Shape:
     resident: Occupancy
     code: Listing | None
     """None: the code is not known, and only bytes count."""
+    work: Work | None = None
+    """What an emulation counted; None: nothing did, and the trip count tells how often loops go."""
+
+    @property
+    def all_warps(self) -> int:
+        """Of all blocks."""
+        return self.blocks * self.warps
 
     @property
     def threads(self) -> float:
         """Of all blocks."""
-        return float(self.blocks * self.warps * WARP)
+        return float(self.all_warps * WARP)
 
 
 @dataclass(frozen=True)
@@ -90,11 +104,18 @@ class Estimate:
 
     terms: Mapping[str, float]
     launch_us: float = LAUNCH_US
+    is_by_longest: bool = False
+    """Whether the warp with the most work, not the waves of blocks, makes the latency."""
+
+    @property
+    def work_us(self) -> float:
+        """What the terms come to together."""
+        return math.pow(sum(t**4 for t in self.terms.values()), 0.25)
 
     @property
     def total_us(self) -> float:
         """The whole time."""
-        return math.pow(sum(t**4 for t in self.terms.values()), 0.25) + self.launch_us
+        return self.work_us + self.launch_us
 
     @property
     def bound(self) -> str:
@@ -156,6 +177,8 @@ def trips(shapes: Sequence[Shape], flops: float, moved: float) -> float:
 
 def requested(shape: Shape, trip_count: float) -> float:
     """Bytes that all threads of a launch ask global memory for."""
+    if shape.work is not None:
+        return shape.work.requested
     return _Series.of([shape], bytes_of).at(trip_count)
 
 
@@ -178,24 +201,53 @@ def estimate(
     busy = min(shape.blocks, device.sms)
     bandwidth = min(device.memory_gbs * 1e9 * BANDWIDTH_SHARE, busy * _SM_BYTES * hertz)
     terms = {"memory": moved / bandwidth * 1e6}
+    is_by_longest = False
     if shape.code is not None:
         # The SM that gets the most blocks decides.
         warps = math.ceil(shape.blocks / device.sms) * shape.warps
-        for unit, cycles in _cycles(shape.code, machine, trip_count, accesses).items():
+        for unit, cycles in _cycles(shape, machine, trip_count, accesses).items():
             terms[unit] = warps * cycles / hertz * 1e6
-        waves = math.ceil(shape.blocks / (device.sms * max(shape.resident.blocks, 1)))
-        terms["latency"] = waves * _latency(shape.code, trip_count) / hertz * 1e6
-    return Estimate(terms)
+        waiting = _waiting(shape, trip_count, _load_cycles(shape, moved))
+        longest = waiting * (shape.work.longest if shape.work else 1.0)
+        by_waves = waves(shape, device.sms) * (FIXED_CYCLES + waiting)
+        is_by_longest = FIXED_CYCLES + longest > by_waves
+        terms["latency"] = max(by_waves, FIXED_CYCLES + longest) / hertz * 1e6
+    return Estimate(terms, is_by_longest=is_by_longest)
+
+
+def waves(shape: Shape, sms: int) -> int:
+    """How often the grid fills the device, the last time perhaps in part."""
+    return math.ceil(shape.blocks / (sms * max(shape.resident.blocks, 1)))
+
+
+def turn_us(shape: Shape, machine: Machine) -> float:
+    """What one turn of the load/store units costs, on the SM with the most blocks."""
+    blocks = math.ceil(shape.blocks / machine.device.sms)
+    return blocks / shape.blocks / machine.hertz * 1e6
+
+
+def executed(shape: Shape) -> Mapping[Kind, float]:
+    """Warp instructions of a launch by class; none where nothing counted them."""
+    found: dict[Kind, float] = defaultdict(float)
+    if shape.work is not None and shape.code is not None:
+        for instruction, _ in shape.code.counted:
+            found[kind_of(instruction)] += shape.work.executed[instruction.address]
+    return found
 
 
 def _cycles(
-    code: Listing, machine: Machine, trip_count: float, accesses: Mapping[int, Access]
+    shape: Shape, machine: Machine, trip_count: float, accesses: Mapping[int, Access]
 ) -> dict[str, float]:
-    """Cycles that one warp keeps each unit of its SM busy."""
+    """Cycles that one warp keeps each unit of its SM busy, in the mean of all warps."""
+    code, work = shape.code, shape.work
+    assert code is not None
     rates = machine.rates
     cycles: dict[str, float] = defaultdict(float)
+    if work is not None:
+        cycles["l2"] = work.from_l2 * SECTOR / _L2_BYTES / shape.all_warps
+        cycles["load/store"] = work.wavefronts / shape.all_warps
     for instruction, loop in code.counted:
-        times = _times(loop, code, trip_count)
+        times = _executions(shape, instruction, loop, trip_count)
         kind = kind_of(instruction)
         cycles["issue"] += times / _ISSUE
         if kind in rates:
@@ -203,7 +255,7 @@ def _cycles(
         elif kind is Kind.TENSOR:
             per_sm = machine.tensor_flops(instruction.opcode) / machine.device.sms / machine.hertz
             cycles[kind] += times * flops_of(instruction) * WARP / per_sm
-        else:
+        elif work is None or kind is Kind.LOCAL:
             access = accesses.get(instruction.line, Access())
             for unit, each in _access_cycles(instruction, kind, access).items():
                 cycles[unit] += times * each
@@ -225,28 +277,68 @@ def _access_cycles(instruction: Instruction, kind: Kind, access: Access) -> dict
     return {"l2": touched / _L2_BYTES, "load/store": max(1.0, touched / _SHARED_BYTES)}
 
 
-def _latency(code: Listing, trip_count: float) -> float:
-    """Cycles that one warp takes from its start to its end if nothing else holds it up."""
-    inside: dict[Loop, Counter[Kind]] = {loop: Counter() for loop in code.loops}
+def _load_cycles(shape: Shape, moved: float) -> Callable[[int], float]:
+    """What a load waits in the mean, by its address: as often as sectors are new, for memory."""
+    work = shape.work
+    if work is None or not work.from_l2:
+        return lambda _: LOAD_CYCLES
+    new = min(1.0, moved / (work.from_l2 * SECTOR))
+    beyond_l1 = new * LOAD_CYCLES + (1 - new) * L2_CYCLES
+
+    def cycles(address: int) -> float:
+        share = work.beyond_l1.get(address, 1.0)
+        return share * beyond_l1 + (1 - share) * L1_CYCLES
+
+    return cycles
+
+
+def _waiting(shape: Shape, trip_count: float, load_cycles: Callable[[int], float]) -> float:
+    """Cycles that one warp waits in its loops if nothing else holds it up, in the mean."""
+    code = shape.code
+    assert code is not None
+    inside: dict[Loop, list[tuple[Instruction, float]]] = {loop: [] for loop in code.loops}
     for instruction, loop in code.counted:
-        if loop is not None and (kind := kind_of(instruction)) is not Kind.STORE:
-            # Atomics that never leave the SM wait as shared memory does.
-            is_near = kind is Kind.ATOMIC and not _is_global(instruction)
-            inside[loop][Kind.SHARED if is_near else kind] += 1
-    return _FIXED_CYCLES + sum(
-        _wait(kinds) * _times(loop, code, trip_count) for loop, kinds in inside.items()
-    )
+        if loop is not None:
+            times = _executions(shape, instruction, loop, trip_count)
+            inside[loop].append((instruction, times))
+    return sum(_wait(executed, load_cycles) for executed in inside.values() if executed)
 
 
-def _wait(kinds: Counter[Kind]) -> float:
-    """Cycles that one pass of a loop waits; its loads are under way together."""
-    wait = 0.0
-    if kinds[Kind.LOAD] or kinds[Kind.ATOMIC]:
-        wait = _LOAD_CYCLES
-    elif kinds[Kind.ASYNC]:
-        wait = _ASYNC_CYCLES
-    wait += sum(cycles for kind, cycles in _ONCE.items() if kinds[kind])
-    return wait + sum(cycles * kinds[kind] for kind, cycles in _EACH.items())
+def _wait(
+    executed: Sequence[tuple[Instruction, float]], load_cycles: Callable[[int], float]
+) -> float:
+    """Cycles that all passes of a loop wait.
+
+    Loads of one pass are under way together, except those that wait for the answers of others.
+
+    Args:
+        executed: Its instructions, and how often a warp executes each.
+    """
+    times: dict[Kind, list[float]] = defaultdict(list)
+    for instruction, often in executed:
+        kind = kind_of(instruction)
+        times[Kind.SHARED if _is_near(instruction) else kind].append(often)
+    wait = sum(max(waits) for waits in _by_level(executed, load_cycles).values())
+    if not wait and times[Kind.ASYNC]:
+        wait = _ASYNC_CYCLES * max(times[Kind.ASYNC])
+    wait += sum(cycles * max(times[kind], default=0.0) for kind, cycles in _ONCE.items())
+    return wait + sum(cycles * sum(times[kind]) for kind, cycles in _EACH.items())
+
+
+def _by_level(
+    executed: Sequence[tuple[Instruction, float]], load_cycles: Callable[[int], float]
+) -> dict[int, list[float]]:
+    """What the loads wait, by how many of them wait for each other in a row."""
+    often = {instruction.address: times for instruction, times in executed}
+    found: dict[int, list[float]] = defaultdict(list)
+    for address, level in chained(i for i, _ in executed if not _is_near(i)).items():
+        found[level].append(often[address] * load_cycles(address))
+    return found
+
+
+def _is_near(instruction: Instruction) -> bool:
+    """Of atomics that never leave the SM: they wait as shared memory does."""
+    return kind_of(instruction) is Kind.ATOMIC and not _is_global(instruction)
 
 
 def _is_global(instruction: Instruction) -> bool:
@@ -258,9 +350,21 @@ def _is_global(instruction: Instruction) -> bool:
     return kind in (Kind.LOAD, Kind.STORE)
 
 
-def _times(loop: Loop | None, code: Listing, trip_count: float) -> float:
-    """How often an instruction in this loop executes."""
-    return math.pow(trip_count, loop.depth / code.depth) if loop else 1.0
+def _executions(
+    shape: Shape, instruction: Instruction, loop: Loop | None, trip_count: float
+) -> float:
+    """How often a warp executes an instruction, in the mean."""
+    if shape.work is not None:
+        return shape.work.executed[instruction.address] / shape.all_warps
+    return _passes(shape, loop, trip_count) if loop else 1.0
+
+
+def _passes(shape: Shape, loop: Loop, trip_count: float) -> float:
+    """How often a warp passes a loop, in the mean."""
+    if shape.work is not None:
+        return shape.work.passes[loop] / shape.all_warps
+    assert shape.code is not None
+    return math.pow(trip_count, loop.depth / shape.code.depth)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...sandbox.build import toolchain
 from . import ncu_csv
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/local/NVIDIA-Nsight-Compute")
@@ -81,7 +82,8 @@ class NotProfiled:
 
 def find_ncu(search: str | None = None) -> Ncu | None:
     """ncu on the PATH (or on `search`), else in the toolkit's folders; None where there is none."""
-    found = shutil.which("ncu", path=search)
+    own = toolchain.preferred_tool("ncu") if search is None else None
+    found = str(own) if own else shutil.which("ncu", path=search)
     if found is None and search is None:
         known = [Path(p) / "ncu" for p in _PLACES] + sorted(
             (c / "ncu" for p in _PLACES for c in Path(p).glob("*") if c.is_dir()), reverse=True

@@ -2,7 +2,9 @@
 
 A loop is what lies between a label and a branch back to it. The compiler makes several versions of
 one loop (unrolled, and for the rest); they share their source lines, and the largest stands for
-all. It knows the shape of listings and nothing of what instructions cost.
+all. Copies out of line for warps whose lanes went apart before a shuffle are left out: they seldom
+run, and branch back into loops. It knows the shape of listings and nothing of what instructions
+cost.
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ _LINE = re.compile(r'^\s*//## File "(?:[^"]*/)?([^"/]*)", line (\d+)')
 _SOURCE = "candidate."
 """How the names of candidates' files begin; lines of other files are not told."""
 _INSTRUCTION = re.compile(
-    r"^\s*(?:\{\s*)?/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P[T\d]+\s+)?([A-Z][\w.]*)\s*([^;]*)"
+    r"^\s*(?:\{\s*)?/\*([0-9a-f]{4,})\*/\s+(@!?U?P[T\d]+\s+)?([A-Z][\w.]*)\s*([^;]*)"
 )
 _TARGET = re.compile(r"`\((\.L[\w$.]*)\)")
+_JUMPS = ("BRA", "BRX", "JMP", "EXIT", "RET", "BREAK", "UBRA")
+_APART = ("BRA.DIV", "WARPSYNC")
+"""They branch to what diverged warps run."""
+_ANYWHERE = ("BRX", "JMX", "JMP", "CALL")
 _SHARED_LINES = 0.5
 """Two loops are versions of one where so much of the smaller one's lines are also the other's."""
 
@@ -35,6 +41,7 @@ class Instruction:
     operands: str
     line: int = 0
     """Of the source; 0 where it is not known."""
+    is_predicated: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,8 @@ class Listing:
 
     instructions: tuple[Instruction, ...]
     loops: tuple[Loop, ...] = field(default=())
+    labelled: frozenset[int] = frozenset()
+    """Addresses that branches may go to."""
 
     def loop_of(self, instruction: Instruction) -> Loop | None:
         """The innermost loop around an instruction."""
@@ -74,6 +83,18 @@ class Listing:
             if not any(instruction.address in loop for loop in repeated)
         )
 
+    @cached_property
+    def blocks(self) -> tuple[tuple[tuple[Instruction, Loop | None], ...], ...]:
+        """The same in pieces of which all instructions execute, or none of them."""
+        found: list[list[tuple[Instruction, Loop | None]]] = [[]]
+        for instruction, loop in self.counted:
+            if instruction.address in self.labelled:
+                found.append([])
+            found[-1].append((instruction, loop))
+            if instruction.opcode.startswith(_JUMPS):
+                found.append([])
+        return tuple(tuple(block) for block in found if block)
+
     @property
     def depth(self) -> int:
         """How deeply loops are nested."""
@@ -89,10 +110,13 @@ class _Function:
 
 def listings(text: str) -> dict[str, Listing]:
     """The kernels and functions of a listing by symbol."""
-    return {
-        symbol: Listing(tuple(function.instructions), _loops(function))
-        for symbol, function in _functions(text).items()
-    }
+    found = {}
+    for symbol, function in _functions(text).items():
+        function.instructions = _reached(function)
+        found[symbol] = Listing(
+            tuple(function.instructions), _loops(function), frozenset(function.labels.values())
+        )
+    return found
 
 
 def _functions(text: str) -> dict[str, _Function]:
@@ -116,8 +140,40 @@ def _functions(text: str) -> dict[str, _Function]:
             address = int(said[1], 16)
             current.labels.update(dict.fromkeys(waiting, address))
             waiting, is_new = [], True
-            current.instructions.append(Instruction(address, said[2], said[3].strip(), line))
+            current.instructions.append(
+                Instruction(address, said[3], said[4].strip(), line, bool(said[2]))
+            )
     return found
+
+
+def _reached(function: _Function) -> list[Instruction]:
+    """What runs as long as the lanes of a warp stay together."""
+    code = function.instructions
+    if any(i.opcode.startswith(_ANYWHERE) for i in code):
+        return code
+    places = {instruction.address: place for place, instruction in enumerate(code)}
+    reached: set[int] = set()
+    waiting = [0]
+    while waiting:
+        place = waiting.pop()
+        if place in reached or place >= len(code):
+            continue
+        reached.add(place)
+        instruction = code[place]
+        if not instruction.opcode.startswith(_APART):
+            targets = (function.labels.get(name) for name in _TARGET.findall(instruction.operands))
+            waiting += [places[target] for target in targets if target in places]
+        if not _ends(instruction):
+            waiting.append(place + 1)
+    return [instruction for place, instruction in enumerate(code) if place in reached]
+
+
+def _ends(instruction: Instruction) -> bool:
+    """Whether what comes next in the listing is never run next."""
+    if instruction.is_predicated or instruction.opcode.startswith(_APART):
+        return False
+    is_jump = instruction.opcode.startswith("BRA") and instruction.operands.startswith("`")
+    return is_jump or instruction.opcode.startswith(("EXIT", "RET"))
 
 
 def _loops(function: _Function) -> tuple[Loop, ...]:

@@ -8,7 +8,7 @@ launch that the model gives the most time; every launch has its remark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +20,21 @@ from ...sandbox.build.model import DeviceBuilt, KernelFacts
 from ...sandbox.isolation.model import Jail
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
-from . import model
+from . import emulated, model, remarks
+from .executed import Counts, work_of
 from .mix import Kind, Mix, mix_of
-from .model import Access, Estimate, Machine, Shape
-from .occupancy import Demand, Occupancy, occupancy
+from .model import Machine, Shape
+from .occupancy import Demand, occupancy
 from .sass import Listing, listings
+from .seen import Seen
 
 REMARKS = 60
-_LOW_OCCUPANCY = 0.5
-"""Below this a remark says what the next step would take."""
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """One launch of a kernel with what is known of it."""
-
-    launch: Launch
-    facts: KernelFacts
-    occupancy: Occupancy
-    mix: Mix | None
-    shape: Shape
-    estimate: Estimate | None = None
+_CLASSES = {
+    "fp32": (Kind.FP32,), "tensor": (Kind.TENSOR,), "integer": (Kind.INTEGER,),
+    "global": (Kind.LOAD, Kind.STORE, Kind.ASYNC), "shared": (Kind.SHARED,),
+    "local": (Kind.LOCAL,),
+}  # fmt: skip
+"""Of the instructions that ran: what is told apart; all else is `executed_other`."""
 
 
 def static_profile(
@@ -52,7 +46,7 @@ def static_profile(
     device: Device | None,
     cache_dir: Path,
     jail: Jail | None,
-    accesses: Mapping[int, Access] | None = None,
+    counts: Counts | None = None,
     home: Path | None = None,
 ) -> Profile:
     """The profile of one candidate on one workload.
@@ -61,7 +55,8 @@ def static_profile(
         flops: Floating-point operations of one call, by the problem's cost model.
         moved: Compulsory bytes of one call.
         device: Whose data sheet the time is modelled with; None: no time is modelled.
-        accesses: What an emulation counted, by source line.
+        counts: What an emulation counted. Of the workload that is profiled, the modelled time is
+            made of it; of another one, its ratios by source line are.
         home: The folder of a CUDA toolkit to use instead of the one that is found.
 
     Raises:
@@ -69,32 +64,38 @@ def static_profile(
     """
     chip = architecture(built.architecture)
     code, lack = _code(built, cache_dir, jail, home)
+    kernels = [launch for launch in launches.launches if launch.kernel != ZERO_FILL]
     seen = [
-        _look(launch, built.kernels[launch.kernel], code, chip)
-        for launch in launches.launches
-        if launch.kernel != ZERO_FILL
+        _look(number, launch, built.kernels[launch.kernel], code, chip)
+        for number, launch in enumerate(kernels)
     ]
-    remarks = [f"no instructions are known: {lack}"] if lack else []
+    said = [f"no instructions are known: {lack}"] if lack else []
     filled = sum(one.arguments[1].value for one in launches.launches if one.kernel == ZERO_FILL)
     fills = len(launches.launches) - len(seen)
     metrics: list[Metric] = []
     if device is not None and all(one.occupancy.blocks for one in seen):
         machine = Machine(chip, device)
-        seen, trip_count = _modelled(seen, machine, flops, moved + _scratch_bytes(launches),
-                                     accesses or {})  # fmt: skip
+        seen, trip_count = _modelled(seen, machine, flops, moved + _scratch_bytes(launches), counts)
         filling = _filling_us(filled, fills, device)
         metrics += _times(seen, filling, flops=flops, moved=moved, device=device)
-        remarks.append(_assumptions(device, trip_count, bool(accesses)))
+        said.append(remarks.assumptions(device, remarks.counted_how(seen, trip_count, counts)))
     else:
         why = (
             f"no data sheet is known for {chip.name}" if device is None else "a block does not fit"
         )
-        remarks.append(f"no time is modelled: {why}")
+        said.append(f"no time is modelled: {why}")
     main = max(seen, key=lambda one: one.estimate.total_us if one.estimate else 0.0, default=None)
     if main is not None:
-        metrics = [*_of_kernel(main), *_of_launches(launches, seen), *metrics]
-        remarks = [*(_told(one) for one in seen), *_findings(main), *remarks]
-    return Profile(metrics=tuple(metrics), remarks=tuple(remarks[:REMARKS]))
+        sms = device.sms if device else 0
+        counted = counts.of(main.number, main.launch.kernel) if counts else None
+        metrics = [*_of_kernel(main, sms), *_of_launches(launches, seen), *metrics]
+        about = [*remarks.findings(main, counted), *remarks.latency(main, sms)]
+        said = [*(remarks.launch(one, sms) for one in seen), *about, *said]
+        if counts is not None and counted is not None:
+            where = f"{main.facts.name} on {counts.shape}"
+            metrics += emulated.metrics_of(counted, where)
+            said += emulated.remarks_of(counted, where, turn_us=main.turn_us)
+    return Profile(metrics=tuple(metrics), remarks=tuple(said[:REMARKS]))
 
 
 def _code(
@@ -112,29 +113,43 @@ def _code(
 
 
 def _look(
-    launch: Launch, facts: KernelFacts, code: Mapping[tuple[int, str], Listing], chip: Architecture
-) -> _Seen:
+    number: int, launch: Launch, facts: KernelFacts, code: Mapping[tuple[int, str], Listing],
+    chip: Architecture,
+) -> Seen:  # fmt: skip
     demand = Demand(launch.threads, facts.registers, facts.shared_bytes + launch.shared_bytes)
     resident = occupancy(demand, chip)
     listing = code.get((facts.cubin, facts.symbol))
     shape = Shape(launch.blocks, demand.warps, resident, listing)
-    return _Seen(launch, facts, resident, mix_of(listing) if listing else None, shape)
+    return Seen(number, launch, facts, resident, mix_of(listing) if listing else None, shape)
 
 
 def _modelled(
-    seen: Sequence[_Seen], machine: Machine, flops: float, moved: float,
-    accesses: Mapping[int, Access],
-) -> tuple[list[_Seen], float]:  # fmt: skip
+    seen: Sequence[Seen], machine: Machine, flops: float, moved: float, counts: Counts | None,
+) -> tuple[list[Seen], float]:  # fmt: skip
     trip_count = model.trips([one.shape for one in seen], flops, moved)
+    if counts is not None and counts.is_subject:
+        seen = [_worked(one, counts, flops) for one in seen]
     asked = [model.requested(one.shape, trip_count) for one in seen]
     shares = [each / sum(asked) if sum(asked) else 1 / len(seen) for each in asked]
     told = []
     for one, share in zip(seen, shares, strict=True):
+        count = counts.of(one.number, one.launch.kernel) if counts else None
         found = model.estimate(
-            one.shape, machine, trip_count=trip_count, moved=moved * share, accesses=accesses
-        )
-        told.append(_Seen(one.launch, one.facts, one.occupancy, one.mix, one.shape, estimate=found))
+            one.shape, machine, trip_count=trip_count, moved=moved * share,
+            accesses=emulated.by_line(count) if count else {},
+        )  # fmt: skip
+        turn_us = model.turn_us(one.shape, machine) if one.shape.work else 0.0
+        told.append(replace(one, estimate=found, turn_us=turn_us))
     return told, trip_count
+
+
+def _worked(one: Seen, counts: Counts, flops: float) -> Seen:
+    """With what an emulation counted of exactly this launch, where it did."""
+    count, code = counts.of(one.number, one.launch.kernel), one.shape.code
+    if count is None or not count.counted or count.blocks != one.launch.blocks or code is None:
+        return one
+    work = work_of(code, count, warps=one.shape.all_warps, flops=flops)
+    return replace(one, shape=replace(one.shape, work=work))
 
 
 def _scratch_bytes(launches: Launches) -> float:
@@ -149,7 +164,7 @@ def _filling_us(filled: int, fills: int, device: Device) -> float:
     return moving + fills * model.LAUNCH_US
 
 
-def _of_kernel(one: _Seen) -> list[Metric]:
+def _of_kernel(one: Seen, sms: int) -> list[Metric]:
     facts, resident = one.facts, one.occupancy
     return [
         Metric(name="registers", value=facts.registers, unit="per thread"),
@@ -162,24 +177,41 @@ def _of_kernel(one: _Seen) -> list[Metric]:
         Metric(name="block_threads", value=one.launch.threads, unit="threads"),
         Metric(name="grid_blocks", value=one.launch.blocks, unit="blocks"),
         Metric(name="blocks_per_sm", value=resident.blocks, unit="blocks"),
+        *([Metric(name="waves", value=one.waves(sms))] if sms and resident.blocks else []),
         Metric(name="occupancy", value=resident.share),
         *(
             Metric(name=f"limit_{term.name.lower()}", value=allowed, unit="blocks")
             for term, allowed in resident.limits.items()
         ),
         *(_of_mix(one.mix) if one.mix else []),
+        *_of_executed(one),
+    ]
+
+
+def _of_executed(one: Seen) -> list[Metric]:
+    """How much of each class ran, where an emulation counted it."""
+    ran = model.executed(one.shape)
+    if not ran:
+        return []
+    total = sum(ran.values())
+    counted = {name: sum(ran.get(k, 0.0) for k in kinds) for name, kinds in _CLASSES.items()}
+    counted = {"instructions": total, **counted, "other": total - sum(counted.values())}
+    return [
+        Metric(name=f"executed_{name}", value=value, level=Level.MODELLED)
+        for name, value in counted.items()
     ]
 
 
 def _of_mix(mix: Mix) -> list[Metric]:
     counted = {
         "tensor_instructions": Kind.TENSOR, "async_copies": Kind.ASYNC, "atomics": Kind.ATOMIC,
-        "shared_accesses": Kind.SHARED, "local_accesses": Kind.LOCAL, "barriers": Kind.SYNC,
-        "warp_exchanges": Kind.WARP, "special_functions": Kind.SPECIAL,
+        "shared_accesses": Kind.SHARED, "local_accesses": Kind.LOCAL, "barriers": Kind.BARRIER,
+        "warp_syncs": Kind.WARP_SYNC, "warp_exchanges": Kind.WARP,
+        "special_functions": Kind.SPECIAL,
     }  # fmt: skip
     return [
         Metric(name="instructions", value=mix.total),
-        Metric(name="loop_instructions", value=sum(mix.in_loops.values())),
+        Metric(name="loop_instructions", value=mix.total_in_loops),
         Metric(name="load_bytes", value=mix.load_bytes, unit="bytes per thread"),
         Metric(name="store_bytes", value=mix.store_bytes, unit="bytes per thread"),
         *(Metric(name=name, value=mix.everywhere[kind]) for name, kind in counted.items()),
@@ -189,7 +221,7 @@ def _of_mix(mix: Mix) -> list[Metric]:
     ]
 
 
-def _of_launches(launches: Launches, seen: Sequence[_Seen]) -> list[Metric]:
+def _of_launches(launches: Launches, seen: Sequence[Seen]) -> list[Metric]:
     return [
         Metric(name="launches", value=len(launches.launches)),
         Metric(name="spilling_kernels", value=sum(one.facts.spill_stores > 0 for one in seen)),
@@ -198,7 +230,7 @@ def _of_launches(launches: Launches, seen: Sequence[_Seen]) -> list[Metric]:
 
 
 def _times(
-    seen: Sequence[_Seen], filling_us: float, *, flops: float, moved: float, device: Device
+    seen: Sequence[Seen], filling_us: float, *, flops: float, moved: float, device: Device
 ) -> list[Metric]:
     total = filling_us + sum(one.estimate.total_us for one in seen if one.estimate)
     peak = _peak(seen, device)
@@ -212,6 +244,7 @@ def _times(
         for name, value, unit in (
             (MODELLED_US, total, "µs"),
             ("roofline_us", floor, "µs"),
+            ("launching_us", total - sum(o.estimate.work_us for o in seen if o.estimate), "µs"),
             ("roofline_share", floor / total if total else 0.0, ""),
             *((f"model_{name.replace(' ', '_').replace('/', '_')}_us", value, "µs")
               for name, value in terms.items()),
@@ -224,57 +257,9 @@ def _times(
     return [*static, *kept.values()]
 
 
-def _peak(seen: Sequence[_Seen], device: Device) -> float:
+def _peak(seen: Sequence[Seen], device: Device) -> float:
     """TFLOP/s: of the tensor cores where they are used, else of fp32."""
     uses_tensor = any(one.mix and one.mix.everywhere[Kind.TENSOR] for one in seen)
     return (
         device.tflops.get("fp16", device.tflops["fp32"]) if uses_tensor else device.tflops["fp32"]
-    )
-
-
-def _told(one: _Seen) -> str:
-    facts, resident = one.facts, one.occupancy
-    text = f"{facts.name}: {facts.registers} registers, "
-    if resident.blocks == 0:
-        return text + f"not even one block of {one.launch.threads} threads fits on an SM"
-    limits = " and ".join(resident.limiting)
-    text += (
-        f"{resident.blocks} blocks of {one.launch.threads} threads per SM, occupancy "
-        f"{resident.share:.0%}, limited by {limits}"
-    )
-    if resident.share <= _LOW_OCCUPANCY and resident.next_step:
-        text += f"; {resident.next_step}"
-    if one.estimate:
-        text += f"; modelled {one.estimate.total_us:.3g} µs, bound by {one.estimate.bound}"
-    return text
-
-
-def _findings(one: _Seen) -> list[str]:
-    """What a Judge would point at, in the kernel that takes the most time."""
-    found = []
-    if one.facts.spill_stores:
-        where = (
-            f", in loops at {_at(one.mix.spill_lines)}" if one.mix and one.mix.spill_lines else ""
-        )
-        found.append(
-            f"{one.facts.name} spills {one.facts.spill_stores} bytes of registers a thread{where}"
-        )
-    if one.mix and one.mix.scalar_lines and one.mix.everywhere[Kind.ASYNC] == 0:
-        found.append(
-            f"{one.facts.name} moves less than eight bytes a thread in loops at "
-            f"{_at(one.mix.scalar_lines)}"
-        )
-    return found
-
-
-def _at(lines: tuple[int, ...]) -> str:
-    return f"line{'s' if len(lines) > 1 else ''} " + ", ".join(map(str, lines[:8]))
-
-
-def _assumptions(device: Device, trip_count: float, is_counted: bool) -> str:
-    coalesced = "sectors as the emulation counted them" if is_counted else "coalesced accesses"
-    return (
-        f"modelled for {device.name} ({device.source}): {trip_count:.3g} passes of each loop, "
-        f"{coalesced}, no reuse in L2, {model.BANDWIDTH_SHARE:.0%} of the bandwidth, "
-        f"{model.LAUNCH_US:g} µs a launch; it ranks candidates and is no measurement"
     )

@@ -9,19 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....errors import PrerequisiteError
-from .nvml import Device
+from .nvml import DRIVER_FOLDERS, Device
 
 LIBRARY = "libcuda.so.1"
-_FOLDERS = (
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
-    "/run/opengl-driver/lib",
-)  # fmt: skip
-"""Where distributions, container runtimes, WSL and NixOS put the driver's libraries."""
 _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/dxg")
+"""Since 570 the driver does not start where it cannot open `nvidia-uvm-tools`."""
 _INSTANCES = "/dev/nvidia-caps"
 """The nodes of MIG instances."""
-_READ_BY_DRIVER = ("/proc/driver/nvidia", "/proc/devices", "/sys/bus/pci", "/sys/devices")
+_READ_BY_DRIVER = (
+    "/proc/driver/nvidia", "/proc/driver/nvidia-uvm", "/proc/devices", "/sys/bus/pci",
+    "/sys/devices", "/etc/nvidia",
+)  # fmt: skip
+
+
+_NO_MPS = "/nonexistent"
+"""Where no daemon listens: through MPS a client's fault would be everybody's."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Access:
     """Its number within the process."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """More variables of the environment."""
+    is_known_to_loader: bool = True
+    """Whether programs that load the library by its name find it."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -44,15 +48,24 @@ class Access:
 
         With lazy loading a kernel's first launch would also load it.
         """
-        found = {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        return {
+            **self.shown,
             "CUDA_CACHE_DISABLE": "1",
             "CUDA_MODULE_LOADING": "EAGER",
             # It loads others of its own by name.
             "LD_LIBRARY_PATH": str(self.library.parent),
             **self.extra,
         }
-        return found | ({"CUDA_VISIBLE_DEVICES": self.uuid} if self.uuid else {})
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """What a process of torch is told: which device, and the library where it is hidden."""
+        found = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_MPS_PIPE_DIRECTORY": _NO_MPS}
+        if self.uuid:
+            found["CUDA_VISIBLE_DEVICES"] = self.uuid
+        if not self.is_known_to_loader:
+            found["LD_LIBRARY_PATH"] = str(self.library.parent)
+        return found
 
 
 def access(device: Device) -> Access:
@@ -71,10 +84,16 @@ def access(device: Device) -> Access:
             hint="run `nvidia-modprobe -u -c 0` (or any CUDA program) once as root",
         )
     library = find_library()
-    readable = [Path(name) for name in _READ_BY_DRIVER if Path(name).exists()]
+    readable = [*read_by_drivers()]
     if not library.is_relative_to("/usr"):
         readable.append(library.parent)
-    return Access(library, device.uuid, tuple(nodes), tuple(readable))
+    is_known = any(path.exists() for path in _as_the_loader_knows())
+    return Access(library, device.uuid, tuple(nodes), tuple(readable), is_known_to_loader=is_known)
+
+
+def read_by_drivers() -> tuple[Path, ...]:
+    """What the driver's library reads on this machine, beside what any program does."""
+    return tuple(Path(name) for name in _READ_BY_DRIVER if Path(name).exists())
 
 
 @functools.lru_cache(maxsize=1)
@@ -84,7 +103,7 @@ def find_library() -> Path:
     Raises:
         PrerequisiteError: there is none.
     """
-    known = [Path(folder) / LIBRARY for folder in _FOLDERS]
+    known = [Path(folder) / LIBRARY for folder in DRIVER_FOLDERS]
     for path in (*_as_the_loader_knows(), *known):
         if path.exists():
             return path.resolve().parent / LIBRARY
@@ -95,7 +114,8 @@ def find_library() -> Path:
     )
 
 
-def _as_the_loader_knows() -> list[Path]:
+@functools.lru_cache(maxsize=1)
+def _as_the_loader_knows() -> tuple[Path, ...]:
     for program in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
         if Path(program).exists():
             told = subprocess.run(
@@ -104,5 +124,5 @@ def _as_the_loader_knows() -> list[Path]:
             lines = [line for line in told.splitlines() if line.strip().startswith(LIBRARY)]
             # A machine may hold a 32-bit one, too.
             lines.sort(key=lambda line: "x86-64" not in line and "AArch64" not in line)
-            return [Path(line.rpartition("=> ")[2].strip()) for line in lines]
-    return []
+            return tuple(Path(line.rpartition("=> ")[2].strip()) for line in lines)
+    return ()

@@ -55,6 +55,10 @@ class Lease:
         beside.write_text(json.dumps(asdict(note)))
         os.replace(beside, place)
 
+    def release(self) -> None:
+        """Takes the device out of quarantine: a probe has found it well."""
+        _note(self._folder, self.uuid).unlink(missing_ok=True)
+
     def recover(self, probe: Probe, why: str) -> Health:
         """After a hang or a failure: probes the device, and puts it into quarantine if need be."""
         health = probe(self.uuid)

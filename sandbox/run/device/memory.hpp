@@ -87,18 +87,12 @@ class Memory {
         slot.is_up = false;
     }
 
-    // Of every n-th word of each output, from one that `choice` names, modulo 2^64.
+    // Over words of each output, modulo 2^64.
     uint64_t sum(uint64_t number, uint64_t choice) const {
         uint64_t total = 0;
-        for (const auto& placed : slots_[number].placed) {
-            if (placed.role != wire::OUTPUT || placed.is_scratch) continue;
-            const uint64_t words = placed.bytes / 4, step = words / wire::SUMMED_WORDS + 1;
-            for (uint64_t word = choice % step; word < words; word += step) {
-                uint32_t held;
-                std::memcpy(&held, placed.host + placed.guard + 4 * word, 4);
-                total += held;
-            }
-        }
+        for (const auto& placed : slots_[number].placed)
+            if (placed.role == wire::OUTPUT && !placed.is_scratch)
+                total += wire::sum(placed.host + placed.guard, placed.bytes, choice);
         return total;
     }
 

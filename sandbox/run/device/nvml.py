@@ -7,19 +7,36 @@ verdict: `unstable` says in sentences why a timing block should be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+import ctypes
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import IntFlag
+from enum import IntEnum, IntFlag
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....errors import PrerequisiteError
 
 CLOCK_TOLERANCE = 0.05
-"""Clocks that moved by more than this share make a block unstable (gpu.md §4.5)."""
+"""Clocks that fell by more than this share make a block unstable (gpu.md §4.5)."""
+LOW_SHARE = 0.25
+"""Of the readings in a block, how many must be so low: one alone may lie between two kernels."""
+READING_S = 0.05
+"""From one reading of the clocks to the next."""
+
+DRIVER_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+)  # fmt: skip
+"""Where distributions, container runtimes, WSL and NixOS put the driver's libraries."""
+_LIBRARY = "libnvidia-ml.so.1"
 
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _TEMPERATURE_GPU = 0
+_HALF_WIDE = (70, 72, 75, 80)
+"""Compute capabilities with 64 fp32 lanes in an SM; later ones have 128."""
 
 
 class Reason(IntFlag):
@@ -46,6 +63,15 @@ SLOWDOWN = {
 """The bits that make a timing unstable."""
 
 
+class ComputeMode(IntEnum):
+    """Who may compute on a device: NVML's numbers."""
+
+    DEFAULT = 0
+    EXCLUSIVE_THREAD = 1
+    PROHIBITED = 2
+    EXCLUSIVE_PROCESS = 3
+
+
 @dataclass(frozen=True)
 class Device:
     """What a device is; none of it changes while the driver is loaded."""
@@ -65,10 +91,21 @@ class Device:
     """Whether it is divided into instances, which are then the devices."""
     is_persistent: bool | None = None
     """Whether the driver stays loaded while nobody uses the device."""
+    compute_mode: int | None = None
+    """One of ComputeMode. Baselines and candidates are in processes of their own at one time."""
     power_limit_w: float | None = None
     sm_clock_mhz: int | None = None
     """The highest that it can have."""
     memory_clock_mhz: int | None = None
+    cores: int | None = None
+    """Lanes of fp32 arithmetic of all multiprocessors."""
+
+    @property
+    def sms(self) -> int | None:
+        """Multiprocessors; None where the driver does not tell the cores."""
+        if not self.cores:
+            return None
+        return self.cores // (64 if self.capability in _HALF_WIDE else 128)
 
     @property
     def architecture(self) -> str:
@@ -90,6 +127,19 @@ class Snapshot:
     free_bytes: int | None
     processes: tuple[int, ...] | None
     """Pids of what computes on it. In a container they may be those of the host."""
+
+
+class Reading(NamedTuple):
+    """The clocks at one moment of a block."""
+
+    sm_clock_mhz: int | None
+    memory_clock_mhz: int | None
+    reasons: Reason | None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the clocks are those of work; an idle device has its lowest ones."""
+        return self.reasons is not None and Reason.IDLE not in self.reasons
 
 
 @contextmanager
@@ -115,23 +165,27 @@ def opened(nvml: Any = None) -> Iterator[Any]:
 
 
 def devices(nvml: Any) -> list[Device]:
-    """Every device that the driver shows, in the order of the PCI bus."""
-    return [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    """Every device that can be asked, in the order of the PCI bus.
+
+    NVML also counts those that a container was not given, and those that fell off the bus.
+    """
+    found = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            found.append(_device(nvml, index))
+        except nvml.NVMLError:
+            continue
+    return found
 
 
 def snapshot(nvml: Any, uuid: str) -> Snapshot:
-    """How the device is now. Take it while it is busy: idle clocks tell nothing."""
+    """How the device is now."""
     ask = _Asking(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
-    reasons = ask.number("nvmlDeviceGetCurrentClocksEventReasons")
-    if reasons is None:
-        # Its name before NVML 12.
-        reasons = ask.number("nvmlDeviceGetCurrentClocksThrottleReasons")
+    clocks = _reading(ask)
     memory = ask.any("nvmlDeviceGetMemoryInfo")
     processes = ask.any("nvmlDeviceGetComputeRunningProcesses")
     return Snapshot(
-        sm_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_SM),
-        memory_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_MEMORY),
-        reasons=None if reasons is None else Reason(reasons),
+        **clocks._asdict(),
         temperature_c=ask.number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
         power_w=_scaled(ask.number("nvmlDeviceGetPowerUsage"), 1e-3),
         energy_j=_scaled(ask.number("nvmlDeviceGetTotalEnergyConsumption"), 1e-3),
@@ -140,19 +194,24 @@ def snapshot(nvml: Any, uuid: str) -> Snapshot:
     )
 
 
-def unstable(before: Snapshot, after: Snapshot, own: Collection[int] = ()) -> list[str]:
+def unstable(
+    before: Snapshot, after: Snapshot, own: Collection[int] = (), readings: Sequence[Reading] = ()
+) -> list[str]:
     """Why a block between two snapshots should be repeated; empty where nothing speaks for it.
 
     Args:
         own: The pids of our own runners.
+        readings: Of the clocks while the block ran, in order. Before and after it the device is
+            idle or nearly so: of its clocks under work only these tell.
     """
     found = [
         f"clocks were held down by {words}"
         for bit, words in SLOWDOWN.items()
         if any(s.reasons is not None and bit in s.reasons for s in (before, after))
     ]
-    found += _moved("SM", before.sm_clock_mhz, after.sm_clock_mhz, before, after)
-    found += _moved("memory", before.memory_clock_mhz, after.memory_clock_mhz, before, after)
+    busy = [reading for reading in readings if reading.is_busy]
+    found += _fell("SM", [reading.sm_clock_mhz for reading in busy])
+    found += _fell("memory", [reading.memory_clock_mhz for reading in busy])
     if others := max(_others(before, own), _others(after, own)):
         found.append(f"{others} other process{'es' * (others > 1)} computed on the device")
     return found
@@ -168,14 +227,32 @@ class Disturbance(NamedTuple):
 
 @contextmanager
 def watched(nvml: Any, uuid: str, own: Collection[int] = ()) -> Iterator[Callable[[], Disturbance]]:
-    """Takes a snapshot now; what it yields takes the second one and says what happened between."""
+    """Takes a snapshot now; what it yields takes the second one and says what happened between.
+
+    In between a thread reads the clocks.
+    """
     before = snapshot(nvml, uuid)
+    ask = _Asking(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
+    readings: list[Reading] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.wait(READING_S):
+            readings.append(_reading(ask))
 
     def finish() -> Disturbance:
+        is_over.set()
+        reader.join()
         after = snapshot(nvml, uuid)
-        return Disturbance(before, after, tuple(unstable(before, after, own)))
+        return Disturbance(before, after, tuple(unstable(before, after, own, readings)))
 
-    yield finish
+    reader = threading.Thread(target=read, name="kw-clocks", daemon=True)
+    reader.start()
+    try:
+        yield finish
+    finally:
+        is_over.set()
+        reader.join()
 
 
 def _module() -> Any:
@@ -185,6 +262,12 @@ def _module() -> Any:
         raise PrerequisiteError(
             "nvidia-ml-py is not installed", hint="pip install nvidia-ml-py"
         ) from error
+    # It asks the loader by name, which does not know every folder; a loaded library is found.
+    for folder in DRIVER_FOLDERS:
+        if (path := Path(folder) / _LIBRARY).exists():
+            with suppress(OSError):
+                ctypes.CDLL(str(path))
+                break
     return pynvml
 
 
@@ -219,33 +302,51 @@ def _device(nvml: Any, index: int) -> Device:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     ask = _Asking(nvml, handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    memory = ask.any("nvmlDeviceGetMemoryInfo")
     return Device(
         index=index,
         uuid=_word(nvml.nvmlDeviceGetUUID(handle)),
         name=_word(nvml.nvmlDeviceGetName(handle)),
         capability=10 * major + minor,
-        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        # Where host and device share one memory there is no figure.
+        memory_bytes=0 if memory is None else int(memory.total),
         driver=_word(nvml.nvmlSystemGetDriverVersion()),
         minor=ask.number("nvmlDeviceGetMinorNumber"),
         has_ecc=ask.switch("nvmlDeviceGetEccMode"),
         has_mig=ask.switch("nvmlDeviceGetMigMode"),
         is_persistent=ask.switch("nvmlDeviceGetPersistenceMode"),
+        compute_mode=ask.number("nvmlDeviceGetComputeMode"),
         power_limit_w=_scaled(ask.number("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
         sm_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
         memory_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY),
+        cores=ask.number("nvmlDeviceGetNumGpuCores"),
     )
 
 
-def _moved(
-    which: str, first: int | None, second: int | None, before: Snapshot, after: Snapshot
-) -> list[str]:
-    is_idle = any(s.reasons is not None and Reason.IDLE in s.reasons for s in (before, after))
-    if not first or not second or is_idle:
+def _reading(ask: _Asking) -> Reading:
+    reasons = ask.number("nvmlDeviceGetCurrentClocksEventReasons")
+    if reasons is None:
+        # Its name before NVML 12.
+        reasons = ask.number("nvmlDeviceGetCurrentClocksThrottleReasons")
+    return Reading(
+        sm_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_SM),
+        memory_clock_mhz=ask.number("nvmlDeviceGetClockInfo", _CLOCK_MEMORY),
+        reasons=None if reasons is None else Reason(reasons),
+    )
+
+
+def _fell(which: str, clocks: Sequence[int | None]) -> list[str]:
+    """Whether a clock fell; that it rises as work begins is no disturbance."""
+    known = [clock for clock in clocks if clock]
+    highest, low = 0, []
+    for clock in known:
+        highest = max(highest, clock)
+        if clock < (1 - CLOCK_TOLERANCE) * highest:
+            low.append(clock)
+    if len(low) <= LOW_SHARE * len(known):
         return []
-    share = abs(second - first) / max(first, second)
-    if share <= CLOCK_TOLERANCE:
-        return []
-    return [f"the {which} clock moved from {first} to {second} MHz ({share:.0%})"]
+    share = 1 - min(low) / highest
+    return [f"the {which} clock fell from {highest} to {min(low)} MHz ({share:.0%})"]
 
 
 def _others(seen: Snapshot, own: Collection[int]) -> int:

@@ -35,6 +35,7 @@ class _Answered(NamedTuple):
 class DeviceRunner(Runner):
     """A Runner whose program has memory of its own (`Program.has_own_memory`)."""
 
+    is_gated = False
     _dry_ns = 0
 
     def call(
@@ -81,8 +82,9 @@ class DeviceRunner(Runner):
         # Where somebody sets the time of day meanwhile, the other clock counts.
         return _Answered(answer.frame, stamped if 0 < stamped <= elapsed else elapsed)
 
-    def _measure_empty(self, timeout_s: float) -> None:
+    def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
         """What a call takes besides its kernels; nothing is left for the referee to take off."""
+        del write
         dry = [self._exchange(Kind.PING, 0, 1, timeout_s).wall_ns for _ in range(DRY_CALLS)]
         self._dry_ns = min(dry)
 

@@ -128,7 +128,7 @@ def test_a_row_whose_entries_end_with_a_piece_is_written(workload: str, tmp_path
 @pytest.mark.slow
 @each_recipe
 def test_sampled_knobs_agree_with_float64(recipe: Recipe, tmp_path: Path) -> None:
-    verify_sample(recipe, tmp_path, 5, "-O3")
+    verify_sample(recipe, tmp_path, 3, "-O3")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.build import cache, cubin, toolchain
-from kernelwright.sandbox.build.cuda import Request, build, build_many, kernels_of
+from kernelwright.sandbox.build.cuda import Request, build, build_many
 from kernelwright.sandbox.build.model import BuildFailed, DeviceBuilt
 from kernelwright.sandbox.build.workplace import LIMITS
 from kernelwright.sandbox.isolation.model import Jail
@@ -399,18 +399,3 @@ def test_headers_that_the_compiler_carries(tmp_path: Path, any_jail: Jail) -> No
     source = "#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n" + SCALE
     built(source, at=tmp_path / "cache", jail=any_jail, home=bare.parent)
     assert list((tmp_path / "cache" / "nvrtc-headers").rglob("cuda_fp16.h"))
-
-
-@pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        (SCALE, ("scale",)),
-        ("// __global__ void no(int)\n__global__ void yes(int) {}", ("yes",)),
-        ("template <typename T, int N = 3>\n__global__ void t(T* p) {}", ("t<…>",)),
-        ('extern "C" {\n__global__ void __launch_bounds__(32 * 4) a() {}\n'
-         "static __global__ void b(int x) {} }", ("a", "b")),
-        ("__device__ void f() {}", ()),
-    ],
-)  # fmt: skip
-def test_the_kernels_of_a_source(source: str, names: tuple[str, ...]) -> None:
-    assert kernels_of(source) == names

@@ -2,132 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelwright import errors
-from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import registry
-from kernelwright.kernelbench.problem import Problem, Structure
-from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build.model import BuildFailed, Unsupported
+from kernelwright.kernelbench.problem import Structure
+from kernelwright.sandbox.build.model import BuildFailed
 from kernelwright.sandbox.build.triton import TritonBuilder, TritonBuilt, TritonRequest
-from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.plan.model import ZERO_FILL, Argument, ArgumentKind
+from kernelwright.sandbox.plan.model import ZERO_FILL
 from kernelwright.tests.interpreting import planned
-
-SOFTMAX = registry.get("softmax")
-SPMM = registry.get("spmm_csr")
-
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def softmax(x, y, M, N, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    v = tl.load(x + row * N + at, mask=at < N, other=-float("inf"))
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(y + row * N + at, e / tl.sum(e, 0), mask=at < N)
-"""
-PLAN = (
-    '''"""
----
-[[launch]]
-kernel = "softmax"
-grid = ["M"]
-args = ["x", "y", "M", "N"]
-constexpr = {BLOCK = "next_pow2(N)"}
-num_warps = 8
----
-"""
-'''
-    + KERNEL
+from kernelwright.tests.sandbox.build.triton_sources import (
+    HOST,
+    KERNEL,
+    PLAN,
+    SOFTMAX,
+    SPMM,
+    build,
+    built,
+    failed,
+    host,
+    number,
+    recorded,
+    scratch,
+    shaped,
+    tensor,
+    unsupported,
 )
-LAUNCH = "    softmax[(M,)](x, y, M, N, BLOCK=triton.next_power_of_2(N), num_warps=8)\n"
-HOST = KERNEL + "\n\ndef run(M, N, x, y):\n" + LAUNCH
-
-
-def host(before: str = "", after: str = "", parameters: str = "M, N, x, y") -> str:
-    """Host code with more lines around the launch."""
-    lines = (
-        [f"    {line}\n" for line in before.splitlines()],
-        [f"    {line}\n" for line in after.splitlines()],
-    )
-    return f"{KERNEL}\n\ndef run({parameters}):\n{''.join(lines[0])}{LAUNCH}{''.join(lines[1])}"
-
-
-def shaped(m: int, n: int) -> Structure:
-    return Structure({"M": m, "N": n})
-
-
-@pytest.fixture(scope="module")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonBuilder]:
-    try:
-        jail = choose("auto")
-    except PrerequisiteError as error:
-        pytest.skip(f"no jail works here: {error}")
-    cache = tmp_path_factory.mktemp("cache")
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=cache, timeout_s=120.0) as made:
-        yield made
-
-
-def build(
-    builder: TritonBuilder, source: str, *structures: Structure, problem: Problem = SOFTMAX
-) -> TritonBuilt | BuildFailed | Unsupported:
-    wanted = structures or (shaped(64, 200),)
-    plans = [planned(source, problem, each) for each in wanted]
-    return builder.build(TritonRequest(
-        source, problem, wanted,
-        plans=tuple(each for each in plans if each) if all(plans) else None,
-        entry="ModelNew" if "class ModelNew" in source else "run",
-    ))  # fmt: skip
-
-
-def recorded(builder: TritonBuilder, source: str) -> TritonBuilt | BuildFailed | Unsupported:
-    """Whatever its front matter says."""
-    return builder.build(TritonRequest(source, SOFTMAX, (shaped(64, 200),)))
-
-
-def built(
-    builder: TritonBuilder, source: str, *structures: Structure, problem: Problem = SOFTMAX
-) -> TritonBuilt:
-    found = build(builder, source, *structures, problem=problem)
-    assert isinstance(found, TritonBuilt), found
-    return found
-
-
-def unsupported(builder: TritonBuilder, source: str, problem: Problem = SOFTMAX) -> str:
-    structure = problem.structure(problem.workload("tiny"))
-    found = build(builder, source, structure, problem=problem)
-    assert isinstance(found, Unsupported), found
-    return found.reasons[0]
-
-
-def failed(builder: TritonBuilder, source: str) -> str:
-    found = build(builder, source)
-    assert isinstance(found, BuildFailed), found
-    assert len(found.reason.splitlines()) == 1
-    return found.reason
-
-
-def tensor(place: int, offset: int = 0) -> Argument:
-    return Argument(ArgumentKind.TENSOR, place, offset)
-
-
-def scratch(place: int, offset: int = 0) -> Argument:
-    return Argument(ArgumentKind.SCRATCH, place, offset)
-
-
-def number(value: int) -> Argument:
-    return Argument(ArgumentKind.INTEGER, value)
 
 
 @pytest.mark.parametrize("source", [PLAN, HOST], ids=["plan", "host code"])
@@ -384,132 +285,28 @@ def test_heuristics_and_device_functions_are_compiled(builder: TritonBuilder) ->
     assert "BLOCK=256" in launches.kernels[0]
 
 
-NOSY = """
-import os, pathlib, socket, subprocess
-seen = []
-def look(what, action):
-    try:
-        seen.append(f"{what}: {action()}")
-    except Exception as error:
-        pass
-look("house", lambda: open(HOUSE).read())
-look("etc", lambda: open("/etc/passwd").read())
-look("home", lambda: os.listdir(HOME))
-look("write", lambda: pathlib.Path(HOME, "left").write_text("x"))
-look("packages", lambda: open(os.path.join(os.path.dirname(torch.__file__), "left"), "w"))
-look("network", lambda: socket.create_connection(("127.0.0.1", 9), 1))
-look("secrets", lambda: [k for k in os.environ if "KEY" in k or "TOKEN" in k] or 1 / 0)
-look("parent", lambda: open(f"/proc/{os.getppid()}/mem", "rb").read(1))
-look("tracing", lambda: os.readlink(f"/proc/{os.getppid()}/fd/3"))
-if seen:
-    raise ValueError("; ".join(seen))
+def test_work_memory_of_the_compiler_is_scratch(builder: TritonBuilder) -> None:
+    source = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, M, N, T: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, shape=[M, N], strides=[N, 1], block_shape=[T, T])
+    target = tl.make_tensor_descriptor(y, shape=[M, N], strides=[N, 1], block_shape=[T, T])
+    row, column = tl.program_id(0) * T, tl.program_id(1) * T
+    target.store([row, column], source.load([row, column]))
+
+
+def run(M, N, x, y):
+    copy[(triton.cdiv(M, 32), triton.cdiv(N, 32))](x, y, M, N, T=32)
 """
-
-
-def nosy(home: Path) -> str:
-    """Fails with what it could reach, be it the harness's own source or a folder of the user's."""
-    return NOSY.replace("HOME", repr(str(home))).replace("HOUSE", repr(errors.__file__))
-
-
-def test_code_that_runs_at_import_reaches_nothing(
-    builder: TritonBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "secret")
-    built(builder, HOST + nosy(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
-LEAVES = """
-import os, pathlib, subprocess, sys, tempfile
-for folder in ("/tmp", "/dev/shm", os.getcwd(), os.path.dirname(os.getcwd())):
-    try:
-        pathlib.Path(folder, "left").mkdir()
-        os.chmod(pathlib.Path(folder, "left"), 0)
-        pathlib.Path(folder, "left.txt").write_text("x")
-    except OSError:
-        pass
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"])
-    os._exit(0)
-triton.knobs.left = torch.left = True
-"""
-FINDS = """
-import os, pathlib
-found = [f for f in ("/tmp", "/dev/shm", os.getcwd(), os.path.dirname(os.getcwd()))
-         for name in ("left", "left.txt") if os.path.lexists(os.path.join(f, name))]
-found += ["torch"] if hasattr(torch, "left") or hasattr(triton.knobs, "left") else []
-try:
-    others = [p for p in os.listdir("/proc") if p.isdigit()]
-    found += [p for p in others if b"sleep" in open(f"/proc/{p}/cmdline", "rb").read()]
-except OSError:
-    pass
-if found:
-    raise ValueError(f"found {found}")
-"""
-
-
-def test_one_source_leaves_nothing_for_the_next(builder: TritonBuilder) -> None:
-    built(builder, HOST + LEAVES)
-    built(builder, HOST + FINDS)
-
-
-def test_the_lines_of_a_flood_are_capped(builder: TritonBuilder) -> None:
-    found = build(builder, HOST + "print('x' * (1 << 22))\nraise ValueError('end')\n")
-    assert isinstance(found, BuildFailed)
-    assert "ValueError: end" in found.reason
-    assert len(found.log) < 100_000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["sm_80", "sm_100", "sm_120"])
-def test_other_targets(target: str, tmp_path: Path) -> None:
-    with TritonBuilder(choose("auto"), architecture(target), cache_dir=tmp_path) as made:
-        found = built(made, HOST)
-    assert found.device.architecture == architecture(target).build_name
-
-
-@pytest.mark.slow
-def test_in_every_jail(jail, tmp_path: Path) -> None:
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=tmp_path) as made:
-        built(made, HOST + nosy(tmp_path))
-        built(made, HOST + LEAVES)
-        built(made, HOST + FINDS)
-
-
-@pytest.mark.slow
-def test_a_build_without_end_is_stopped_and_the_next_one_works(tmp_path: Path) -> None:
-    jail = choose("auto")
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=tmp_path, timeout_s=30.0) as made:
-        made.await_ready()
-        found = build(made, HOST + "while True: pass\n")
-        assert isinstance(found, BuildFailed)
-        assert found.is_resource
-        assert "not done within 30 s" in found.reason
-        built(made, HOST)
-
-
-@pytest.mark.slow
-def test_a_source_that_ends_its_builder_harms_itself_only(tmp_path: Path) -> None:
-    with TritonBuilder(choose("auto"), architecture("sm_90"), cache_dir=tmp_path) as made:
-        found = build(made, HOST + "import os\nos.kill(os.getppid(), 9)\n")
-        assert isinstance(found, BuildFailed)
-        assert "the source ended its builder by SIGKILL" in found.reason
-        built(made, HOST)
-
-
-@pytest.mark.slow
-def test_builds_run_side_by_side(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    sources = [HOST + f"# {n}\n" for n in range(6)]
-    with (
-        TritonBuilder(choose("auto"), architecture("sm_90"), cache_dir=tmp_path, workers=2) as made,
-        ThreadPoolExecutor(6) as pool,
-    ):
-        found = list(pool.map(lambda source: built(made, source), sources))
-    assert len({one.launches for one in found}) == 1
+    (launches,) = built(builder, source, shaped(64, 208)).launches
+    (work,) = launches.scratch
+    (launch,) = launches.launches
+    assert launch.arguments[-2:] == (scratch(0), number(0))
+    assert work.shape[0] % (launch.blocks * 128) == 0
 
 
 def test_the_structure_decides_what_is_cached(builder: TritonBuilder) -> None:

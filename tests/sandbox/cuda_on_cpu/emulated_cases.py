@@ -409,9 +409,37 @@ def idioms() -> Right:
     return Right(case, {"y": np.stack(columns, axis=1).astype(np.float32)})
 
 
+ATOMIC_SUMS = """
+extern "C" __global__ void sums(const float* x, float* y) {
+  __shared__ float fixed;
+  extern __shared__ float own[];
+  float* at[3] = {y, &fixed, own};
+  for (float* one : at) {
+    *one = 0;
+    for (int i = 0; i < 4; ++i) atomicAdd(one, x[i]);
+  }
+  y[1] = fixed;
+  y[2] = own[0];
+  y[3] = x[0];
+  y[3] += x[1];
+}
+"""
+
+
+def atomic_sums() -> Right:
+    """Two denormals and two numbers whose sum is one: in global memory they come to nothing."""
+    x = np.array([1e-40, 3e-40, 1.5e-38, -1.2e-38], np.float32)
+    kept = np.float32(0)
+    for one in x:
+        kept += one
+    case = Case(ATOMIC_SUMS, ("sums",), {"x": x}, {"y": ("float32", (4,))},
+                (Step(1, 1, ("x", "y"), shared_bytes=16),))  # fmt: skip
+    return Right(case, {"y": np.array([0, kept, kept, x[0] + x[1]], np.float32)})
+
+
 RIGHT = {
     "spmm": spmm, "sgemm": sgemm, "reduce float": reduction,
     "reduce double": lambda: reduction("double"), "softmax": softmax, "axpy": axpy,
     "histogram": histogram, "wmma": matrix_product, "warps": warps, "two steps": two_steps,
-    "idioms": idioms,
+    "idioms": idioms, "atomic sums": atomic_sums,
 }  # fmt: skip

@@ -149,11 +149,12 @@ class Machine:
             self.run(case, schedule, variant)
         return caught.value
 
-    def report(self, case: Case) -> AccessReport:
+    def report(self, case: Case, budget: int = 0) -> AccessReport:
         """What the access build says of one call."""
         return examine(
             self.built(case, EmulatedVariant.ACCESS), case.call, jail=self.jail,
             cache_dir=self.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
+            budget=budget,
         )  # fmt: skip
 
 

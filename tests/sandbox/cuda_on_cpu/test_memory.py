@@ -9,6 +9,8 @@ import pytest
 from emulated_cases import spmm
 from emulation import Case, Machine, Step
 
+from kernelwright.sandbox.plan.model import Scratch
+from kernelwright.sandbox.run import access
 from kernelwright.sandbox.run.access import Accesses, AccessReport
 
 NAIVE = """
@@ -92,7 +94,12 @@ __global__ void k(const {type}* x, {type}* y) {{
         ("float", 4, "0", 4, 1),
         ("float2", 8, "threadIdx.x ^ 1", 8, 2),
         ("float4", 16, "threadIdx.x ^ 1", 16, 4),
-        ("double", 8, "threadIdx.x % 2 * 32", 8, 4),
+        # Lanes that read what one beside them reads, or the next but one, share a phase.
+        ("float4", 16, "threadIdx.x / 8", 16, 2),
+        ("float4", 16, "threadIdx.x % 2", 16, 2),
+        ("float4", 16, "threadIdx.x % 4", 16, 4),
+        ("double", 8, "threadIdx.x % 2 * 32", 8, 2),
+        ("double", 8, "threadIdx.x % 4 * 16", 8, 8),
         ("unsigned char", 1, "threadIdx.x ^ 1", 1, 1),
         ("float", 4, "threadIdx.x * 2 % 64", 4, 2),
     ],
@@ -110,6 +117,34 @@ def test_every_width(
     assert (load.bytes, load.sectors_per_request) == (size, sectors)
     assert load.ideal_sectors == load.sectors
     assert of(report, "shared", "read").wavefronts_per_request == wavefronts
+
+
+@pytest.mark.parametrize("vector", ["float4", "Pack"])
+def test_a_vector_is_one_access_whatever_becomes_of_its_elements(
+    machine: Machine, vector: str
+) -> None:
+    source = """
+      struct alignas(16) Pack { float x, y, z, w; };
+      __device__ VECTOR load(const float* from) { return *reinterpret_cast<const VECTOR*>(from); }
+      __global__ void k(const float* x, float* y) {
+        __shared__ alignas(16) float s[128];
+        float sum = 0;
+        for (int i = 0; i < 2; ++i) {
+          const VECTOR a = load(x + 128 * i + 4 * threadIdx.x);
+          sum += a.x * a.y + a.z * a.w;
+        }
+        for (int i = 0; i < 4; ++i) s[32 * i + threadIdx.x] = sum;
+        __syncwarp();
+        const VECTOR c = load(s + 4 * threadIdx.x);
+        y[threadIdx.x] = c.x + c.y + c.z * c.w;
+      }""".replace("VECTOR", vector)
+    case = Case(source, ("k",), {"x": np.ones(256, np.float32)}, {"y": ("float32", (32,))},
+                (Step(1, 32, ("x", "y")),))  # fmt: skip
+    report = machine.report(case)
+    assert (report.outputs["y"] == 4 + 4 + 16).all()
+    load, read = of(report, "global", "read"), of(report, "shared", "read")
+    assert (load.bytes, load.requests, load.sectors) == (16, 2, load.ideal_sectors)
+    assert (read.bytes, read.requests, read.wavefronts) == (16, 1, read.ideal_wavefronts)
 
 
 def test_a_loop_is_counted_turn_by_turn(machine: Machine) -> None:
@@ -162,3 +197,116 @@ def test_the_ladder_of_spmm_asks_for_less_at_each_step(machine: Machine) -> None
     assert sectors[0] > 10 * sectors[1] > 12 * sectors[2]
     assert of_b[0] > 15
     assert of_b[1:] == [4, 4]
+
+
+def test_a_part_of_the_blocks_stands_for_all(machine: Machine) -> None:
+    case = transpose(NAIVE, n=1024)
+    (whole,) = machine.report(case).launches
+    assert (whole.blocks, whole.counted, whole.warps, whole.scale) == (1024, 1024, 8192, 1)
+    report = machine.report(case, budget=100_000)
+    (part,) = report.launches
+    # Of 2,048 accesses in each block; some blocks are run between two looks at their number.
+    assert 48 < part.counted < 200
+    assert part.scale == 1024 / part.counted
+    for of_part, of_whole in zip(part.accesses, whole.accesses, strict=True):
+        assert of_part.requests * part.scale == of_whole.requests
+        assert of_part.sectors * part.scale == of_whole.sectors
+    # They are spread over the grid: every sixteenth of the columns of blocks has some.
+    written = np.isfinite(report.outputs["y"]).reshape(16, 64, 1024).any(axis=(1, 2))
+    assert written.all()
+    again = machine.report(case, budget=100_000)
+    assert again.launches == report.launches
+
+
+STEPS = """
+__global__ void first(int n, TYPE* starts) {
+  const int i = blockIdx.x * 32 + threadIdx.x;
+  if (i < n) starts[i] = i;
+}
+__global__ void second(int n, const TYPE* starts, float* y) {
+  const int i = blockIdx.x * 32 + threadIdx.x;
+  if (i < n) y[i] = starts[n - 1 - i];
+}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "is_made"), [("int32", True), ("float32", False)])
+def test_indices_of_later_launches_are_made_though_nobody_watches(
+    machine: Machine, dtype: str, is_made: bool
+) -> None:
+    n, name = 32 * 256, {"int32": "int", "float32": "float"}[dtype]
+    case = Case(
+        STEPS.replace("TYPE", name), ("first", "second"), {"x": np.zeros(1, np.float32)},
+        {"y": ("float32", (n,))},
+        (Step(n // 32, 32, (n, "starts")), Step(n // 32, 32, (n, "starts", "y"), kernel=1)),
+        (Scratch("starts", dtype, (n,)),),
+    )  # fmt: skip
+    report = machine.report(case, budget=32)
+    assert [(one.kernel, one.counted) for one in report.launches] == [(0, 16), (1, 16)]
+    right = report.outputs["y"] == np.arange(n)[::-1]
+    # Sums that are missing are let be, and some of the other end were not made.
+    assert bool(right.sum() == 16 * 32) is is_made
+    whole = machine.report(case)
+    assert [one.counted for one in whole.launches] == [256, 256]
+    assert (whole.outputs["y"] == np.arange(n)[::-1]).all()
+
+
+def test_what_a_block_reads_again_comes_from_l1(machine: Machine) -> None:
+    source = """
+      __global__ void k(int times, const float* x, float* y) {
+        float sum = 0;
+        for (int i = 0; i < times; ++i) {
+          sum += x[threadIdx.x];
+          __syncwarp();
+        }
+        y[blockIdx.x * 32 + threadIdx.x] = sum;
+      }"""
+    case = Case(source, ("k",), {"x": np.ones(32, np.float32)}, {"y": ("float32", (96,))},
+                (Step(3, 32, (10, "x", "y")),))  # fmt: skip
+    report = machine.report(case)
+    load, store = of(report, "global", "read"), of(report, "global", "write")
+    assert (load.sectors, store.sectors) == (3 * 10 * 4, 3 * 4)
+    # Each block begins with an empty one; what is written goes through.
+    assert (load.from_l2, store.from_l2) == (3 * 4, 3 * 4)
+
+
+def test_the_warp_with_the_most_work_is_told(machine: Machine) -> None:
+    source = """
+      __global__ void k(const float* x, float* y) {
+        const int warp = threadIdx.x / 32;
+        float sum = 0;
+        for (int i = 0; i <= 9 * (warp == 3); ++i) sum += x[i * 32 + threadIdx.x % 32];
+        y[threadIdx.x] = sum;
+      }"""
+    case = Case(source, ("k",), {"x": np.ones(320, np.float32)}, {"y": ("float32", (128,))},
+                (Step(1, 128, ("x", "y")),))  # fmt: skip
+    (launch,) = machine.report(case).launches
+    # Two requests in three of the warps, eleven in the last one.
+    assert launch.longest == 11 / ((2 + 2 + 2 + 11) / 4)
+
+
+LAUNCH = {
+    "what": "launch", "launch": 0, "kernel": 0, "blocks": 4, "counted": 4, "warps": 4,
+    "requests": 8, "longest": 2,
+}  # fmt: skip
+PLACE = {"code": 1, "line": 2, "kind": "read"}
+RACE = {"what": "race", "first": PLACE, "second": PLACE, "threads": [0, 1], "count": 1}
+
+
+@pytest.mark.parametrize("line", [LAUNCH, RACE])
+def test_lines_of_a_report_that_are_whole_are_taken(line: dict[str, object]) -> None:
+    assert access._is_sound(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "launch", [], {}, {"what": "launch"}, {"what": "global"}, {**LAUNCH, "what": "other"},
+        {**LAUNCH, "blocks": -1}, {**LAUNCH, "warps": "4"}, {**LAUNCH, "requests": True},
+        {**LAUNCH, "longest": 1e9}, {**LAUNCH, "counted": 1 << 70}, {**LAUNCH, "what": ["launch"]},
+        {**RACE, "threads": [0]}, {**RACE, "threads": 3}, {**RACE, "first": None},
+        {**RACE, "second": {**PLACE, "kind": "jump"}}, {**RACE, "second": {**PLACE, "line": None}},
+    ],
+)  # fmt: skip
+def test_what_a_candidate_writes_into_its_report_harms_nobody(line: object) -> None:
+    assert not access._is_sound(line)

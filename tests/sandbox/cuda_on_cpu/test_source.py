@@ -72,6 +72,32 @@ def test_what_is_not_understood_is_said(source: str, reason: str) -> None:
     assert reason in found
 
 
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("\n#ifdef __SSE2__\n#endif", "line 2: a condition on __SSE2__"),
+        ("#if defined(__CUDA_ARCH__) && \\\n !defined __GNUC__\n#endif", "on __GNUC__"),
+        ('#if __has_include("a.h")\n#endif', "on __has_include"),
+        ("#ifdef INT_MAX\n#endif", "on INT_MAX"),
+        ("#ifndef FLT_MAX\nint x;\n#define FLT_MAX 1\n#endif", "on FLT_MAX"),
+        ("#ifndef _BLOCK\n#define _BLOCK 4\n#endif\n#if _BLOCK == 4\n#endif", ""),
+        ("#ifdef A\n#elif CUDART_VERSION > 1\n#endif", "on CUDART_VERSION"),
+        ("int x = kw::lane();", "names of this emulator"),
+        ("#ifdef KW_ACCESS\n#endif", "names of this emulator"),
+        ("#if __CUDA_ARCH__ >= 800 && defined(__CUDACC__)\n#endif", ""),
+        ("#ifndef M_PI\n#define M_PI 3.14\n#endif", ""),
+        ("#define ROWS 4\n#if ROWS == 4 && FAST\n#endif\n#ifdef _MSC_VER\n#endif", ""),
+        ("// #ifdef __SSE2__\n/*\n#ifdef __GNUC__\n*/", ""),
+    ],
+)
+def test_what_two_compilers_may_answer_differently_is_not_emulated(
+    source: str, reason: str
+) -> None:
+    reasons = rewrite(source).reasons
+    assert bool(reasons) is bool(reason), reasons
+    assert any(reason in one for one in reasons) or not reason
+
+
 PIECES = [*"/*\"'\\\n;{}()[]<>,= #a", "__shared__", "extern", 'R"(']
 
 

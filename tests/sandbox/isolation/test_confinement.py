@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.sandbox.interpreter import FLAGS, homes, interpreter
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Limits, Outcome
 
 Shell = Callable[..., Outcome]
@@ -133,6 +134,61 @@ def test_the_settings_of_the_machine_cannot_be_written(confining: Jail, shell: S
     # Opened for writing and closed again, which changes nothing.
     script = "".join(f"( : >> /proc/sys/{file} ) && echo {file}\n" for file in files)
     assert shell(confining, script + "( : >> /proc/sysrq-trigger ) && echo sysrq").stdout == b""
+
+
+AS_DRIVERS_DO = """
+import os, socket, threading
+def tried(what, deed):
+    try:
+        deed()
+    except OSError as error:
+        print(what, error.strerror)
+    else:
+        print(what, "done")
+def name():
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as file:
+        file.write("cuda-worker")
+def meet():
+    place = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    place.bind(f"\\0kernelwright-test-{os.getpid()}")
+    place.listen()
+thread = threading.Thread(target=tried, args=("name", name))
+thread.start()
+thread.join()
+tried("meet", meet)
+tried("memory", lambda: os.memfd_create("driver"))
+tried("maps", lambda: open("/proc/self/maps").close())
+tried("internet", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+tried("setting", lambda: open("/proc/sys/kernel/core_pattern", "a").close())
+tried("trigger", lambda: open("/proc/sysrq-trigger", "a").close())
+tried("parent", lambda: open(f"/proc/{os.getppid()}/comm", "a").close())
+"""
+
+
+def test_what_a_driver_insists_on_is_there_with_a_device_only(confining: Jail) -> None:
+    def said(*devices: Path) -> dict[str, str]:
+        confinement = Confinement(readable=homes(), devices=devices)
+        command = [str(interpreter()), *FLAGS, "-c", AS_DRIVERS_DO]
+        outcome = confining.start(command, confinement, Limits(wall_s=60.0)).wait()
+        lines = outcome.stdout.decode().splitlines()
+        return dict(tuple(line.split(" ", 1)) for line in lines)  # type: ignore[misc]
+
+    plain, with_device = said(), said(Path("/dev/null"))
+    assert {plain["name"], plain["meet"]}.isdisjoint({"done"})
+    for what in ("name", "meet", "memory", "maps"):
+        assert with_device[what] == "done", with_device
+    for what in ("internet", "setting", "trigger", "parent"):
+        assert with_device[what] != "done", with_device
+
+
+def test_the_kernels_settings_stay_covered_beside_a_device(confining: Jail) -> None:
+    """For a harness that is root all of /proc that is not a process belongs to the job's uid."""
+    script = "find /proc -maxdepth 3 -type f -writable -not -path '/proc/[0-9]*' 2>/dev/null"
+    confinement = Confinement(devices=(Path("/dev/null"),))
+    found = confining.start(["sh", "-c", script], confinement, Limits(wall_s=60.0)).wait()
+    opened = f"for f in $({script}); do ( : >> $f ) 2>/dev/null && echo $f; done; true"
+    outcome = confining.start(["sh", "-c", opened], confinement, Limits(wall_s=60.0)).wait()
+    assert outcome.stdout == b"", found.stdout
 
 
 def test_the_first_process_of_a_jail_cannot_be_reached(confining: Jail, shell: Shell) -> None:

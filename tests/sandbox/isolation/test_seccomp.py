@@ -21,19 +21,21 @@ CALLS = {
         "execveat": 322, "ioctl": 16, "ptrace": 101, "unshare": 272, "prlimit64": 302,
         "shmget": 29, "msgget": 68, "mq_open": 240, "setpriority": 141, "sched_setscheduler": 144,
         "sched_setaffinity": 203, "fcntl": 72, "flock": 73, "rt_sigaction": 13,
+        "madvise": 28, "sched_setattr": 314,
     },
     "aarch64": {
         "read": 63, "socket": 198, "socketpair": 199, "clone": 220, "execve": 221,
         "execveat": 281, "ioctl": 29, "ptrace": 117, "unshare": 97, "prlimit64": 261,
         "shmget": 194, "msgget": 186, "mq_open": 180, "setpriority": 140, "sched_setscheduler": 119,
         "sched_setaffinity": 122, "fcntl": 25, "flock": 32, "rt_sigaction": 134,
+        "madvise": 233, "sched_setattr": 274,
     },
 }  # fmt: skip
 
 
-def decide(rules: bytes, arch: int, nr: int, arg0: int = 0, arg1: int = 0) -> int:
+def decide(rules: bytes, arch: int, nr: int, arg0: int = 0, arg1: int = 0, arg2: int = 0) -> int:
     """Runs the filter as the kernel does."""
-    memory = {0: nr, 4: arch, 16: arg0, 24: arg1}
+    memory = {0: nr, 4: arch, 16: arg0, 24: arg1, 32: arg2}
     program = list(struct.iter_unpack("=HBBI", rules))
     at, register = 0, 0
     while True:
@@ -113,11 +115,33 @@ def test_faults_may_be_left_uncaught(machine: str, may_catch: bool) -> None:
 
 
 @pytest.mark.parametrize("machine", sorted(ARCH))
+@pytest.mark.parametrize("may_tune", [True, False])
+def test_turns_and_pages_may_be_left_as_they_are(machine: str, may_tune: bool) -> None:
+    rules = build_filter(may_fork=False, may_exec=False, may_tune=may_tune, machine=machine)
+    calls, found = CALLS[machine], ALLOW if may_tune else REFUSED
+    for name in ("sched_setattr", "sched_setscheduler"):
+        assert decide(rules, ARCH[machine], calls[name]) == found
+        assert decide(rules, ARCH[machine], calls[name], 4711) == REFUSED
+    for advice in (14, 25):  # large pages
+        assert decide(rules, ARCH[machine], calls["madvise"], 0, 4096, advice) == found
+    for advice in (0, 3, 4, 8):
+        assert decide(rules, ARCH[machine], calls["madvise"], 0, 4096, advice) == ALLOW
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
 def test_pinning_may_be_made_to_do_nothing(machine: str) -> None:
     rules = build_filter(may_fork=False, may_exec=True, may_pin=False, machine=machine)
     nothing_and_success = 0x00050000
     call = CALLS[machine]["sched_setaffinity"]
     assert decide(rules, ARCH[machine], call, 4711) == nothing_and_success
+
+
+@pytest.mark.parametrize("machine", sorted(ARCH))
+def test_local_sockets_may_be_allowed(machine: str) -> None:
+    rules = build_filter(may_fork=False, may_exec=True, may_meet=True, machine=machine)
+    call = CALLS[machine]["socket"]
+    found = [decide(rules, ARCH[machine], call, family) for family in (1, 2, 10, 16, 17)]
+    assert found == [ALLOW, REFUSED, REFUSED, REFUSED, REFUSED]
 
 
 def test_a_machine_without_a_table_is_a_prerequisite_error() -> None:

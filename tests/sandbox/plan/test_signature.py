@@ -229,3 +229,18 @@ def test_macros_that_multiply_end() -> None:
     for last in ("#define A12 /**/", "#define A12 A0", "#define A12 int"):
         source = "\n".join([*steps, last, "__global__ void k(A0 x);"])
         assert only(source).runtime[0].dtype == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "labels"),
+    [
+        ("// __global__ void no(int)\n__global__ void yes(int) {}", ("yes",)),
+        ("template <typename T, int N = 3>\n__global__ void t(T* p) {}", ("t<…>",)),
+        ('extern "C" {\n__global__ void __launch_bounds__(32 * 4) a() {}\n'
+         "static __global__ void b(int x) {} }", ("a", "b")),
+        ("namespace n { __global__ void k(); __global__ void k() {} }", ("n::k",)),
+        ("__device__ void f() {}", ()),
+    ],
+)  # fmt: skip
+def test_the_kernels_of_a_source_as_people_are_told(source: str, labels: tuple[str, ...]) -> None:
+    assert read_cuda(source).labels == labels

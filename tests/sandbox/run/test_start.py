@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -62,3 +65,26 @@ def test_so_is_one_that_says_nothing(jail: Jail, plane: Plane) -> None:
     silent = program("sleep 60", start_timeout_s=0.5)
     with pytest.raises(SandboxError, match=r"no answer within 0\.5 s"):
         Runner(jail, silent, plane, cpus=(), limits=Limits())
+
+
+class Refusing:
+    """A jail that starts nothing."""
+
+    name = "refusing"
+
+    def is_available(self) -> None:
+        return None
+
+    def start(self, *_: object) -> NoReturn:
+        raise SandboxError("no room for a jail")
+
+
+def test_nothing_is_left_of_a_runner_whose_jail_does_not_start(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(SandboxError, match="no room for a jail"):
+        Runner(Refusing(), program("exit 0"), plane, cpus=(), limits=Limits())
+    assert os.listdir("/proc/self/fd") == before
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,25 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def address(sample: Any) -> Iterator[str]:
     """The viewer of the sample, served on a free port."""
+    with serving(sample.home) as address:
+        yield address
+
+
+@pytest.fixture
+def asked_address(asked: Any) -> Iterator[str]:
+    """The viewer of the campaign that asked models."""
+    with serving(asked.home) as address:
+        yield address
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[str]:
+    """The viewer of a home, on a free port."""
     import uvicorn
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(sample.home), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(create_app(home), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started:
@@ -192,4 +207,60 @@ def test_the_report_opens_from_a_disk_without_a_network(
     fold = page.locator(f"#c-{sample.candidates[3][:10]}")
     fold.locator(".chart .main-svg").first.wait_for()
     assert fold.evaluate("fold => fold.open")
+    assert violations(page) == []
+
+
+def open_every_fold(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_traces_are_accessible_and_fit_narrow_screens(
+    asked_address: str, asked: Any, open_page: Callable[..., Any], scheme: str
+) -> None:
+    page = open_page(asked_address, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    for rest in ("", "/trace", "/calls/4", "/calls/7"):
+        page.goto(f"{asked_address}/c/{asked.campaign}{rest}")
+        wait_for_charts(page)
+        open_every_fold(page)
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_a_hostile_reply_stays_words(
+    asked_address: str, asked: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{asked_address}/c/{asked.campaign}/trace")
+    open_every_fold(page)
+    assert page.title().startswith("Trace of")
+    assert page.locator("main img").count() == 0
+    box = page.locator("#call-1 .untrusted").last
+    assert "I would rather not. </script><script>document.title='owned'" in box.inner_text()
+
+
+def test_spending_is_drawn_and_leads_to_calls_and_places(
+    asked_address: str, asked: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{asked_address}/c/{asked.campaign}")
+    wait_for_charts(page)
+    assert page.locator("[data-chart=spending] .scatterlayer path.point").count() == 3
+    page.locator("#calls a:text-is('3')").click()
+    page.wait_for_url("**/calls/3")
+    page.locator("a:text-is('in the trace')").click()
+    page.wait_for_url("**/trace?at=1%2F0#p-1-0")
+    assert page.locator("#p-1-0").is_visible()
+
+
+@pytest.mark.slow
+def test_a_link_in_the_report_opens_a_call_in_its_fold(
+    asked: Any, tmp_path: Path, open_page: Callable[..., Any]
+) -> None:
+    path = tmp_path / "report.html"
+    with Store.open(asked.home, read_only=True) as store:
+        path.write_text(render_report(store, asked.campaign, charts=False), encoding="utf-8")
+    page = open_page(f"file://{path}", offline=True)
+    page.locator("#calls a[href='#call-4']").click()
+    page.wait_for_function("document.getElementById('call-4').open")
+    open_every_fold(page)
     assert violations(page) == []

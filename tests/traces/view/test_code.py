@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from html import unescape
-from re import sub
+from re import findall, sub
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.traces.view.code import Difference, difference, highlighted
+from kernelwright.traces.view.code import COLOURED, Difference, difference, highlighted
+from kernelwright.traces.view.render import asset
 
 TEXT = st.text(st.sampled_from("ab <>&\"'/*\n\t#{}"), max_size=120)
 
@@ -21,6 +22,24 @@ def plain(line: str) -> str:
 @settings(max_examples=60, deadline=None)
 def test_highlighting_keeps_every_line(source: str, language: str) -> None:
     assert [plain(line) for line in highlighted(source, language)] == source.splitlines()
+
+
+def test_only_what_has_a_colour_is_marked() -> None:
+    html, _ = highlighted('static float f(int n) { return n * 2 + g("a<b"); }  // why\n}', "cpp")
+    marked = findall(r'<span class="(\w+)">([^<]*)</span>', html)
+    assert ("kt", "float") in marked
+    assert ("c1", "// why") in marked
+    assert {name for name, _ in marked} <= COLOURED
+    rules = findall(
+        r"\.([a-z][a-z0-9]{0,2})(?=[ ,][^{}]*\{ color: var\(--[kscmf]\))", asset("view.css")
+    )
+    assert set(rules) == COLOURED
+
+
+def test_a_token_of_several_lines_is_marked_in_each() -> None:
+    first, second = highlighted("/* one\n two */", "cpp")
+    assert first == '<span class="cm">/* one</span>'
+    assert second == '<span class="cm"> two */</span>'
 
 
 @given(TEXT, TEXT)

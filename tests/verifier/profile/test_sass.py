@@ -46,7 +46,7 @@ def test_loops_and_lines() -> None:
     found = listings(TEXT)
     assert list(found) == ["row", "_Z3putIfEvPT_"]
     row = found["row"]
-    assert len(row.instructions) == 13
+    assert len(row.instructions) == 11, "padding is never reached"
     assert [(loop.first, loop.last, loop.depth) for loop in row.loops] == [
         (0x20, 0x60, 1), (0x40, 0x50, 2), (0x70, 0x80, 1),
     ]  # fmt: skip
@@ -72,6 +72,39 @@ def test_the_mix_counts_a_loop_once() -> None:
     assert mix.share(Kind.FP32) == pytest.approx(1 / 3)
 
 
+DIVERGED = """
+	.section	.text.k,"ax",@progbits
+.L_x_0:
+        /*0000*/                   BRA.DIV UR8, `(.L_x_4) ;
+        /*0010*/                   SHFL.IDX PT, R13, R30, R33, 0x1f ;
+.L_x_1:
+        /*0020*/                   LDG.E R2, desc[UR4][R4.64] ;
+        /*0030*/               @P0 BRA `(.L_x_0) ;
+        /*0040*/                   BSSY B0, `(.L_x_2) ;
+        /*0050*/              @!P0 EXIT ;
+        /*0060*/                   BRA `(.L_x_3) ;
+.L_x_2:
+        /*0070*/                   EXIT ;
+.L_x_3:
+        /*0080*/                   EXIT ;
+.L_x_4:
+        /*0090*/                   WARPSYNC.COLLECTIVE R34, `(.L_x_5) ;
+        /*00a0*/                   SHFL.IDX P1, R13, R43, R36, R41 ;
+.L_x_5:
+        /*00b0*/                   BRA `(.L_x_1) ;
+"""
+
+
+def test_copies_for_diverged_warps_are_left_out() -> None:
+    code = listings(DIVERGED)["k"]
+    assert [i.address for i in code.instructions] == [16 * n for n in range(9)]
+    assert [(loop.first, loop.last) for loop in code.loops] == [(0, 0x30)]
+    assert mix_of(code).everywhere[Kind.WARP] == 1
+    # Where a jump may go anywhere nothing is left out.
+    anywhere = DIVERGED.replace("BSSY B0, `(.L_x_2)", "BRX R2 -0x50")
+    assert len(listings(anywhere)["k"].instructions) == 12
+
+
 def test_nothing_is_a_listing() -> None:
     assert listings("") == {}
     assert listings("garbage\n        /*0000*/    EXIT ;\n.L_x:\n") == {}
@@ -89,7 +122,8 @@ def test_nothing_is_a_listing() -> None:
         ("LDSM.16.M88.4", Kind.SHARED, 2),
         ("STL.64", Kind.LOCAL, 8),
         ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", Kind.ATOMIC, 4),
-        ("BAR.SYNC.DEFER_BLOCKING", Kind.SYNC, 4),
+        ("BAR.SYNC.DEFER_BLOCKING", Kind.BARRIER, 4),
+        ("WARPSYNC.ALL", Kind.WARP_SYNC, 4),
         ("IMAD.WIDE.U32", Kind.INTEGER, 4),
         ("MUFU.EX2", Kind.SPECIAL, 4),
         ("F2FP.BF16.F32.PACK_AB", Kind.CONVERT, 4),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +24,10 @@ from kernelwright.sandbox.plan.model import (
     Launches,
     Scratch,
 )
+from kernelwright.sandbox.run.access import Accesses, LaunchCount
 from kernelwright.traces.records import Level, Profile
-from kernelwright.verifier.profile.model import LAUNCH_US, Access
+from kernelwright.verifier.profile.executed import Counts
+from kernelwright.verifier.profile.model import LAUNCH_US, Machine
 from kernelwright.verifier.profile.static import static_profile
 
 N = 1 << 24
@@ -60,6 +64,18 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         return Bench(tmp_path_factory.mktemp("cache"), choose())
     except PrerequisiteError as error:
         pytest.skip(str(error))
+
+
+def counted(line: int, waste: float, *operations: str, space: str = "global") -> Counts:
+    """One block of another workload, whose accesses on a line take so much over their ideal."""
+    accesses = tuple(
+        Accesses(
+            line, space, operation, 4, 100, 3200, int(400 * waste), 400, int(100 * waste), 100, 0
+        )
+        for operation in operations
+    )
+    count = LaunchCount(kernel=0, blocks=1, counted=1, warps=1, longest=1.0, accesses=accesses)
+    return Counts("tiny", (count,), is_subject=False)
 
 
 def modelled(profile: Profile) -> float:
@@ -139,7 +155,11 @@ def test_spills_cost_time_and_are_told(bench: Bench) -> None:
     assert (spilled.get("spill_stores") or 0) > 0
     assert (spilled.get("local_in_loops") or 0) > 0
     assert modelled(spilled) > modelled(clean)
-    assert any("spills" in remark and "line" in remark for remark in spilled.remarks)
+    (said,) = (remark for remark in spilled.remarks if " spills " in remark)
+    assert "under the cap of its launch bounds, in loops most at line" in said
+    assert said.count(",") <= 3, "at most three lines"
+    assert any("the most that its launch bounds leave" in remark for remark in spilled.remarks)
+    assert not any("launch bounds" in remark for remark in clean.remarks)
     low = (clean.get("occupancy") or 0, spilled.get("occupancy") or 0)
     assert low[0] < low[1], "the spills bought occupancy, and the model must not be fooled by it"
 
@@ -156,22 +176,131 @@ def test_tiles_in_shared_memory_beat_none(bench: Bench) -> None:
 
 def test_counted_sectors_and_wavefronts_refine_it(bench: Bench) -> None:
     plain = bench.profile(SCALAR, N // 256)
-    same = bench.profile(SCALAR, N // 256, accesses={3: Access()})
-    stores = bench.profile(SCALAR, N // 256, accesses={3: Access(stores=8)})
-    scattered = bench.profile(SCALAR, N // 256, accesses={3: Access(loads=8, stores=8)})
-    elsewhere = bench.profile(SCALAR, N // 256, accesses={1: Access(loads=8, stores=8)})
+    same = bench.profile(SCALAR, N // 256, counts=counted(3, 1, "read", "write"))
+    stores = bench.profile(SCALAR, N // 256, counts=counted(3, 8, "write"))
+    scattered = bench.profile(SCALAR, N // 256, counts=counted(3, 8, "read", "write"))
+    elsewhere = bench.profile(SCALAR, N // 256, counts=counted(1, 8, "read", "write"))
     assert modelled(same) == modelled(plain) == modelled(elsewhere)
     assert modelled(scattered) > 2 * modelled(plain)
     assert modelled(scattered) > modelled(stores) > modelled(plain)
     n = 512
     work = {"flops": 2.0 * n**3, "moved": 12.0 * n * n}
     tiled = bench.profile(TILED, (n // 16) ** 2, **work)
-    conflicts = bench.profile(TILED, (n // 16) ** 2, accesses={10: Access(shared_loads=16)}, **work)
+    by_bank = counted(10, 16, "read", space="shared")
+    conflicts = bench.profile(TILED, (n // 16) ** 2, counts=by_bank, **work)
     assert modelled(conflicts) > 3 * modelled(tiled)
     naive = bench.profile(NAIVE, (n // 16) ** 2, **work)
     # The sixteen lanes of a row of threads read one element of A together.
-    shared = bench.profile(NAIVE, (n // 16) ** 2, accesses={5: Access(loads=0.4)}, **work)
+    shared = bench.profile(NAIVE, (n // 16) ** 2, counts=counted(5, 0.4, "read"), **work)
     assert modelled(shared) < modelled(naive)
+
+
+SYNCS = """extern "C" __global__ void __launch_bounds__(256) k(int n, const float* x, float* y) {
+  __shared__ float s[256];
+  for (int i = 0; i < n; ++i) {
+    s[threadIdx.x] = x[i * 256 + threadIdx.x];
+    __syncwarp();
+    float v = s[threadIdx.x ^ 1];
+    __syncthreads();
+    y[i * 256 + threadIdx.x] = v;
+  }
+}"""
+
+
+SHUFFLES = """extern "C" __global__ void k(int n, const float* x, float* y) {
+  float v = x[threadIdx.x];
+  for (int i = 0; i < int(x[blockIdx.x * 8 + threadIdx.x / 32]); ++i)
+    v += __shfl_xor_sync(0xffffffffu, v, 1);
+  y[threadIdx.x] = v;
+}"""
+
+
+def test_barriers_are_those_of_blocks(bench: Bench) -> None:
+    blocks, warps = bench.profile(SYNCS, 1000), bench.profile(SHUFFLES, 1000)
+    assert (blocks.get("barriers") or 0) > 0
+    # A shuffle in a loop whose trips are data brings the compiler's own WARPSYNC along.
+    assert warps.get("barriers") == 0
+    assert (warps.get("warp_syncs") or 0) > 0
+
+
+@pytest.mark.parametrize("source", [STRIDED, NAIVE, TILED, SYNCS, SHUFFLES])
+def test_a_loop_has_no_more_instructions_than_the_kernel(source: str, bench: Bench) -> None:
+    found = bench.profile(source, 1024)
+    inside, all_of_them = found.get("loop_instructions"), found.get("instructions")
+    assert inside is not None
+    assert all_of_them is not None
+    assert 0 < inside <= all_of_them
+
+
+def test_more_room_on_an_sm_is_no_advice_where_the_grid_has_no_blocks_for_it(
+    bench: Bench,
+) -> None:
+    source = WIDE.replace("BOUNDS", "__launch_bounds__(1024)")
+    full, small = (bench.profile(source, blocks, 1024) for blocks in (1000, 100))
+    assert any("would give" in remark for remark in full.remarks), full.remarks
+    assert not any("would give" in remark for remark in small.remarks)
+    (told,) = (remark for remark in small.remarks if "are resident at once" in remark)
+    assert "not binding" in told
+    assert "limited by" not in told
+    assert (small.get("waves") or 0) < 1 < (full.get("waves") or 0)
+
+
+def test_a_modelled_time_adds_up(bench: Bench) -> None:
+    found = bench.profile(TILED, 1024, flops=2.0 * 512**3, moved=12.0 * 512**2)
+    terms = [m.value for m in found.metrics if re.fullmatch(r"model_\w+_us", m.name)]
+    work = math.pow(sum(term**4 for term in terms), 0.25)
+    assert found.get("launching_us") == pytest.approx(LAUNCH_US)
+    assert modelled(found) == pytest.approx(work + LAUNCH_US)
+    assert any(f"({work:.3g} of work and 2.5 of launching)" in r for r in found.remarks)
+
+
+def test_an_address_that_lanes_share_is_no_narrow_access(bench: Bench) -> None:
+    def told(*, lanes: int, sectors: int) -> bool:
+        access = Accesses(5, "global", "read", 4, 100, lanes, sectors, sectors, 100, 100, 0)
+        count = LaunchCount(0, blocks=1, counted=1, warps=1, longest=1.0, accesses=(access,))
+        found = bench.profile(NAIVE, 1024, counts=Counts("tiny", (count,), is_subject=False))
+        return any("less than eight bytes" in remark for remark in found.remarks)
+
+    assert told(lanes=3200, sectors=400)
+    assert not told(lanes=3200, sectors=100)
+
+
+def test_bank_conflicts_have_their_price(bench: Bench) -> None:
+    access = Accesses(10, "shared", "read", 4, 1000, 32_000, 0, 0, 16_000, 1000, 0)
+    count = LaunchCount(0, blocks=1024, counted=64, warps=8, longest=1.0, accesses=(access,))
+    counts = Counts("whole", (count,), is_subject=True)
+    work = {"flops": 2.0 * 512**3, "moved": 12.0 * 512**2}
+    found = bench.profile(TILED, 1024, counts=counts, **work)
+    (said,) = (remark for remark in found.remarks if "bank conflicts" in remark)
+    # 15,000 turns too many in each of 16 samples; 8 of 1024 blocks on the fullest SM.
+    cost_us = 15_000 * 16 * 8 / 1024 / machine_hertz() * 1e6
+    assert f"{cost_us:.2g} µs of model_load_store_us" in said
+    assert (found.get("executed_instructions") or 0) > (found.get("executed_shared") or 0) > 0
+    elsewhere = Counts("tiny", (count,), is_subject=False)
+    guessed = bench.profile(TILED, 1024, counts=elsewhere, **work)
+    assert not any("model_load_store_us" in remark for remark in guessed.remarks)
+    assert guessed.get("executed_instructions") is None
+
+
+def machine_hertz() -> float:
+    device = device_of("sm_90")
+    assert device is not None
+    return Machine(architecture("sm_90"), device).hertz
+
+
+BUSY = """extern "C" __global__ void k(int n, const float* x, float* y) {
+  float v = x[threadIdx.x], w = v + 1;
+  for (int i = 0; i < n; ++i) v = v * w + 1;
+  y[threadIdx.x] = v;
+}"""
+
+
+def test_waiting_is_told_with_what_it_rests_on(bench: Bench) -> None:
+    waiting, busy = bench.profile(STRIDED, 8), bench.profile(BUSY, 1056, flops=1e11, moved=1e6)
+    (said,) = (remark for remark in waiting.remarks if remark.startswith("model_latency_us"))
+    assert "1 wave of blocks" in said
+    assert "loads wait 600 cycles" in said
+    assert not any(remark.startswith("model_latency_us") for remark in busy.remarks)
 
 
 def test_what_a_profile_says(bench: Bench) -> None:

@@ -46,8 +46,9 @@
 
   function openTarget() {
     const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (!target || target.tagName !== "DETAILS") return;
-    target.open = true;
+    const fold = target && target.closest("details");
+    if (!fold) return;
+    for (let outer = fold; outer; outer = outer.parentElement.closest("details")) outer.open = true;
     target.scrollIntoView();
   }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,13 +19,12 @@ from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.plan.model import Launches
-from kernelwright.sandbox.run.binary import compiler
 from kernelwright.sandbox.run.device.access import Access
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.process import Plane
+from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 
-HERE = Path(__file__).parent
 GUARD = 4096
 _ENTRY_BYTES, _SLOTS = 8 + 16 * 32, 64
 _INTEGER, _INPUT, _OUTPUT = 0, 1, 2
@@ -42,13 +40,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def library(cache: Path) -> Path:
     """The fake driver, compiled."""
-    built = cache / "driver" / "libcuda.so.1"
-    built.parent.mkdir()
-    source = HERE / "fake_cuda.cpp"
-    command = [compiler(), "-std=c++20", "-O1", "-shared", "-fPIC", str(source), "-o", str(built)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return built
+    return fake_driver(cache)
 
 
 @pytest.fixture
@@ -57,7 +49,7 @@ def access_to(library: Path) -> Callable[..., Access]:
 
     def make(broken: str = "") -> Access:
         extra = {"FAKE_CUDA": broken} if broken else {}
-        return Access(library, readable=(library.parent,), extra=extra)
+        return fake_access(library, extra)
 
     return make
 

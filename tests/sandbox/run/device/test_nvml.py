@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,19 @@ def test_what_a_driver_does_not_tell_is_not_known() -> None:
     seen = nvml.snapshot(fake, UUID)
     assert (seen.sm_clock_mhz, seen.reasons, seen.processes) == (None, None, None)
     assert nvml.unstable(seen, seen) == []
+
+
+def test_a_device_that_cannot_be_asked_is_passed_over() -> None:
+    """A container sees the number of all devices, and no more than that of most."""
+    hidden = {"nvmlDeviceGetUUID": "GPU-0"}
+    (device,) = nvml.devices(FakeNvml([hidden, dict(H200)]))
+    assert (device.index, device.uuid) == (1, UUID)
+
+
+def test_memory_that_is_shared_with_the_host_has_no_figure() -> None:
+    table = {k: v for k, v in H200.items() if k != "nvmlDeviceGetMemoryInfo"}
+    (device,) = nvml.devices(FakeNvml([table]))
+    assert device.memory_bytes == 0
 
 
 def test_the_reasons_are_found_under_their_old_name() -> None:
@@ -75,6 +90,13 @@ def test_a_calm_block_is_stable(calm: nvml.Snapshot) -> None:
     assert nvml.unstable(calm, replace(calm, sm_clock_mhz=1890)) == []
 
 
+def busy(*clocks: int, memory: int = 3201) -> list[nvml.Reading]:
+    return [nvml.Reading(clock, memory, nvml.Reason(0)) for clock in clocks]
+
+
+IDLE = nvml.Reading(345, 1593, nvml.Reason.IDLE)
+
+
 @pytest.mark.parametrize(
     ("bit", "words"),
     [
@@ -96,14 +118,51 @@ def test_settings_of_clocks_are_no_slowdown(calm: nvml.Snapshot) -> None:
     assert nvml.unstable(calm, settings) == []
 
 
-def test_clocks_that_moved_are_told_with_their_figures(calm: nvml.Snapshot) -> None:
-    slower = replace(calm, sm_clock_mhz=1755, memory_clock_mhz=2619)
-    assert nvml.unstable(calm, slower) == [
-        "the SM clock moved from 1980 to 1755 MHz (11%)",
-        "the memory clock moved from 3201 to 2619 MHz (18%)",
+def test_clocks_that_fell_in_a_block_are_told_though_the_device_idles_around_it(
+    calm: nvml.Snapshot,
+) -> None:
+    around = replace(calm, sm_clock_mhz=345, reasons=nvml.Reason.IDLE)
+    fell = [IDLE, *busy(1980, 1980, 1755, 1740), IDLE]
+    assert nvml.unstable(around, around, readings=fell) == [
+        "the SM clock fell from 1980 to 1740 MHz (12%)"
     ]
-    # An idle device has its lowest clocks, which tell nothing of the block.
-    assert nvml.unstable(replace(calm, reasons=nvml.Reason.IDLE), slower) == []
+    of_memory = [*busy(1980, 1980), *busy(1980, 1980, memory=2619)]
+    assert nvml.unstable(around, around, readings=of_memory) == [
+        "the memory clock fell from 3201 to 2619 MHz (18%)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        busy(345, 1200, 1980, 1980, 1980),  # it rises as work begins
+        busy(1980, 1935, 1965, 1920, 1980),  # within the tolerance
+        busy(1980, 1980, 1980, 1200, 1980, 1980),  # once, between two kernels
+        [IDLE, *busy(1980, 1980), IDLE, IDLE],
+        [nvml.Reading(clock, None, None) for clock in (1980, 345, 345)],  # whether idle: not told
+        [],
+    ],
+)
+def test_clocks_that_tell_nothing_of_the_block(
+    calm: nvml.Snapshot, readings: list[nvml.Reading]
+) -> None:
+    assert nvml.unstable(calm, calm, readings=readings) == []
+
+
+def test_clocks_are_read_while_the_block_runs() -> None:
+    seen = threading.Event()
+
+    class Watched(FakeNvml):
+        def _answer(self, handle: int, asked: tuple[Any, ...]) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                seen.set()
+            return super()._answer(handle, asked)
+
+    fake = Watched()
+    with nvml.watched(fake, UUID) as finish:
+        assert seen.wait(30)
+        assert finish().reasons == ()
+    assert not [one for one in threading.enumerate() if one.name == "kw-clocks"]
 
 
 def test_other_processes_are_counted(calm: nvml.Snapshot) -> None:

@@ -1,0 +1,49 @@
+"""What helps a search beside its Coder and its Judge, where a model is at hand: doubts and lessons.
+
+None decides anything: doubts order the work before it is evaluated, lessons go into prompts, and a
+second opinion keeps what looks unearned from being an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .brains.second_opinion import SecondOpinion
+from .brains.soft import Kind, Opinion
+from .protocols import Member, Situation
+
+
+class Doubter(Protocol):
+    """Guesses what a candidate would fail at: `brains.soft.SoftVerifier` is one."""
+
+    name: str
+
+    def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
+        """The majority of its votes."""
+
+
+class Reflector(Protocol):
+    """Distils attempts into a few conclusions."""
+
+    def __call__(
+        self, situation: Situation, attempts: Sequence[tuple[Member, str]]
+    ) -> tuple[str, ...]:
+        """At most three; each attempt comes with the line that its Coder said of it."""
+
+
+class Doubts(Protocol):
+    """Looks at a result that is too good: `brains.second_opinion.Doubter` is one."""
+
+    def __call__(self, member: Member, why: str, situation: Situation) -> SecondOpinion:
+        """What it makes of exactly this member; `why` says what is surprising."""
+
+
+@dataclass(frozen=True)
+class Aids:
+    """None: there is no such help, and a workflow does without."""
+
+    doubter: Doubter | None = None
+    reflector: Reflector | None = None
+    second: Doubts | None = None

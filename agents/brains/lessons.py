@@ -1,0 +1,64 @@
+"""Distils what attempts showed into at most three conclusions; memory holds these and no logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from .. import prompt_parts as parts
+from ..prompt_parts import Briefing
+from ..prompting import render
+from ..protocols import Member, Situation
+from ..text.untrusted import clip_sentences, fenced, one_line
+from .asks import Asks, Parameters, ask_typed
+
+MOST_LESSONS = 3
+LESSON_WORDS = 30
+MOST_ATTEMPTS = 12
+_REASON = 240
+
+
+class Lessons(BaseModel):
+    """What the model answers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lessons: list[str]
+
+
+def reflect(
+    asker: Asks,
+    briefing: Briefing,
+    situation: Situation,
+    attempts: Sequence[tuple[Member, str]],
+    parameters: Parameters | None = None,
+) -> tuple[str, ...]:
+    """The conclusions; none where the model said nothing useful.
+
+    Args:
+        attempts: Each candidate with the one line that its Coder said of it, oldest first.
+    """
+    place = f"{situation.assignment.place}/reflect"
+    lines = "\n".join(_line(member, said) for member, said in attempts[-MOST_ATTEMPTS:])
+    user = render(
+        "lessons", **parts.task(situation, briefing),
+        attempts=fenced(lines, what="a list of attempts", place=place),
+    )  # fmt: skip
+    ask = (parameters or Parameters(max_output_tokens=4_096)).ask("reflect", render("judge"), user)
+    form = ask_typed(asker, ask, Lessons, place).form
+    told = form.lessons[:MOST_LESSONS] if form else []
+    cut = (clip_sentences(one_line(text, 10 * _REASON), LESSON_WORDS).text for text in told)
+    return tuple(text for text in cut if text)
+
+
+def _line(member: Member, said: str) -> str:
+    verdict = member.verdict
+    timed = verdict.measurement
+    if timed is not None:
+        found = f"{timed.candidate.median_us:.5g} us, credited {verdict.credited:.3f}"
+    elif verdict.modelled_us:
+        found = f"modelled {verdict.modelled_us:.5g} us"
+    else:
+        found = one_line("; ".join(verdict.reasons), _REASON)
+    return f"- {member.candidate[:12]} ({one_line(said, _REASON)}): {verdict.label}, {found}"

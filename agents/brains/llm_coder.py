@@ -1,0 +1,262 @@
+"""A Coder that asks a language model: one prompt for each mode, one candidate out of the reply.
+
+A reply that cannot be used is asked for once again; after that there is no candidate, which is a
+result. Nothing that the model says of its candidate is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+
+from .. import prompt_parts as parts
+from .. import techniques
+from ..models.protocol import Finish, Reply
+from ..prompt_figures import profile
+from ..prompt_history import told_history
+from ..prompt_parts import FENCES, SOURCE_CHARACTERS, Briefing
+from ..prompting import render
+from ..protocols import Assignment, Member, Missing, Mode, Proposal, Situation
+from ..text.candidate_text import extract
+from ..text.edits import revised
+from ..text.found import Found, Outcome, Unusable
+from ..text.thinking import without_thinking
+from ..text.untrusted import one_line
+from .asks import CODE_ECHO, REASON_CHARACTERS, Asks, Parameters, again
+from .identity import ensure_one
+
+FAMILY = "model"
+"""The niche of what a model wrote: it comes from no recipe."""
+NOTE_CHARACTERS = 240
+_SAID = r"^[ \t>*_#-]*{word}[ \t*_]*:[ \t*_]*(.+)$"
+_STRATEGY = re.compile(_SAID.format(word="strategy"), re.I | re.M)
+_NO_CHANGE = re.compile(_SAID.format(word="no change"), re.I | re.M)
+_FASTER = re.compile(_SAID.format(word="faster"), re.I | re.M)
+
+
+class LlmCoder:
+    """Writes, mends and changes candidates by asking one model."""
+
+    def __init__(
+        self, asker: Asks, briefing: Briefing, parameters: Parameters | None = None
+    ) -> None:
+        self.name = asker.model_name
+        self._asker = asker
+        self._briefing = briefing
+        self._parameters = parameters or Parameters()
+
+    def propose(self, situation: Situation) -> Proposal | Missing:
+        """The candidate of the situation's assignment.
+
+        Raises:
+            SandboxError: base, verdict and advice are not of one candidate; nothing was asked.
+        """
+        assignment = situation.assignment
+        place = f"{assignment.place}/{assignment.mode}"
+        base = _patched(assignment)
+        ask = self._parameters.ask(
+            str(assignment.mode),
+            parts.system(
+                situation,
+                self._briefing,
+                may_patch=base is not None,
+                tokens=self._parameters.max_output_tokens,
+            ),
+            _PROMPTS[assignment.mode](situation, self._briefing),
+        )
+        reply = self._asker.ask(ask, f"{place}/0")
+        found = _found(reply, situation, base)
+        call = self._asker.key(ask, f"{place}/0")
+        if isinstance(found, Unusable) and found.outcome is not Outcome.NO_CHANGE:
+            ask = again(ask, reply, found, _request(found, situation.language), CODE_ECHO)
+            reply = self._asker.ask(ask, f"{place}/1")
+            call = self._asker.key(ask, f"{place}/1")
+            found = _found(reply, situation, base)
+        if isinstance(found, Unusable):
+            return Missing(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)
+        return Proposal(
+            source=found.source,
+            language=situation.language,
+            family=FAMILY,
+            knobs={},
+            operator=str(assignment.mode),
+            parents=tuple(member.candidate for member in _shown(assignment)),
+            note=_note(reply.text, found, assignment),
+        )
+
+
+def strategy_of(reply_text: str) -> str:
+    """The line in which a reply says what it does; empty where it does not."""
+    found = _STRATEGY.search(_words(reply_text))
+    return one_line(found[1], NOTE_CHARACTERS) if found else ""
+
+
+def labelled(assignment: Assignment) -> tuple[tuple[str, Member], ...]:
+    """The exemplars under the labels of the prompt.
+
+    Two variants to be contrasted stand in an order that no position gives away.
+    """
+    members = assignment.exemplars
+    if assignment.mode is Mode.CONTRAST:
+        ids = ",".join(sorted(member.candidate for member in members))
+        draw = hashlib.sha256(f"{assignment.place}:{ids}".encode()).digest()
+        if draw[0] % 2:
+            members = tuple(reversed(members))
+    return tuple((chr(ord("A") + number), member) for number, member in enumerate(members))
+
+
+def _patched(assignment: Assignment) -> str | None:
+    """The source that edits would be made of; None where only a whole source is taken."""
+    base = assignment.base
+    is_change = assignment.mode in (Mode.REPAIR, Mode.OPTIMISE, Mode.FEATURES)
+    if base is None or not (assignment.may_patch and is_change):
+        return None
+    return base.source if len(base.source) <= SOURCE_CHARACTERS else None
+
+
+def _request(fault: Unusable, language: str) -> str:
+    """What a useless reply is answered with."""
+    if fault.outcome is Outcome.TRUNCATED:
+        return render("shorter")
+    reason = one_line(fault.reason, REASON_CHARACTERS)
+    return render("again", reason=reason, fence=FENCES[language])
+
+
+def _read(reply: Reply, language: str, base: str | None) -> Found | Unusable:
+    if base is None:
+        return extract(reply.text, reply.finish, language)
+    return revised(reply.text, reply.finish, language, base)
+
+
+def _found(reply: Reply, situation: Situation, base: str | None) -> Found | Unusable:
+    """What a reply holds. That nothing is to be changed is an answer where a change was asked."""
+    found = _read(reply, situation.language, base)
+    if not isinstance(found, Unusable) or situation.assignment.mode is not Mode.OPTIMISE:
+        return found
+    said = _NO_CHANGE.search(_words(reply.text))
+    is_none = found.outcome is Outcome.NO_CANDIDATE and reply.finish is Finish.STOP
+    return Unusable(Outcome.NO_CHANGE, said[1]) if said and is_none else found
+
+
+def _shown(assignment: Assignment) -> tuple[Member, ...]:
+    return ((assignment.base,) if assignment.base else ()) + assignment.exemplars
+
+
+def _words(reply_text: str) -> str:
+    """What a reply says before its code."""
+    return without_thinking(reply_text).text.partition("```")[0]
+
+
+def _note(reply_text: str, found: Found, assignment: Assignment) -> str:
+    told = [strategy_of(reply_text)]
+    if used := techniques.declared(_words(reply_text)):
+        told.append(f"techniques: {', '.join(used)}")
+    if assignment.mode is Mode.CONTRAST and not _contrast_holds(reply_text, assignment):
+        told.append("failed contrast: it does not name the faster variant")
+    told += found.notes
+    return one_line("; ".join(text for text in told if text), 2 * NOTE_CHARACTERS)
+
+
+def _contrast_holds(reply_text: str, assignment: Assignment) -> bool:
+    """Whether the reply names the faster of the variants, which stand slow to fast."""
+    said = _FASTER.search(_words(reply_text))
+    label = next(
+        (name for name, member in labelled(assignment) if member is assignment.exemplars[-1]), ""
+    )
+    return bool(said and label and said[1].strip(" `*_.").upper().startswith(label))
+
+
+def _common(situation: Situation, briefing: Briefing) -> dict[str, str]:
+    told = parts.told(situation.assignment, situation.assignment.place)
+    return {
+        **parts.task(situation, briefing),
+        "told": told,
+        "history": told_history(situation.history, situation.assignment.place),
+    }
+
+
+def _based(situation: Situation) -> dict[str, str]:
+    """What is shown of the base. Raises SandboxError where it is not one candidate."""
+    assignment = situation.assignment
+    base = assignment.base
+    if base is None:
+        raise ValueError(f"the mode {assignment.mode} needs a base")
+    ensure_one(base, advice=assignment.advice)
+    return {
+        "candidate": base.candidate[:12],
+        "source": parts.source(base.source, assignment.place),
+        "verdict": parts.verdict(base, assignment.place),
+    }
+
+
+def _write(situation: Situation, briefing: Briefing) -> str:
+    sample = situation.assignment.sample
+    which = (
+        f"This is sample {sample.number} of {sample.of}: the fastest one counts." if sample else ""
+    )
+    if sample and situation.assignment.told:
+        which += " Choose another strategy than those listed below."
+    return render("write", **_common(situation, briefing), sample=which)
+
+
+def _repair(situation: Situation, briefing: Briefing) -> str:
+    return render(
+        "repair", **_common(situation, briefing), **_based(situation),
+        advice=parts.advice(situation.assignment, situation.assignment.place),
+        statuses=render("statuses"),
+    )  # fmt: skip
+
+
+def _optimise(situation: Situation, briefing: Briefing) -> str:
+    assignment = situation.assignment
+    based = _based(situation)
+    assert assignment.base is not None
+    return render(
+        "optimise", **_common(situation, briefing), **based,
+        advice=parts.advice(assignment, assignment.place),
+        profile=profile(assignment.base, situation, assignment.place),
+    )  # fmt: skip
+
+
+def _several(situation: Situation, briefing: Briefing) -> str:
+    assignment = situation.assignment
+    if len(assignment.exemplars) < 2:
+        raise ValueError(f"the mode {assignment.mode} needs at least two exemplars")
+    for member in assignment.exemplars:
+        ensure_one(member)
+    shown = parts.exemplars(labelled(assignment), situation, assignment.place)
+    prompt = "contrast" if assignment.mode is Mode.CONTRAST else "cross_over"
+    return render(prompt, **_common(situation, briefing), exemplars=shown)
+
+
+def _features(situation: Situation, briefing: Briefing) -> str:
+    assignment = situation.assignment
+    known = techniques.catalogue()
+    wanted = techniques.worded([known[name] for name in assignment.features])
+    based = {"candidate": "", "source": "", "verdict": "", "profile": ""}
+    if assignment.base is not None:
+        shown = profile(assignment.base, situation, assignment.place)
+        based = {**_based(situation), "profile": shown}
+    return render("features", **_common(situation, briefing), **based, features=wanted)
+
+
+def _foreign(situation: Situation, briefing: Briefing) -> str:
+    assignment = situation.assignment
+    shown = parts.source(assignment.source, assignment.place)
+    common = _common(situation, briefing)
+    if assignment.mode is Mode.TRANSLATE:
+        return render("translate", **common, source=shown)
+    return render("convert", **common, source=shown, language=situation.language)
+
+
+_PROMPTS: dict[Mode, Callable[[Situation, Briefing], str]] = {
+    Mode.WRITE: _write,
+    Mode.REPAIR: _repair,
+    Mode.OPTIMISE: _optimise,
+    Mode.CROSS_OVER: _several,
+    Mode.CONTRAST: _several,
+    Mode.FEATURES: _features,
+    Mode.TRANSLATE: _foreign,
+    Mode.CONVERT: _foreign,
+}

@@ -1,0 +1,1 @@
+"""Language models behind one Protocol: who answers, what it costs, what can go wrong."""

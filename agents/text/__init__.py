@@ -1,0 +1,31 @@
+"""Reads what models write and words what they are shown: pure functions on strings.
+
+A reply is text of unknown origin. Everything here says what it found or why it found nothing, and
+raises for nothing that a reply can hold.
+"""
+
+from __future__ import annotations
+
+from .candidate_text import extract
+from .diffs import changed_lines, unified
+from .edits import revised
+from .found import Found, Outcome, Unusable
+from .json_text import read
+from .similarity import normalised, similarity
+from .untrusted import clip_words, fenced, readable
+
+__all__ = [
+    "Found",
+    "Outcome",
+    "Unusable",
+    "changed_lines",
+    "clip_words",
+    "extract",
+    "fenced",
+    "normalised",
+    "read",
+    "readable",
+    "revised",
+    "similarity",
+    "unified",
+]

@@ -1,0 +1,65 @@
+"""The numbers of a source that may be other numbers: tile sizes, unrolling, schedules.
+
+A knob search needs no model where a source names its constants. Which of them are free is not
+known here: one that is part of the meaning gives a wrong candidate, and the referee says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .languages import language_of
+
+MOST = 1 << 20
+"""Larger numbers are no knobs."""
+
+_C = re.compile(
+    r"^[ \t]*(?:#[ \t]*define[ \t]+(?P<macro>[A-Za-z_]\w*)[ \t]+(?P<is>\d+)[ \t]*$"
+    r"|(?:static[ \t]+|inline[ \t]+)*(?:constexpr|const)[ \t]+"
+    r"(?:static[ \t]+|unsigned[ \t]+|std::)*"
+    r"(?:int|long|unsigned|size_t|u?int(?:8|16|32|64)_t|auto)[ \t]+"
+    r"(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*(?P<value>\d+)[uUlL]*[ \t]*;)",
+    re.M,
+)
+_PYTHON = re.compile(
+    r"^(?P<name>[A-Z][A-Z0-9_]*)[ \t]*(?::[^=\n]*)?=[ \t]*(?P<value>\d+)[ \t]*$", re.M
+)
+
+
+class Variant(NamedTuple):
+    """A source with one number changed."""
+
+    source: str
+    change: str
+    """In words: which, from what, to what."""
+
+
+def variants(source: str, language: str) -> list[Variant]:
+    """The source with each named constant doubled, then with each halved, in their order.
+
+    Raises:
+        UnknownNameError: there are no candidates in `language`.
+    """
+    pattern = _PYTHON if language_of(language).is_python else _C
+    found = [match for match in pattern.finditer(source) if 1 <= _value(match) <= MOST]
+    doubled = [_changed(source, match, 2 * _value(match)) for match in found]
+    halved = [_changed(source, match, _value(match) // 2) for match in found if _value(match) > 1]
+    return doubled + halved
+
+
+def _group(match: re.Match[str]) -> str:
+    return "is" if match.groupdict().get("macro") else "value"
+
+
+def _value(match: re.Match[str]) -> int:
+    digits = match[_group(match)]
+    # An octal literal, or more digits than a knob has.
+    return int(digits) if len(digits) < 9 and not (len(digits) > 1 and digits[0] == "0") else 0
+
+
+def _changed(source: str, match: re.Match[str], value: int) -> Variant:
+    start, end = match.span(_group(match))
+    name = match.groupdict().get("macro") or match["name"]
+    changed = f"{source[:start]}{value}{source[end:]}"
+    return Variant(changed, f"{name} = {value} instead of {_value(match)}")

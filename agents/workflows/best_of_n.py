@@ -1,0 +1,155 @@
+"""`best_of_n`: first kernels without feedback, the control for every other workflow.
+
+A sample is told which one it is and, in a few words, what the samples of earlier blocks try; never
+what became of them. The calls of a block run side by side where the endpoint takes that many. What
+they gave is recorded in the order of the slots, by asking again for answers that are paid already:
+the order in which they arrive changes nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+
+from ..history import strategy
+from ..loop import Loop
+from ..protocols import Assignment, Mode, Sample
+from ..stop import BudgetSpent
+from . import driver, nodes
+
+SAMPLES = 10
+"""As many candidates as a chain of `forge` has rounds."""
+
+ABREAST = 2
+"""Samples of a block: the calls of one may run side by side, the next is told their strategies. It
+is not the endpoint's number of slots, since a replay must ask the same words."""
+
+
+class State(TypedDict, total=False):
+    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+
+    first: int
+    """The first slot of this generation."""
+    last: int
+    """The first slot beyond it."""
+    slot: int
+    """The slot that is worked on."""
+    current: str
+    champion: str
+    refused_by: str
+    """The cap that refused a call; the candidates that were paid for are still evaluated."""
+    stopped_by: str
+
+
+START_STATE: State = {"first": 0, "last": 0, "slot": 0, "current": "", "champion": ""}
+
+
+def admit(state: State, loop: Loop) -> State:
+    """Whether another slot may be worked on."""
+    slot = state["slot"]
+    if slot >= _samples(loop):
+        return {"stopped_by": "rounds"}
+    is_next = slot >= state["last"]
+    if is_next and "refused_by" in state:
+        return {"stopped_by": state["refused_by"]}
+    if by := nodes.why_not_admitted(loop, _place(slot)):
+        return {"stopped_by": by}
+    return {"first": slot, "last": _end_of_generation(loop, slot)} if is_next else {}
+
+
+def ask(state: State, loop: Loop) -> State:
+    """Pays for one slot's answer; the state is the slot alone."""
+    assignment = _assignment(state, loop)
+    if not nodes.is_placed(loop, assignment.place):
+        # `propose` comes to it again once the calls beside it are settled.
+        with suppress(BudgetSpent):
+            if proposal := nodes.rehearse(loop, assignment):
+                loop.ledger.foresee_proposed(proposal)
+    return {}
+
+
+def propose(state: State, loop: Loop) -> State:
+    """Records what the slot's answer holds."""
+    try:
+        return {"current": nodes.propose(loop, _assignment(state, loop))}
+    except BudgetSpent as spent:
+        return {"current": "", "refused_by": spent.by}
+
+
+def evaluate(state: State, loop: Loop) -> State:
+    """Has the slot's candidate screened, and confirmed if it may be the champion."""
+    current = state["current"]
+    if current:
+        nodes.screen(loop, current)
+    return {}
+
+
+def promote(state: State, loop: Loop) -> State:
+    """Confirms a candidate that may be the new champion, and goes on to the next slot."""
+    champion = state["champion"]
+    if state["current"]:
+        champion = nodes.promote(loop, state["current"], champion)
+    return {"champion": champion, "slot": state["slot"] + 1}
+
+
+def _assignment(state: State, loop: Loop) -> Assignment:
+    slot = state["slot"]
+    return Assignment(
+        place=_place(slot), mode=Mode.WRITE, told=_strategies(loop, slot - slot % ABREAST),
+        sample=Sample(slot + 1, _samples(loop)),
+    )  # fmt: skip
+
+
+def _strategies(loop: Loop, before: int) -> tuple[str, ...]:
+    """What the candidates of these slots said that they do; the same whenever it is asked."""
+    tracks, placed = loop.ledger.progress.tracks, loop.ledger.progress.placed
+    found = [placed.get(_place(slot), "") for slot in range(before)]
+    said = [strategy(tracks[candidate].proposed.note) for candidate in found if candidate]
+    return tuple(dict.fromkeys(text for text in said if text))
+
+
+def _place(slot: int) -> str:
+    return f"0/{slot}"
+
+
+def _samples(loop: Loop) -> int:
+    return SAMPLES if loop.rounds is None else loop.rounds
+
+
+def _end_of_generation(loop: Loop, first: int) -> int:
+    """No more than the endpoint takes at once, and than may still be evaluated."""
+    may_evaluate = loop.budget.left(len(loop.ledger.progress.tracks)).evaluations
+    width = max(1, int(min(loop.slots, max(1.0, may_evaluate))))
+    return min(first + width, first - first % ABREAST + ABREAST, _samples(loop))
+
+
+def graph() -> StateGraph[State, Loop, State, State]:
+    """admit → ask × slots → (propose → evaluate → promote → admit) …"""
+    sampling = StateGraph(State, context_schema=Loop)
+    for step in (admit, ask, propose, evaluate):
+        sampling.add_node(step.__name__, nodes.node(step), input_schema=State)
+    sampling.add_node("promote", nodes.node(promote, is_owed=True), input_schema=State)
+
+    def route(state: State) -> str | list[Send]:
+        if state.get("stopped_by"):
+            return END
+        slot, last = state["slot"], state["last"]
+        if last - slot < 2 or slot > state["first"]:
+            return "propose"
+        return [Send("ask", {"slot": number}) for number in range(slot, last)]
+
+    sampling.add_edge(START, "admit")
+    sampling.add_conditional_edges("admit", route, ["ask", "propose", END])
+    sampling.add_edge("ask", "propose")
+    sampling.add_edge("propose", "evaluate")
+    sampling.add_edge("evaluate", "promote")
+    sampling.add_edge("promote", "admit")
+    return sampling
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on; says what stopped it."""
+    return driver.run(graph(), loop, dict(START_STATE))

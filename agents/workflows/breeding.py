@@ -1,0 +1,350 @@
+"""What a generation of `evolve` is made of: plans of slots, novelty, niches, leaders and lessons.
+
+Everything is recorded as a decision at its place and read back from there; whoever asks again gets
+what was decided. The islands are a fold over these records up to a generation's beginning.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from ...traces.records import Advice
+from ...traces.records import Protocol as Depth
+from .. import niches, techniques
+from ..asking import PromptTooLong
+from ..brains.evidence import figures_of
+from ..islands import Birth, Islands
+from ..loop import Loop
+from ..protocols import Assignment, Member, Mode
+from ..text.similarity import normalised, similarity
+from . import nodes
+
+if TYPE_CHECKING:
+    from .generations import Settings
+
+EDIT, REWRITE, CROSS, TUNE, WRITE, REPAIR = (
+    "edit", "rewrite", "cross over", "tune", "write", "repair",
+)  # fmt: skip
+MIX = {EDIT: 0.5, REWRITE: 0.2, CROSS: 0.15, TUNE: 0.15}
+"""After ShinkaEvolve; no rate is proven for kernels."""
+
+TOO_CLOSE = 0.95
+"""Share of common runs of tokens from which a candidate is no new idea (ShinkaEvolve)."""
+
+MOST_REPAIRS = 2
+"""Of one candidate, where its island has nobody who passed."""
+
+PLANNED, NOVELTY, BORN, LESSONS = "generation", "novelty", "niche", "lessons"
+
+
+def is_planned(loop: Loop, number: int) -> bool:
+    """Whether the generation was begun."""
+    return (f"{number}/plan", PLANNED) in loop.ledger.progress.decisions
+
+
+def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
+    """Decides what each slot does, from the islands as of now."""
+    islands = islands_before(loop, number, chosen)
+    slots: list[JsonValue] = [
+        _slot(loop, number, slot, islands, chosen) for slot in range(count)
+    ]  # fmt: skip
+    loop.ledger.decide(f"{number}/plan", PLANNED, slots=slots)
+
+
+def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
+    """Records a candidate from elsewhere as the founder of every island: a generation of itself."""
+    member = loop.ledger.member(candidate)
+    written: list[JsonValue] = [
+        {"operator": WRITE, "mode": str(Mode.WRITE), "island": island, "base": "", "exemplars": [],
+         "features": [], "advice": ""}
+        for island in range(islands)
+    ]  # fmt: skip
+    loop.ledger.decide(f"{number}/plan", PLANNED, slots=written)
+    niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
+    for island in range(islands):
+        place = f"{number}/{island}"
+        loop.ledger.decide(
+            place, NOVELTY, candidate=candidate, normal=normal, island=island, like="",
+            similarity=0.0,
+        )  # fmt: skip
+        loop.ledger.decide(
+            place, BORN, candidate=candidate, version=niches.VERSION, niche=niche, island=island
+        )
+
+
+def slots(loop: Loop, number: int) -> int:
+    """How many proposals the generation has."""
+    return len(_slots(loop, number))
+
+
+def assignment(loop: Loop, place: str, abreast: int) -> Assignment:
+    """What the proposal of a place is to be, as planned; second tries are told what was tried."""
+    number, slot = _numbers(place)
+    planned = _slots(loop, number)[slot % slots(loop, number)]
+    ledger, operator = loop.ledger, planned["operator"]
+    base = nodes.member(loop, planned["base"])
+    first = slots(loop, number) if slot >= slots(loop, number) else slot - slot % abreast
+    told = (*lessons(loop, number), *_strategies(loop, number, first))
+    advice = ledger.progress.advised.get(planned["advice"]) if planned["advice"] else None
+    if operator == TUNE and base:
+        advice = _tuning(base)
+    return Assignment(
+        place=place,
+        mode=Mode(planned["mode"]),
+        base=base,
+        advice=advice,
+        exemplars=tuple(ledger.member(candidate) for candidate in planned["exemplars"]),
+        features=tuple(planned["features"]),
+        told=told,
+        may_patch=operator != REWRITE,
+    )
+
+
+def compare(loop: Loop, place: str) -> None:
+    """Records how new the candidate of a place is: against all for copies, its island for kin."""
+    ledger = loop.ledger
+    candidate = ledger.progress.placed.get(place, "")
+    if not candidate or (place, NOVELTY) in ledger.progress.decisions:
+        return
+    source, language = ledger.source(candidate), loop.language
+    normal, island = normalised(source, language), island_of(loop, place)
+    copies = [d.details["candidate"] for d in _decided(loop, NOVELTY)
+              if d.details["normal"] == normal]  # fmt: skip
+    kin = [str(d.details["candidate"]) for d in _decided(loop, NOVELTY)
+           if d.details["island"] == island and not d.details["like"]]  # fmt: skip
+    close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
+    alike, like = (1.0, str(copies[0])) if copies else max(close, default=(0.0, ""))
+    is_close = alike >= TOO_CLOSE
+    ledger.decide(
+        place, NOVELTY, candidate=candidate, normal=normal, island=island,
+        like=like if is_close else "", similarity=round(alike, 4),
+    )  # fmt: skip
+
+
+_KIN = 24
+"""The newest of an island that a candidate is held against; comparing takes milliseconds each."""
+
+
+def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
+    """The generation's candidates that are new, and those that are close to others, in order.
+
+    Copies, which differ in comments or spacing only, are in neither.
+    """
+    fresh: list[str] = []
+    close: list[str] = []
+    for _, details in _of_generation(loop, number, NOVELTY):
+        if not details["like"]:
+            fresh.append(details["candidate"])
+        elif details["similarity"] < 1.0:
+            close.append(details["candidate"])
+    return fresh, close
+
+
+def second_places(loop: Loop, number: int) -> list[str]:
+    """Where another strategy is asked for, once, in place of what was too close."""
+    count = slots(loop, number)
+    return [
+        f"{number}/{count + slot}"
+        for slot, details in _of_generation(loop, number, NOVELTY)
+        if slot < count and details["like"]
+    ]
+
+
+def evaluated(loop: Loop, number: int) -> list[str]:
+    """The candidates of the generation that have a verdict, by slot."""
+    placed, tracks = loop.ledger.progress.placed, loop.ledger.progress.tracks
+    found = sorted((_numbers(p), c) for p, c in placed.items() if _numbers(p)[0] == number)
+    return [candidate for _, candidate in found if Depth.SCREEN in tracks[candidate].verdicts]
+
+
+def record(loop: Loop, number: int, chosen: Settings) -> None:
+    """Records the niches of the generation, and the islands that follow from them."""
+    for candidate in evaluated(loop, number):
+        place = loop.ledger.progress.tracks[candidate].proposed.place
+        if (place, BORN) not in loop.ledger.progress.decisions:
+            loop.ledger.decide(
+                place, BORN, candidate=candidate, version=niches.VERSION,
+                niche=niche_of(loop, loop.ledger.member(candidate)).name,
+                island=island_of(loop, place),
+            )  # fmt: skip
+    shown: list[JsonValue] = [
+        dict[str, JsonValue](cells) for cells in islands_before(loop, number + 1, chosen).shown()
+    ]
+    loop.ledger.decide(f"{number}/archive", "islands", islands=shown)
+
+
+def niche_of(loop: Loop, member: Member) -> niches.Niche:
+    """Where an evaluated candidate stands."""
+    return niches.niche(member.source, loop.language, figures_of(member))
+
+
+def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
+    """The islands as of the beginning of a generation: a fold over what was recorded before."""
+    islands = Islands(
+        chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
+    )
+    for generation in range(number):
+        islands.generation(generation, _births(loop, generation))
+    return islands
+
+
+def island_of(loop: Loop, place: str) -> int:
+    """On which island the candidate of this place is born."""
+    number, slot = _numbers(place)
+    planned = _slots(loop, number)
+    return int(planned[slot % len(planned)]["island"])
+
+
+def diagnose(loop: Loop, number: int) -> None:
+    """One diagnosis of the best newcomer, for its next edit."""
+    leader = ""
+    for candidate in evaluated(loop, number):
+        leader = nodes.better(loop, leader, candidate)
+    base = nodes.member(loop, leader)
+    if base is not None:
+        place = f"{number}/leader"
+        nodes.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
+
+
+def reflect(loop: Loop, number: int) -> None:
+    """Draws lessons from what was tried; without a model there are none."""
+    reflector, place = loop.aids.reflector, f"{number}/lessons"
+    if reflector is None or (place, LESSONS) in loop.ledger.progress.decisions:
+        return
+    tracks = loop.ledger.progress.tracks.values()
+    attempts = [
+        (loop.ledger.member(t.proposed.candidate), t.proposed.note) for t in tracks if t.verdict
+    ]
+    try:
+        told = reflector(loop.situation((), Assignment(place=place)), attempts)
+    except PromptTooLong as error:
+        loop.ledger.decide(place, "no lessons", reason=str(error))
+        return
+    loop.ledger.decide(place, LESSONS, lessons=list(told))
+
+
+def lessons(loop: Loop, number: int) -> tuple[str, ...]:
+    """The last ones that were drawn before a generation."""
+    drawn = [d for d in _decided(loop, LESSONS) if _numbers(d.place)[0] < number]
+    told = drawn[-1].details["lessons"] if drawn else []
+    assert isinstance(told, list)
+    return tuple(str(text) for text in told)
+
+
+def _slot(
+    loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
+) -> dict[str, JsonValue]:
+    rng = random.Random(f"{loop.seed}:{number}/{slot}")
+    island = (number * chosen.proposals + slot) % chosen.islands
+    parent = islands.parent(island, rng)
+    planned: dict[str, JsonValue] = {
+        "operator": WRITE, "mode": str(Mode.WRITE), "island": island, "base": "", "exemplars": [],
+        "features": [], "advice": "",
+    }  # fmt: skip
+    if not parent:
+        failed = _to_repair(loop, number, island) if slot % 2 == 0 else ""
+        repair: dict[str, JsonValue] = {
+            "operator": REPAIR, "mode": str(Mode.REPAIR), "base": failed,
+        }  # fmt: skip
+        return planned | repair if failed else planned
+    operator = rng.choices(list(MIX), list(MIX.values()))[0]
+    planned |= {"operator": operator, "mode": str(Mode.OPTIMISE), "base": parent}
+    most = chosen.exemplars - 1 if operator == REWRITE else 1
+    others = islands.others(island, parent, most) if operator in (CROSS, REWRITE) else ()
+    if others:
+        shown = sorted((*others, parent), key=islands.score)
+        planned |= {"mode": str(Mode.CROSS_OVER), "base": "", "exemplars": list[JsonValue](shown)}
+    elif operator == EDIT:
+        planned |= _edit(loop, parent, rng)
+    return planned
+
+
+def _edit(loop: Loop, parent: str, rng: random.Random) -> dict[str, JsonValue]:
+    """On the Judge's words where there are any and every other time, else on one technique."""
+    advised = loop.ledger.progress.advised
+    places = [place for place, said in advised.items() if said.candidate == parent]
+    if places and rng.random() < 0.5:
+        return {"advice": places[-1]}
+    figures = figures_of(loop.ledger.member(parent))
+    known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+    if not known:
+        return {}
+    return {"mode": str(Mode.FEATURES), "features": [rng.choice(known).name]}
+
+
+def _to_repair(loop: Loop, number: int, island: int) -> str:
+    """The newest failure of an island that was not repaired too often; "" where there is none."""
+    tracks = loop.ledger.progress.tracks
+    begun = [before for before in range(number) if is_planned(loop, before)]
+    tried = [planned["base"] for before in begun for planned in _slots(loop, before)]
+    born = [str(d.details["candidate"]) for d in _decided(loop, BORN)
+            if d.details["island"] == island and _numbers(d.place)[0] < number]  # fmt: skip
+    failed = [c for c in born if nodes.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
+    return max(failed, key=lambda c: tracks[c].proposed.number, default="")
+
+
+def _tuning(base: Member) -> Advice:
+    """A knob search in words: structure stays, figures move."""
+    return Advice(
+        candidate=base.candidate,
+        bottleneck="its constants were not tuned",
+        change="Change only numeric constants (tile sizes, unrolling, threads, schedules): choose "
+        "the values that fit this target best, and keep the structure as it is.",
+        mode="optimise",
+        by="workflow",
+    )
+
+
+def _strategies(loop: Loop, number: int, first: int) -> Iterator[str]:
+    """What the slots before `first` said that they do."""
+    progress = loop.ledger.progress
+    for slot in range(first):
+        candidate = progress.placed.get(f"{number}/{slot}")
+        note = progress.tracks[candidate].proposed.note if candidate else ""
+        if note:
+            yield f"another slot: {note}"
+
+
+def _births(loop: Loop, number: int) -> Iterator[Birth]:
+    tracks = loop.ledger.progress.tracks
+    for _, details in _of_generation(loop, number, BORN):
+        track = tracks[details["candidate"]]
+        # A confirmation is of the candidate's own generation, so that the past is settled: who
+        # failed it is nobody's parent. Scores are compared as they were screened, all alike.
+        failed = [v for v in track.verdicts.values() if not v.status.is_pass]
+        yield Birth(
+            candidate=details["candidate"],
+            generation=number,
+            island=details["island"],
+            niche=details["niche"],
+            verdict=(failed or [track.verdicts[Depth.SCREEN]])[0],
+            parents=track.proposed.parents,
+        )
+
+
+def _of_generation(loop: Loop, number: int, what: str) -> list[tuple[int, dict[str, Any]]]:
+    """What was decided at the generation's places, by slot."""
+    found = [(_numbers(d.place), d.details) for d in _decided(loop, what)]
+    return sorted(
+        ((slot, details) for (of, slot), details in found if of == number), key=lambda it: it[0]
+    )
+
+
+def _decided(loop: Loop, what: str) -> list[Any]:
+    return [d for (_, name), d in loop.ledger.progress.decisions.items() if name == what]
+
+
+def _slots(loop: Loop, number: int) -> list[Any]:
+    planned = loop.ledger.progress.decisions[f"{number}/plan", PLANNED].details["slots"]
+    assert isinstance(planned, list)
+    return planned
+
+
+def _numbers(place: str) -> tuple[int, int]:
+    """Generation and slot of a place; -1 where it is none's."""
+    number, _, slot = place.partition("/")
+    return int(number) if number.isdecimal() else -1, int(slot) if slot.isdecimal() else -1

@@ -1,0 +1,212 @@
+"""`contrast`: two measured variants side by side, why one is faster, and a third (after CUDA-L1).
+
+plan → ask × slots → propose → evaluate … → suspect → promote → plan. The first round drafts
+variants; every later one shows two of distinct score buckets in an order that gives nothing away.
+Where fewer than three buckets are filled another variant is drafted. Without training this is the
+paper's prompt alone, from which a mean of 1.4 is to be expected of a frozen model. A result that is
+too good is verified in full before it may become champion; and a model that finds it unearned keeps
+it from being shown to others, which is all that it may do.
+"""
+
+from __future__ import annotations
+
+import random
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+
+from ...traces.records import Protocol as Depth
+from ...traces.records import Record
+from .. import contrasting
+from ..asking import PromptTooLong
+from ..loop import Loop
+from ..protocols import Assignment, Mode
+from ..stop import BudgetSpent
+from . import driver, fan, nodes
+
+ROUNDS = 10
+"""The drafts included; as many as a chain of `forge` has."""
+
+OVER_BEST, OVER_BASELINE = 3.0, 10.0
+"""Times the best before, or the baseline, from which a result is looked at twice (CUDA-L1 saw its
+hacks as sudden jumps)."""
+
+EXEMPLARS, SCORES, CHECKED = "exemplars", "group score", "hack check"
+SECOND, NO_SECOND = "second opinion", "no second opinion"
+MOST_TOLD = 6
+"""Strategies of earlier drafts that a new draft is told."""
+
+
+class Settings(Record):
+    """What may be set."""
+
+    drafts: int = Field(default=4, ge=1, le=64)
+    """Of the first round."""
+    proposals: int = Field(default=1, ge=1, le=64)
+    """Of every later round; each contrasts two variants of its own."""
+
+
+class State(fan.Round, total=False):
+    """The cursor. Every key takes the last value written."""
+
+    round: int
+    born: list[str]
+    """This round's candidates."""
+
+
+START_STATE: State = {"round": 0, "champion": "", "stale": 0, "queue": [], "born": []}
+
+
+def settings(loop: Loop) -> Settings:
+    """Those of the campaign."""
+    return Settings.model_validate(loop.options)
+
+
+def plan(state: State, loop: Loop) -> State:
+    """Whether another round begins, and which variants its slots contrast."""
+    number, chosen = state["round"], settings(loop)
+    if by := nodes.why_ended(loop, number, ROUNDS, state["champion"], state["stale"]):
+        return {"stopped_by": by}
+    wanted = chosen.proposals if number else chosen.drafts
+    begun = loop.ledger.progress.decisions.get((f"{number}/plan", "round"))
+    count = begun.details["slots"] if begun else fan.width(loop, wanted)
+    assert isinstance(count, int)
+    loop.ledger.decide(f"{number}/plan", "round", slots=count)
+    places = [f"{number}/{slot}" for slot in range(count)]
+    for place in places if number else []:
+        _choose(loop, place)
+    return {"places": places, "waiting": fan.side_by_side(loop, places)}
+
+
+def propose(state: State, loop: Loop) -> State:
+    """Records the round's candidates."""
+    born = fan.settle(loop, state["places"], assignment)
+    return {"born": born, "queue": born}
+
+
+def suspect(state: State, loop: Loop) -> State:
+    """Has every result that is too good verified in full; records the group's scores."""
+    earlier = scores(loop, state["round"])
+    for candidate in state["born"]:
+        place = loop.ledger.progress.tracks[candidate].proposed.place
+        if why := _too_good(loop, candidate, earlier):
+            found = loop.ledger.evaluate(candidate, Depth.FULL)
+            loop.ledger.decide(
+                place, CHECKED, candidate=candidate, why=why, status=str(found.status)
+            )
+            _ask_again(loop, place, candidate, why)
+        group = scores(loop, state["round"] + 1)
+        loop.ledger.decide(
+            place, SCORES, candidate=candidate,
+            score=round(contrasting.group_score(candidate, group), 4),
+        )  # fmt: skip
+    return {}
+
+
+def promote(state: State, loop: Loop) -> State:
+    """Confirms the best of the round if it may be the new champion."""
+    # Who falls later was sound when this round was decided.
+    sound = [c for c in state["born"] if nodes.is_sound(loop, c, state["round"])]
+    won = fan.crown(state, loop, sound)
+    return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
+
+
+def assignment(loop: Loop, place: str) -> Assignment:
+    """Two variants to contrast where they were chosen, else another draft."""
+    chosen = loop.ledger.progress.decisions.get((place, EXEMPLARS))
+    if chosen is None:
+        return Assignment(place=place, mode=Mode.WRITE, told=_strategies(loop, place))
+    shown = chosen.details["candidates"]
+    assert isinstance(shown, list)
+    exemplars = tuple(loop.ledger.member(str(candidate)) for candidate in shown)
+    return Assignment(place=place, mode=Mode.CONTRAST, exemplars=exemplars)
+
+
+def scores(loop: Loop, before: int) -> dict[str, float]:
+    """What ranks each right candidate that was born before a round and may be shown to others."""
+    found = {}
+    for candidate, track in loop.ledger.progress.tracks.items():
+        score = nodes.score(loop, candidate)
+        place = track.proposed.place
+        is_earlier = int(place.partition("/")[0]) < before
+        is_shown = nodes.is_sound(loop, candidate, before - 1) and not _is_suspected(loop, place)
+        if is_earlier and score is not None and is_shown:
+            found[candidate] = score
+    return found
+
+
+def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
+    """A model's opinion on a result that is too good and that the referee has nothing against."""
+    second, decisions = loop.aids.second, loop.ledger.progress.decisions
+    is_told = (place, SECOND) in decisions or (place, NO_SECOND) in decisions
+    if second is None or is_told or not nodes.is_sound(loop, candidate):
+        return
+    member = loop.ledger.member(candidate)
+    situation = loop.situation((), Assignment(place=place, mode=Mode.CONTRAST, base=member))
+    try:
+        said = second(member, why, situation)
+    except (BudgetSpent, PromptTooLong) as refused:
+        loop.ledger.decide(place, NO_SECOND, candidate=candidate, reason=str(refused))
+        return
+    loop.ledger.decide(place, SECOND, **said.model_dump(mode="json"))
+
+
+def _is_suspected(loop: Loop, place: str) -> bool:
+    said = loop.ledger.progress.decisions.get((place, SECOND))
+    return said is not None and said.details["label"] == "suspect"
+
+
+def _choose(loop: Loop, place: str) -> None:
+    if (place, EXEMPLARS) in loop.ledger.progress.decisions or nodes.is_placed(loop, place):
+        return
+    known = scores(loop, int(place.partition("/")[0]))
+    drawn = contrasting.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
+    if drawn:
+        filled = contrasting.buckets(known)
+        chances = [round(chance, 4) for chance in contrasting.chances(filled, known)]
+        loop.ledger.decide(
+            place, EXEMPLARS, candidates=list(drawn), buckets=[len(b) for b in filled],
+            chances=list(chances),
+        )  # fmt: skip
+
+
+def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
+    """Why a result is looked at twice; "": it is not."""
+    screened = loop.ledger.progress.tracks[candidate].verdicts.get(Depth.SCREEN)
+    score = nodes.score(loop, candidate)
+    if screened is None or score is None:
+        return ""
+    best = max(earlier.values(), default=0.0)
+    if best and score > OVER_BEST * best:
+        return f"{score / best:.2f} times the best before"
+    if screened.credited > OVER_BASELINE:
+        return f"{screened.credited:.2f} times the baseline"
+    roofline = screened.measurement.roofline if screened.measurement else None
+    return f"{roofline:.2f} of the roofline" if roofline and roofline > 1.0 else ""
+
+
+def _strategies(loop: Loop, place: str) -> tuple[str, ...]:
+    """What the drafts of earlier rounds said that they do."""
+    before = int(place.partition("/")[0])
+    tracks = loop.ledger.progress.tracks.values()
+    notes = [t.proposed.note for t in tracks
+             if int(t.proposed.place.partition("/")[0]) < before]  # fmt: skip
+    return tuple(f"an earlier draft: {note}" for note in notes[-MOST_TOLD:] if note)
+
+
+def graph() -> StateGraph[State, Loop, State, State]:
+    """The graph of the docstring."""
+    contrast = StateGraph(State, context_schema=Loop)
+    for step in (plan, propose, suspect, promote):
+        contrast.add_node(step.__name__, nodes.node(step), input_schema=State)
+    contrast.add_edge(START, "plan")
+    contrast.add_conditional_edges("plan", fan.begin, ["ask", "propose", END])
+    fan.wire(contrast, assignment, after="propose", then="suspect")
+    contrast.add_edge("suspect", "promote")
+    contrast.add_edge("promote", "plan")
+    return contrast
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on; says what stopped it."""
+    return driver.run(graph(), loop, dict(START_STATE))

@@ -1,0 +1,260 @@
+"""`features`: a search over an explicit catalogue of techniques (after CUDA-LLM's FSR).
+
+plan → ask × slots → propose → evaluate … → (repair → …) → promote → credit → plan. Each depth
+extends the fastest right kernel by one or two techniques a slot, chosen by Thompson sampling on
+what they were worth on kernels with the same bound. What fails is repaired twice at most inside its
+depth (the paper has no such limit); where nothing is right yet the next depth mends what got
+furthest. What a technique gained is credited only where the source shows it, or the Coder declared
+it and the source changed; the table of gains stands in the record.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+from pydantic import Field, JsonValue
+
+from ...kernelbench.problem import Problem
+from ...traces.records import Protocol as Depth
+from ...traces.records import Record, Status
+from .. import gains, niches, techniques
+from ..brains.evidence import figures_of
+from ..loop import Loop
+from ..protocols import Assignment, Mode
+from . import driver, fan, nodes
+
+DEPTHS = 6
+"""Ours: the paper does not tell its number."""
+
+CREDITED, TABLE, PLANNED = "feature credited", "table of gains", "features"
+
+
+class Settings(Record):
+    """What may be set."""
+
+    proposals: int = Field(default=4, ge=1, le=64)
+    """At each depth. Ours: the paper does not tell."""
+    repairs: int = Field(default=2, ge=0, le=10)
+    """Of a candidate inside its depth."""
+
+
+class State(fan.Round, total=False):
+    """The cursor. Every key takes the last value written."""
+
+    depth: int
+    turn: int
+    """0: the techniques; 1, 2 …: repairs of what failed in the turn before."""
+
+
+START_STATE: State = {"depth": 0, "turn": 0, "champion": "", "stale": 0, "queue": []}
+
+
+def settings(loop: Loop) -> Settings:
+    """Those of the campaign."""
+    return Settings.model_validate(loop.options)
+
+
+def plan(state: State, loop: Loop) -> State:
+    """Whether another depth begins, what it extends and which techniques its slots try."""
+    depth = state["depth"]
+    if by := nodes.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
+        return {"stopped_by": by}
+    if (f"{depth}/plan", PLANNED) not in loop.ledger.progress.decisions:
+        _plan(loop, depth, fan.width(loop, settings(loop).proposals))
+    places = [f"{depth}/{slot}" for slot in range(len(_planned(loop, depth)["slots"]))]
+    return {"turn": 0, "places": places, "waiting": fan.side_by_side(loop, places)}
+
+
+def propose(state: State, loop: Loop) -> State:
+    """Records the turn's candidates."""
+    return {"queue": fan.settle(loop, state["places"], assignment)}
+
+
+def repair(state: State, loop: Loop) -> State:
+    """Which of the turn's candidates failed and are mended next."""
+    depth, turn = state["depth"], state["turn"] + 1
+    count = len(_planned(loop, depth)["slots"])
+    failed = []
+    for place in state["places"]:
+        candidate = loop.ledger.progress.placed.get(place, "")
+        if candidate and nodes.score(loop, candidate) is None:
+            failed.append(int(place.partition("/")[2]) % count)
+    places = [f"{depth}/{turn * count + slot}" for slot in failed]
+    left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
+    asked = [place for place in places if nodes.is_placed(loop, place)]
+    asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
+    places = sorted(asked) if turn <= settings(loop).repairs else []
+    return {"turn": turn, "places": places, "waiting": fan.side_by_side(loop, places)}
+
+
+def promote(state: State, loop: Loop) -> State:
+    """Confirms the best of the depth if it may be the new champion."""
+    won = fan.crown(state, loop, _born(loop, state["depth"]))
+    return {"champion": won.champion, "stale": won.stale}
+
+
+def credit(state: State, loop: Loop) -> State:
+    """Credits the techniques that were really used, and records the table of gains."""
+    depth = state["depth"]
+    planned = _planned(loop, depth)
+    for candidate in _born(loop, depth):
+        if planned["base"]:
+            _credit(loop, candidate, planned)
+    rows: list[JsonValue] = [
+        {
+            "technique": technique, "bound": bound, "tried": tally.tried, "gained": tally.gained,
+            "mean_gain": round(math.expm1(tally.mean), 4),
+            "best_gain": round(math.expm1(tally.best), 4),
+        }
+        for (technique, bound), tally in sorted(_table(loop, depth + 1).items())
+    ]  # fmt: skip
+    loop.ledger.decide(f"{depth}/table", TABLE, rows=rows)
+    return {"depth": depth + 1}
+
+
+def assignment(loop: Loop, place: str) -> Assignment:
+    """The techniques of a slot on the depth's base; in later turns a repair of what it came to."""
+    depth, slot = _numbers(place)
+    planned = _planned(loop, depth)
+    count = len(planned["slots"])
+    if slot >= count:
+        failed = loop.ledger.progress.placed[f"{depth}/{slot - count}"]
+        return Assignment(place=place, mode=Mode.REPAIR, base=loop.ledger.member(failed))
+    base = nodes.member(loop, planned["base"])
+    mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
+    features = () if planned["is_repair"] else tuple(planned["slots"][slot])
+    if not features and base is None:
+        mode = Mode.WRITE
+    return Assignment(place=place, mode=mode, base=base, features=features)
+
+
+def first(problem: Problem, language: str, target: str, seed: int) -> Assignment:
+    """What the first slot of a campaign is asked."""
+    known = [t.name for t in techniques.applicable(problem, language, target)]
+    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, seed))
+    return Assignment(place="0/0", mode=Mode.FEATURES if drawn else Mode.WRITE, features=drawn)
+
+
+def _draws(
+    known: Sequence[str], worth: gains.Table, bound: str, depth: int, count: int, seed: int
+) -> Iterator[tuple[str, ...]]:
+    """Techniques for each slot; they lead with different ones, while there are enough."""
+    taken: set[str] = set()
+    for slot in range(count):
+        rng = random.Random(f"{seed}:{depth}/{slot}:features")
+        fresh = [name for name in known if name not in taken] or known
+        drawn = gains.draw(worth, fresh, bound, rng.choice((1, 2)), rng)
+        taken.update(drawn[:1])
+        yield drawn
+
+
+def _plan(loop: Loop, depth: int, count: int) -> None:
+    fastest, furthest = "", ""
+    for candidate in _before(loop, depth):
+        if nodes.is_sound(loop, candidate):
+            fastest = nodes.better(loop, fastest, candidate)
+        furthest = max(furthest, candidate, key=lambda c: _reached(loop, c))
+    base = fastest or furthest
+    member = nodes.member(loop, base)
+    figures = figures_of(member) if member else {}
+    bound = str(niches.bound_of(figures))
+    known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+    names, worth = [technique.name for technique in known], _table(loop, depth)
+    slots: list[JsonValue] = [
+        list(drawn) for drawn in _draws(names, worth, bound, depth, count, loop.seed)
+    ]
+    loop.ledger.decide(
+        f"{depth}/plan", PLANNED, base=base, bound=bound, slots=slots,
+        is_repair=bool(base and not fastest),
+    )  # fmt: skip
+
+
+def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
+    ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
+    place = track.proposed.place
+    depth, slot = _numbers(place)
+    base, score = planned["base"], nodes.score(loop, candidate)
+    before = nodes.score(loop, base)
+    if before is None or (place, CREDITED) in ledger.progress.decisions:
+        return
+    asked = planned["slots"][slot % len(planned["slots"])]
+    said = techniques.declared(track.proposed.note.replace(";", "\n"))
+    uses = {
+        name: gains.use(name, ledger.source(base), ledger.source(candidate), said) for name in asked
+    }
+    ledger.decide(
+        place, CREDITED, candidate=candidate, bound=planned["bound"],
+        used=[name for name, use in uses.items() if use.is_used],
+        disputed=[name for name, use in uses.items() if use.is_disputed],
+        gain=None if score is None else math.log(score / before), depth=depth,
+    )  # fmt: skip
+
+
+def _table(loop: Loop, before: int) -> dict[tuple[str, str], gains.Tally]:
+    """What techniques were worth at the depths before this one."""
+    credits = []
+    for (_, what), decided in loop.ledger.progress.decisions.items():
+        details: dict[str, Any] = dict(decided.details)
+        if what == CREDITED and details["depth"] < before:
+            gain = -math.inf if details["gain"] is None else details["gain"]
+            credits += [gains.Credit(name, details["bound"], gain) for name in details["used"]]
+    return gains.table(credits)
+
+
+def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
+    """How far a candidate got, the newest of equals: build, run, right numbers."""
+    track = loop.ledger.progress.tracks.get(candidate)
+    verdict = track.verdicts.get(Depth.SCREEN) if track else None
+    if track is None or verdict is None:
+        return (-1, 0)
+    early = {Status.BUILD_FAILED: 0, Status.PROTOCOL_ERROR: 0, Status.UNSUPPORTED: 0,
+             Status.CRASHED: 1, Status.TIMED_OUT: 1, Status.RESOURCE: 1}  # fmt: skip
+    return (early.get(verdict.status, 2), track.proposed.number)
+
+
+def _planned(loop: Loop, depth: int) -> dict[str, Any]:
+    return dict(loop.ledger.progress.decisions[f"{depth}/plan", PLANNED].details)
+
+
+def _born(loop: Loop, depth: int) -> list[str]:
+    """Candidates of a depth that have a verdict, by slot."""
+    progress = loop.ledger.progress
+    found = sorted((_numbers(p), c) for p, c in progress.placed.items() if _numbers(p)[0] == depth)
+    return [c for _, c in found if Depth.SCREEN in progress.tracks[c].verdicts]
+
+
+def _before(loop: Loop, depth: int) -> list[str]:
+    return [c for number in range(depth) for c in _born(loop, number)]
+
+
+def _numbers(place: str) -> tuple[int, int]:
+    depth, _, slot = place.partition("/")
+    return int(depth), int(slot)
+
+
+def graph() -> StateGraph[State, Loop, State, State]:
+    """The graph of the docstring."""
+    search = StateGraph(State, context_schema=Loop)
+    for step in (plan, propose, repair, promote, credit):
+        search.add_node(step.__name__, nodes.node(step), input_schema=State)
+
+    def mend(state: State) -> str | list[Send]:
+        return fan.begin(state) if state["places"] else "promote"
+
+    search.add_edge(START, "plan")
+    search.add_conditional_edges("plan", fan.begin, ["ask", "propose", END])
+    fan.wire(search, assignment, after="propose", then="repair")
+    search.add_conditional_edges("repair", mend, ["ask", "propose", "promote"])
+    search.add_edge("promote", "credit")
+    search.add_edge("credit", "plan")
+    return search
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on; says what stopped it."""
+    return driver.run(graph(), loop, dict(START_STATE))

@@ -1,0 +1,14 @@
+"""`refine`: `forge` without its Judge. One model edits its own last kernel on raw feedback.
+
+It is the control that tells what a Judge is worth: the same chain, the same referee, the same caps.
+"""
+
+from __future__ import annotations
+
+from ..loop import Loop
+from . import driver, forge
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on; says what stopped it."""
+    return driver.run(forge.graph(has_judge=False), loop, dict(forge.START_STATE))

@@ -1,0 +1,275 @@
+"""`transpile`: a foreign source becomes a candidate, then a faster one (after HPCTransCompile).
+
+check → admit → (judge →) propose → evaluate → promote → decide → admit. CUDA is translated to C++
+for the CPU, PyTorch converted to the campaign's language. A PyTorch source that can run here is
+first held against the problem itself, as a candidate in Python: the Coder is told where it computes
+something else. Three fixes at most, on the compiler's words or the first element that differs. Once
+it is right, its named constants are tried doubled and halved, without a model; then four rounds of
+optimisation at most, each on a Judge's advice and on the best so far, or `forge` or `evolve` take
+over with the best as their seed. Right is what the problem's oracle says.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+
+from ...errors import UsageError
+from ...kernelbench.targets import CPU
+from ...traces.records import Protocol as Depth
+from ...traces.records import Record, Verdict
+from .. import foreign
+from ..loop import Loop
+from ..protocols import Assignment, Mode, Proposal
+from ..terms import CampaignRequest
+from ..text.constants import Variant, variants
+from ..text.untrusted import one_line
+from . import chain, driver, nodes
+
+CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
+TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
+"""What a round is."""
+
+REASON_CHARACTERS = 300
+"""Of what the referee said of the source itself."""
+
+
+class Settings(Record):
+    """What may be set."""
+
+    check: bool = True
+    """Whether a PyTorch source is held against the problem first, where it can run."""
+    fixes: int = Field(default=3, ge=0)
+    """Until the translation is right (HPCTransCompile's prompts, our number)."""
+    tunings: int = Field(default=4, ge=0)
+    """Variants of the right translation with another constant."""
+    optimisations: int = Field(default=4, ge=0)
+    hand_over: Literal["", "forge", "evolve"] = ""
+    """Who goes on with the right translation, in place of rounds of optimisation."""
+
+
+class State(TypedDict, total=False):
+    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+
+    round: int
+    kind: str
+    """What this round is."""
+    current: str
+    """The candidate of this round."""
+    base: str
+    """What the next round edits."""
+    first: str
+    """The first right translation: what is tuned."""
+    best: str
+    champion: str
+    fixes: int
+    tunings: int
+    optimisations: int
+    stopped_by: str
+
+
+START_STATE: State = {
+    "round": 0, "kind": TRANSLATE, "current": "", "base": "", "first": "", "best": "",
+    "champion": "", "fixes": 0, "tunings": 0, "optimisations": 0,
+}  # fmt: skip
+
+
+def check(request: CampaignRequest) -> None:
+    """Refuses a source that is neither CUDA nor PyTorch, or that cannot go where it should.
+
+    Raises:
+        UsageError: with the remedy.
+    """
+    if not request.source.strip():
+        raise UsageError("transpile needs a source to begin from", hint="give it: --from FILE")
+    if request.model == "recipe":
+        raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
+    if foreign.is_cuda(request.source):
+        if request.language != "cpp":
+            raise UsageError(
+                f"a CUDA source is translated to C++ for cpu, not to {request.language}",
+                hint="--target cpu --language cpp; `forge` improves CUDA kernels",
+            )
+    elif not foreign.is_torch(request.source):
+        raise UsageError(
+            "the source is neither CUDA (no __global__ function) nor PyTorch (no import of torch)",
+            hint="give a .cu or a .py file",
+        )
+
+
+def settings(loop: Loop) -> Settings:
+    """Those of the campaign."""
+    return Settings.model_validate(loop.options)
+
+
+def translation(place: str, source: str, checked: str = "") -> Assignment:
+    """A first candidate out of the source.
+
+    Args:
+        checked: What the referee found of the source itself, in words.
+    """
+    mode = Mode.TRANSLATE if foreign.is_cuda(source) else Mode.CONVERT
+    told = (*foreign.facts(source), *([checked] if checked else ()))
+    return Assignment(place=place, mode=mode, source=source, told=told)
+
+
+def check_module(state: State, loop: Loop) -> State:
+    """Has the PyTorch source itself verified, where it can run."""
+    del state
+    is_here = loop.target == CPU and settings(loop).check and not foreign.is_cuda(loop.source)
+    text = foreign.as_module(loop.source) if is_here else ""
+    if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:
+        return {}
+    if by := nodes.why_not_admitted(loop, CHECK):
+        return {"stopped_by": by}
+    itself = Proposal(text, "python", CHECK, {}, CHECK, note="the source itself")
+    candidate = nodes.record(loop, itself, CHECK)
+    nodes.screen(loop, candidate)
+    verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
+    loop.ledger.decide(
+        CHECK, CHECKED, candidate=candidate, status=str(verdict.status), told=_told(verdict)
+    )
+    return {}
+
+
+def admit(state: State, loop: Loop) -> State:
+    """Whether another round may begin, and what it is."""
+    if "stopped_by" in state:
+        return {}
+    # Where another workflow takes over, the user's number is of its rounds.
+    last = None if settings(loop).hand_over else loop.rounds
+    if last is not None and state["round"] >= last:
+        return {"stopped_by": "rounds"}
+    kind = _kind(state, loop)
+    if by := _why_ended(state, kind, loop) or nodes.why_not_admitted(loop, _place(state)):
+        return {"stopped_by": by}
+    return {"kind": kind}
+
+
+def judge(state: State, loop: Loop) -> State:
+    """One diagnosis of what is about to be optimised."""
+    nodes.judge(loop, _assignment(state, loop))
+    return {}
+
+
+def propose(state: State, loop: Loop) -> State:
+    """A translation, a fix, another constant or an optimisation."""
+    base = state["base"]
+    if nodes.why_nothing_left(loop, _place(state)):
+        return {"current": ""}
+    if state["kind"] == TUNE:
+        variant = _variants(state, loop)[state["tunings"]]
+        tuned = Proposal(
+            variant.source, loop.language, "model", {}, TUNE, (state["first"],), variant.change
+        )
+        return {"current": nodes.record(loop, tuned, _place(state))}
+    return {"current": nodes.propose(loop, _assignment(state, loop), (base,) if base else ())}
+
+
+def decide(state: State, loop: Loop) -> State:
+    """What the next round edits: what failed, until one is right, then always the best."""
+    current, kind, number = state["current"], state["kind"], state["round"]
+    if why := nodes.why_nothing_left(loop, _place(state)):
+        place, base = _place(state), state["base"]
+        loop.ledger.decide(place, nodes.NOTHING_LEFT, candidate=base, why=why)
+        return {"stopped_by": nodes.NOTHING_LEFT}
+    best = nodes.better(loop, state["best"], current, number)
+    return {
+        "round": number + 1,
+        "first": state["first"] or best,
+        "best": best,
+        "base": best or current or state["base"],
+        "fixes": state["fixes"] + (kind == FIX),
+        "tunings": state["tunings"] + (kind == TUNE),
+        "optimisations": state["optimisations"] + (kind == OPTIMISE),
+    }
+
+
+def _kind(state: State, loop: Loop) -> str:
+    if not state["best"]:
+        return FIX if state["round"] else TRANSLATE
+    wanted = settings(loop).tunings
+    is_left = state["tunings"] < min(wanted, len(_variants(state, loop)) if wanted else 0)
+    return TUNE if is_left else OPTIMISE
+
+
+def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
+    chosen = settings(loop)
+    if kind == FIX:
+        return "no candidate" if state["fixes"] >= chosen.fixes else None
+    if kind == TRANSLATE:
+        return None
+    if nodes.is_near_roof(loop, state["champion"]):
+        return "roofline"
+    if kind == TUNE:
+        return None
+    if chosen.hand_over:
+        loop.ledger.decide(
+            "hand-over", HANDED_OVER, to=chosen.hand_over, round=state["round"],
+            best=state["best"], champion=state["champion"],
+        )  # fmt: skip
+        return HANDED_OVER
+    return "rounds" if state["optimisations"] >= chosen.optimisations else None
+
+
+def _variants(state: State, loop: Loop) -> list[Variant]:
+    return variants(loop.ledger.source(state["first"]), loop.language)
+
+
+def _told(verdict: Verdict) -> str:
+    if verdict.status.is_pass:
+        return "the source itself was run and passes the task's tests"
+    reasons = one_line("; ".join(verdict.reasons), REASON_CHARACTERS)
+    return (
+        f"the source itself was run on the task's tests and is {verdict.label}: {reasons}. "
+        "The task's definition counts, not the source"
+    )
+
+
+def _place(state: State) -> str:
+    return f"{state['round']}/0"
+
+
+def _assignment(state: State, loop: Loop) -> Assignment:
+    place, base = _place(state), nodes.member(loop, state["base"])
+    if base is None:
+        checked = loop.ledger.progress.decisions.get((CHECK, CHECKED))
+        return translation(place, loop.source, str(checked.details["told"]) if checked else "")
+    mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
+    advice = loop.ledger.progress.advised.get(place)
+    return Assignment(place=place, mode=mode, base=base, advice=advice)
+
+
+def graph() -> StateGraph[State, Loop, State, State]:
+    """The graph of the docstring."""
+    steps = StateGraph(State, context_schema=Loop)
+    for step in (check_module, admit, judge, propose, decide):
+        steps.add_node(step.__name__, nodes.node(step), input_schema=State)
+
+    def begin(state: State) -> str:
+        if state.get("stopped_by"):
+            return END
+        return "judge" if state["kind"] == OPTIMISE else "propose"
+
+    steps.add_edge(START, "check_module")
+    steps.add_conditional_edges(
+        "check_module", lambda state: END if state.get("stopped_by") else "admit", ["admit", END]
+    )
+    return chain.close(steps, begin)
+
+
+def run(loop: Loop) -> str:
+    """Runs the campaign on; says what stopped it."""
+    end = driver.run(graph(), loop, dict(START_STATE))
+    if end != HANDED_OVER:
+        return end
+    over = loop.ledger.progress.decisions["hand-over", HANDED_OVER].details
+    number, best, champion = over["round"], str(over["best"]), str(over["champion"])
+    assert isinstance(number, int)
+    # Imported where they are needed: most translations need neither.
+    from . import forge, generations
+
+    follow = forge.follow if over["to"] == "forge" else generations.follow
+    return follow(loop, number, best, champion)

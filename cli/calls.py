@@ -1,0 +1,155 @@
+"""`show --calls` and `show --call N`: what models were asked and answered, and at what cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..traces.conversation import (
+    Answer,
+    Prompt,
+    call_row,
+    read_answer,
+    read_prompt,
+    visible,
+    whole_call,
+)
+from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
+from ..traces.history import History, derive
+from ..traces.transcript import Call, Transcript, find_call, step_of, transcribe
+from . import common
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..traces.store import Store
+    from .names import Found
+
+
+def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> None:
+    """Prints the calls of a campaign, or of the place where one candidate was proposed."""
+    events = store.events(found.campaign)
+    transcript = transcribe(events)
+    calls = list(transcript.calls.values())
+    if found.candidate is not None:
+        place = transcript.places.get(found.candidate)
+        calls = [call for call in calls if step_of(call.requested.place) == place]
+    if as_json:
+        common.emit({
+            "campaign": found.campaign,
+            "tokens": transcript.spending.tokens,
+            "usd": transcript.spending.usd,
+            "is_estimated": transcript.is_estimated,
+            "calls": [call_row(call) for call in calls],
+        })  # fmt: skip
+        return
+    common.put(_total(transcript))
+    if calls:
+        _print_table(config, calls, derive(events))
+
+
+def show_one(store: Store, campaign: str, name: str, *, as_json: bool) -> None:
+    """Prints one call whole."""
+    call = find_call(transcribe(store.events(campaign)), name)
+    if as_json:
+        common.emit({"campaign": campaign, **whole_call(store, call)})
+        return
+    for line in _heading(call):
+        common.put(line)
+    _print_prompt(read_prompt(store.get_blob, call.requested.ask))
+    if call.replied is not None:
+        _print_answer(read_answer(store.get_blob, call.replied.reply))
+
+
+def usd(value: float | None, *, is_estimated: bool = False) -> str:
+    """US dollars; an unknown price is said."""
+    if value is None:
+        return "unknown"
+    return ("~" if is_estimated and value else "") + f"${value:.4f}"
+
+
+def _tokens(call: Call) -> str:
+    return ("~" if call.is_estimated and call.tokens else "") + f"{call.tokens:,}"
+
+
+def _total(transcript: Transcript) -> str:
+    spent = transcript.spending
+    if not transcript.calls:
+        return "no model was asked"
+    mark = "~" if transcript.is_estimated else ""
+    price = usd(spent.usd, is_estimated=transcript.is_estimated)
+    if spent.usd is None:
+        price = f"price unknown of {spent.unpriced} answers, the others ${spent.priced_usd:.4f}"
+    note = "  (~ estimated)" if mark else ""
+    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}"
+
+
+def _print_table(config: Config, calls: list[Call], history: History) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("#", "place", "purpose", "model", "tries", "ended", "tokens", "usd", "s"):
+        table.add_column(heading, no_wrap=heading != "model")
+    table.add_column("what came of it", overflow="fold")
+    for call in calls:
+        cells = (
+            str(call.number),
+            call.requested.place,
+            call.requested.purpose,
+            call.requested.model,
+            str(len(call.attempts)),
+            call.outcome,
+            _tokens(call),
+            usd(call.usd, is_estimated=call.is_estimated),
+            f"{call.seconds:.1f}",
+            _result(call, history),
+        )
+        style = "" if call.replied else "red"
+        table.add_row(*(Text(visible(cell)) for cell in cells), style=style)
+    common.console(config, is_stderr=False).print(table)
+
+
+def _result(call: Call, history: History) -> str:
+    made = call.result
+    if made is None:
+        return call.setback
+    if isinstance(made, CandidateMissing):
+        return f"no candidate: {made.outcome}"
+    if isinstance(made, CandidateProposed):
+        verdict = history.entries[made.candidate].verdict
+        return f"#{made.number} {made.candidate[:10]} {verdict.label if verdict else ''}".rstrip()
+    return "advice"
+
+
+def _heading(call: Call) -> list[str]:
+    asked = call.requested
+    price = usd(call.usd, is_estimated=call.is_estimated)
+    lines = [
+        f"call {call.number}  {asked.purpose} at {asked.place}  {asked.model}",
+        f"{call.outcome}; {_tokens(call)} tokens, {price}, {call.seconds:.1f} s",
+    ]
+    for attempt in call.attempts:
+        if isinstance(attempt.outcome, ModelFailed):
+            fault = attempt.outcome
+            lines.append(f"attempt {fault.attempt}: {fault.fault}: {visible(fault.reason)}")
+    return lines
+
+
+def _print_prompt(prompt: Prompt) -> None:
+    if prompt.problem:
+        common.put(prompt.problem)
+    for message in prompt.messages:
+        _print_part(message.role, message.text)
+    if prompt.schema:
+        _print_part("schema of the reply", prompt.schema)
+
+
+def _print_answer(answer: Answer) -> None:
+    _print_part("reply", answer.problem or answer.text)
+    told: dict[str, Any] = {k: v for k, v in answer.facts.items() if k != "finish"}
+    common.put("  ".join(visible(f"{name}={value}") for name, value in told.items()))
+
+
+def _print_part(title: str, text: str) -> None:
+    common.put(f"\n──── {title} " + "─" * max(4, 72 - len(title)))
+    common.put(text.rstrip("\n"))

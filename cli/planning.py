@@ -1,0 +1,120 @@
+"""The plan of a campaign in words: what runs where, under which limits, and what it may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..config import format_duration
+from . import setting_up
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..agents.players import Players
+    from ..agents.terms import CampaignRequest
+    from ..traces.events import CampaignStarted
+    from ..verifier.request import Referee, Task
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is planned."""
+
+    task: Task
+    names: CampaignRequest | CampaignStarted
+    campaign: str | None
+    limits: dict[str, float]
+
+
+def show_plan(
+    subject: Subject, players: Players, referee: Referee, prose: Console, *, note: str = ""
+) -> dict[str, Any]:
+    """Prints the plan and gives it as a document."""
+    from ..agents.asking import Asking
+    from ..kernelbench.recipes import recipes_for
+
+    task, names, facts = subject.task, subject.names, referee.facts
+    sizes = {r.family: r.size(facts) for r in recipes_for(task.problem, names.language)}
+    axes = " ".join(f"{name}={value}" for name, value in task.workload.axes.items())
+    spoken = ", ".join(limit_text(name, value) for name, value in subject.limits.items())
+    lines = {
+        "problem": task.problem,
+        "workload": f"{task.workload.name} ({axes or task.workload.matrix})",
+        "target": f"{task.target}, {names.language}",
+        "sandbox": referee.isolation.mechanism,
+        "workflow": names.workflow,
+        "coder": names.model,
+        "judge": names.judge_model,
+        "limits": spoken or "none",
+    }
+    if not isinstance(players.coder, Asking):
+        families = ", ".join(f"{family} {size:,}" for family, size in sizes.items())
+        lines["recipes"] = f"{sum(sizes.values()):,} variants: {families}"
+    if note:
+        lines["replay" if note.startswith("replays") else "resume"] = note
+    for name, text in lines.items():
+        prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
+    setting_up.warn_of_weakness(prose, referee.isolation)
+    setting_up.tell_emulated(prose, task.target, referee.is_emulated)
+    return {
+        "problem": task.problem,
+        "workload": task.workload.model_dump(mode="json"),
+        "target": task.target,
+        "language": names.language,
+        "isolation": referee.isolation.model_dump(mode="json"),
+        "workflow": names.workflow,
+        "model": names.model,
+        "judge_model": names.judge_model,
+        "limits": subject.limits,
+        "recipe_space": sizes,
+        "campaign": subject.campaign,
+    }
+
+
+def show_foreseen(
+    subject: Subject, players: Players, referee: Referee, prose: Console
+) -> dict[str, Any] | None:
+    """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
+    from ..agents.preview import preview
+    from ..agents.terms import CampaignRequest
+    from ..campaign import planned
+
+    names = subject.names
+    started, source = names, ""
+    if isinstance(names, CampaignRequest):
+        started = planned(names, players, subject.task.workload, referee)
+        source = names.source
+    assert not isinstance(started, CampaignRequest)
+    found = preview(players, started, referee, source)
+    if found is None:
+        return None
+    for message in found.ask.messages:
+        prose.print(f"--- {message.role}", markup=False)
+        prose.print(message.content, markup=False, highlight=False, soft_wrap=True)
+    prose.print("---", markup=False)
+    bound, caps = found.bound, subject.limits
+    dollars = "at an unknown price" if bound.usd is None else f"${bound.usd:.4f}"
+    prose.print(f"first call at most {bound.tokens:,} tokens, {dollars}", markup=False)
+    many = "as many calls as the limits allow" if found.calls is None else f"{found.calls} calls"
+    prose.print(f"at most   {many}, failed attempts aside", markup=False)
+    most = [f"{caps['tokens']:,.0f} tokens"] if "tokens" in caps else []
+    most += [f"${caps['usd']:g}"] if "usd" in caps else []
+    if found.usd is not None and "usd" not in caps:
+        most.append(f"about ${found.usd:.2f} if every call were like the first")
+    prose.print(f"cost      at most {' and '.join(most) or 'unknown: set a limit'}", markup=False)
+    return {
+        "messages": [message.model_dump(mode="json") for message in found.ask.messages],
+        "bound": {"tokens": bound.tokens, "usd": bound.usd},
+        "calls": found.calls,
+        "cost_at_most": {"tokens": caps.get("tokens"), "usd": caps.get("usd")},
+    }
+
+
+def limit_text(name: str, value: float) -> str:
+    """A limit in words."""
+    if name == "seconds":
+        return format_duration(value)
+    if name == "device_seconds":
+        return f"{format_duration(value)} on the target"
+    return f"${value:g}" if name == "usd" else f"{value:g} {name}"

@@ -1,0 +1,133 @@
+"""A bench's result for people and for programs. Pure functions of what `bench` summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..bench.plan import Bench
+from ..bench.scores import Score
+from ..bench.summary import THRESHOLDS, Arm, Estimate
+from ..config import format_duration
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def document(bench: Bench, arms: list[Arm]) -> dict[str, Any]:
+    """The document of `bench --json`."""
+    return {
+        "bench": {
+            "workflows": list(bench.workflows),
+            "problems": list(bench.problems),
+            "seeds": bench.seeds,
+            "budget": dict(bench.limits),
+            "target": bench.target,
+            "language": bench.language,
+            "workload": bench.workload or None,
+            "model": bench.model,
+            "judge_model": bench.judge_model,
+            "label": bench.label or None,
+        },
+        "arms": [_arm(arm) for arm in arms],
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
+    return {
+        "workflow": arm.workflow,
+        "correct": arm.correct,
+        "fast": {f"{p:g}": share for p, share in arm.fast.items()},
+        "median": arm.median._asdict(),
+        "geometric_mean": arm.geometric_mean._asdict(),
+        "geometric_mean_verified": arm.among_verified._asdict() if arm.among_verified else None,
+        "difference_to_first": arm.difference._asdict() if arm.difference else None,
+        "per_kernel": arm.per_kernel,
+        "stopped_by": arm.stopped_by,
+        "anytime": {cap: [list(point) for point in curve] for cap, curve in arm.anytime.items()},
+        "campaigns": [_campaign(score) for score in arm.scores],
+    }
+
+
+def _campaign(score: Score) -> dict[str, Any]:
+    steps = [{**step.spent._asdict(), "credited": step.credited} for step in score.steps]
+    return {
+        "campaign": score.campaign,
+        "problem": score.trial.problem,
+        "seed": score.trial.seed,
+        "credited": score.credited,
+        "stopped_by": score.stopped_by,
+        "spent": score.spent._asdict(),
+        "calls": score.calls,
+        "replies": score.replies,
+        "by_status": score.by_status,
+        "anytime": steps,
+    }
+
+
+def tables(bench: Bench, arms: list[Arm]) -> Iterator[Table | str]:
+    """What was found, and what it cost."""
+    yield _found(arms)
+    yield _cost(arms)
+    pairs = len(bench.problems) * bench.seeds
+    yield (
+        f"{pairs} campaigns each; speed-ups are credited lower bounds against the best baseline, "
+        f"0 where nothing was verified; in brackets 95 % intervals; Δ is the mean paired "
+        f"difference to {bench.workflows[0]}"
+    )
+
+
+def _table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def _found(arms: list[Arm]) -> Table:
+    table = _table(
+        "workflow", "correct", *(f"fast_{p:g}" for p in THRESHOLDS), "median",
+        "geo. mean", "of the verified", "Δ",
+    )  # fmt: skip
+    for arm in arms:
+        table.add_row(
+            arm.workflow,
+            f"{arm.correct:.0%}",
+            *(f"{arm.fast[p]:.0%}" for p in THRESHOLDS),
+            _figure(arm.median),
+            _figure(arm.geometric_mean),
+            _figure(arm.among_verified),
+            _figure(arm.difference, "+.2f"),
+        )
+    return table
+
+
+def _cost(arms: list[Arm]) -> Table:
+    table = _table(
+        "per kernel", "cost", "tokens", "calls", "evaluations", "time", "device time", "stopped by"
+    )
+    for arm in arms:
+        mean = {name: value or 0.0 for name, value in arm.per_kernel.items()}
+        usd = arm.per_kernel["usd"]
+        table.add_row(
+            arm.workflow,
+            "unknown" if usd is None else f"${usd:.4f}",
+            f"{mean['tokens']:,.0f}",
+            f"{mean['calls']:.1f}",
+            f"{mean['evaluations']:.1f}",
+            format_duration(mean["seconds"]),
+            format_duration(mean["device_seconds"]),
+            ", ".join(f"{count} × {end}" for end, count in arm.stopped_by.items()),
+        )
+    return table
+
+
+def _figure(estimate: Estimate | None, form: str = ".2f") -> str:
+    if estimate is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:{form}}"
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

@@ -1,0 +1,41 @@
+"""Baselines of cupy, where it is installed: cuSPARSE and cuBLAS by another way than torch's.
+
+They work on the tensors that stand for a call's arrays on the device, through DLPack and without
+copies. cupy keeps TF32 off unless it is asked for (CUPY_TF32).
+"""
+
+from __future__ import annotations
+
+from .problem import Call, Prepared
+from .torch_calls import dense_view
+
+
+def product(call: Call) -> Prepared:
+    """C = A B of two dense matrices."""
+    import cupy
+
+    a, b = (cupy.from_dlpack(dense_view(call.inputs[name])) for name in ("A", "B"))
+    c = cupy.from_dlpack(dense_view(call.outputs["C"]))
+
+    def compute() -> None:
+        cupy.matmul(a, b, out=c)
+
+    return compute
+
+
+def sparse_product(call: Call, dense: str, output: str) -> Prepared:
+    """The product of the call's CSR matrix with a dense matrix or vector."""
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    values, indices, indptr, b = (
+        cupy.from_dlpack(dense_view(call.inputs[name]))
+        for name in ("values", "indices", "indptr", dense)
+    )
+    c = cupy.from_dlpack(dense_view(call.outputs[output]))
+    a = csr_matrix((values, indices, indptr), shape=(call.axes["M"], call.axes["K"]))
+
+    def compute() -> None:
+        cupy.copyto(c, a @ b)
+
+    return compute

@@ -1,0 +1,41 @@
+"""A referee that knows nothing but the verdicts of a recorded campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.agents.models.replay import Recording
+from kernelwright.traces.records import Isolation, Verdict, candidate_id
+from kernelwright.verifier.request import Order
+
+
+@dataclass(frozen=True)
+class RecordedReferee:
+    """Implements verifier.request.Referee."""
+
+    recording: Recording
+
+    def foresee(self, orders: Sequence[Order]) -> None:
+        """Nothing is built."""
+
+    def evaluate(self, order: Order) -> Verdict:
+        """What was found then; KeyError for a candidate that was not evaluated so."""
+        return self.recording.verdicts[candidate_id(order.source), order.protocol]
+
+    @property
+    def isolation(self) -> Isolation:
+        return Isolation.model_validate(self.recording.started.config["isolation"])
+
+    @property
+    def facts(self) -> dict[str, float]:
+        facts = self.recording.started.config["facts"]
+        assert isinstance(facts, dict)
+        return {name: float(str(value)) for name, value in facts.items()}
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.recording.started.target != "cpu"
+
+    def close(self) -> None:
+        """Nothing is open."""

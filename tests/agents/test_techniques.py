@@ -1,0 +1,61 @@
+"""The catalogue of techniques: whole, closed, and applicable where it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.agents.techniques import applicable, catalogue, declared, worded
+from kernelwright.kernelbench.problem import Precision
+from kernelwright.kernelbench.registry import get, names
+
+
+def known(problem: str, language: str, target: str, **figures: float) -> set[str]:
+    return {t.name for t in applicable(get(problem), language, target, figures)}
+
+
+@pytest.mark.parametrize(("language", "target"), [("cpp", "cpu"), ("cuda", "sm_90"),
+                                                  ("triton", "sm_80")])  # fmt: skip
+@pytest.mark.parametrize("problem", names())
+def test_every_problem_has_techniques_in_every_language(
+    problem: str, language: str, target: str
+) -> None:
+    assert len(known(problem, language, target)) >= 4
+
+
+def test_the_problem_decides() -> None:
+    assert "nnz-balancing" in known("spmm_csr", "cpp", "cpu")
+    assert "nnz-balancing" not in known("gemm", "cpp", "cpu")
+    assert "split-reduction" not in known("bias_gelu", "cuda", "sm_90")
+
+
+def test_the_target_decides() -> None:
+    assert "asynchronous-copy" in known("gemm", "cuda", "sm_80")
+    assert "asynchronous-copy" not in known("gemm", "cuda", "sm_75")
+
+
+def test_the_precision_policy_decides() -> None:
+    assert "tensor-cores" not in known("gemm", "cuda", "sm_90")
+    policy = Precision(policy="fp16")
+    problem = get("gemm")
+    object.__setattr__(allowed := type(problem)(**vars(problem)), "precision", policy)
+    found = {t.name for t in applicable(allowed, "cuda", "sm_90")}
+    assert "tensor-cores" in found
+
+
+def test_the_profile_decides_where_it_tells() -> None:
+    assert "bank-conflict-padding" in known("gemm", "cuda", "sm_90")
+    clean = {"shared_load_wavefronts_per_request": 1.0}
+    assert "bank-conflict-padding" not in known("gemm", "cuda", "sm_90", **clean)
+    conflicted = {**clean, "shared_store_wavefronts_per_request": 4.0}
+    assert "bank-conflict-padding" in known("gemm", "cuda", "sm_90", **conflicted)
+
+
+def test_names_are_words_that_a_reply_can_hold() -> None:
+    everything = list(catalogue())
+    assert declared("Techniques: " + ", ".join(everything) + "\n```cpp\n") == tuple(everything)
+    assert declared("**Techniques:** `Loop unrolling`; tensor-cores, tensor-cores.") == (
+        "loop-unrolling", "tensor-cores",
+    )  # fmt: skip
+    assert declared("```cpp\n// Techniques: loop-unrolling\n```") == ()
+    assert declared("Techniques: none") == ()
+    assert worded(()) == "- none"

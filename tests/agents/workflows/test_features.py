@@ -1,0 +1,154 @@
+"""`features` against a played model and the played referee."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.agents.techniques import applicable
+from kernelwright.agents.workflows.features import _draws
+from kernelwright.campaign import run_campaign
+from kernelwright.tests.agents.asked import kernel, source
+from kernelwright.tests.agents.played import players, problem
+from kernelwright.tests.agents.workflows.staged import (
+    Improviser,
+    Scene,
+    decided,
+    referee,
+    request,
+    seats,
+)
+from kernelwright.traces.events import CandidateProposed, Event
+from kernelwright.traces.records import candidate_id
+from kernelwright.traces.store import Store
+
+
+def step_by_depth(place: str) -> str:
+    """Faster at every depth; declares every technique there is and unrolls for all to see."""
+    depth, slot = (int(part) for part in place.split("/")[:2])
+    names = ", ".join(t.name for t in applicable(problem(), "cpp", "cpu"))
+    text = kernel(step=8 * depth + slot, seen="unroll " * (depth + 1), tag=place * 3)
+    return f"Techniques: {names}\n{text}"
+
+
+def play(store: Store, model: Improviser, rounds: int = 3, **options: Any) -> list[Event]:
+    asked = request("features", rounds, options=options)
+    result = run_campaign(asked, store, referee(), players=seats(model))
+    return store.events(result.campaign)
+
+
+def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) -> None:
+    model = Improviser(answer=step_by_depth, slots=4)
+    events = play(store, model)
+    assert {place.split("/")[2] for place in model.asked} == {"features"}
+    plans = decided(events, "features")
+    by_place = {
+        p.place: p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
+    }
+    assert [d.details["base"] for d in plans] == ["", by_place["0/3"], by_place["1/3"]]
+    for plan in plans:
+        slots: Any = plan.details["slots"]
+        assert len(slots) == 4
+        assert all(1 <= len(names) <= 2 for names in slots)
+        assert len({names[0] for names in slots}) == 4
+    credits = decided(events, "feature credited")
+    assert [d.place for d in credits] == [f"{n}/{slot}" for n in (1, 2) for slot in range(4)]
+    assert all(d.details["gain"] > 0 for d in credits)  # type: ignore[operator]
+    rows: Any = decided(events, "table of gains")[-1].details["rows"]
+    assert sum(row["tried"] for row in rows) == sum(len(d.details["used"]) for d in credits)  # type: ignore[arg-type]
+    assert all(row["gained"] == row["tried"] and row["mean_gain"] > 0.01 for row in rows)
+
+
+def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
+    store: Store,
+) -> None:
+    def silent(place: str) -> str:
+        depth, slot = (int(part) for part in place.split("/")[:2])
+        return kernel(step=8 * depth + slot, seen="unroll " * (depth + 1))
+
+    events = play(store, Improviser(answer=silent), rounds=6)
+    credits = decided(events, "feature credited")
+    for credit in credits:
+        assert set(credit.details["used"]) <= {"loop-unrolling"}  # type: ignore[arg-type]
+        assert credit.details["used"] == credit.details["disputed"]
+    assert any(credit.details["used"] for credit in credits)
+
+
+def test_what_fails_is_repaired_twice_and_no_more(store: Store) -> None:
+    """A10: a repair has a bound inside its depth."""
+    script = {
+        "0/0/features/1": kernel(fails="BUILD_FAILED", n=0),
+        "0/1/features/1": kernel(fails="INCORRECT", n=1),
+        "0/2/features/1": kernel(step=1),
+        "0/3/features/1": "no code",
+        "0/4/repair/1": kernel(fails="BUILD_FAILED", n=4),
+        "0/5/repair/1": kernel(step=3),
+        "0/8/repair/1": kernel(fails="BUILD_FAILED", n=8),
+    }
+    model = Improviser(script)
+    events = play(store, model, rounds=1)
+    assert model.asked == list(script)
+    failed = candidate_id(source(fails="BUILD_FAILED", n=4))
+    last = [p for e in events if isinstance(p := e.payload, CandidateProposed)][-1]
+    assert last.parents == (failed,)
+
+
+def test_where_nothing_is_right_the_next_depth_mends_what_got_furthest(store: Store) -> None:
+    fails = ["BUILD_FAILED", "INCORRECT", "CRASHED", "BUILD_FAILED"]
+    script = {f"0/{n}/features/1": kernel(fails=fate, n=n) for n, fate in enumerate(fails)}
+    script |= {f"1/{n}/repair/1": kernel(step=n + 1) for n in range(4)}
+    model = Improviser(script)
+    events = play(store, model, rounds=2, repairs=0)
+    assert model.asked == list(script)
+    plan = decided(events, "features")[1]
+    assert plan.details["base"] == candidate_id(source(fails="INCORRECT", n=1))
+    assert decided(events, "feature credited") == []
+
+
+def test_s5_draws_differ_from_place_to_place_and_are_the_same_for_the_same_seed() -> None:
+    """S5: 1,000 slots; nothing seeds a generator with a constant."""
+    names = [f"t{n}" for n in range(20)]
+
+    def drawn(seed: int) -> list[tuple[str, ...]]:
+        depths = (_draws(names, {}, "memory", depth, 4, seed) for depth in range(250))
+        return [draw for depth in depths for draw in depth]
+
+    first = drawn(1)
+    assert len(first) == 1000
+    assert drawn(1) == first
+    # 20 single techniques and 380 pairs: nearly all of them come up, none of them often.
+    assert len(set(first)) > 250
+    assert max(Counter(first).values()) < 60
+    assert sum(a == b for a, b in zip(first, drawn(2), strict=True)) < 100
+
+
+def test_it_runs_with_the_offline_brains(store: Store) -> None:
+    result = run_campaign(request("features", 3), store, referee(), players=players())
+    assert result.evaluated == 12
+    assert result.best is not None
+
+
+@pytest.mark.parametrize("cap", [{"evaluations": 6.0}, {"tokens": 1200.0}])
+def test_a_cap_ends_it_with_everything_evaluated(store: Store, cap: dict[str, float]) -> None:
+    model = Improviser(answer=step_by_depth, slots=3)
+    result = run_campaign(
+        request("features", 6, limits=cap), store, referee(), players=seats(model)
+    )
+    assert result.stopped_by == next(iter(cap))
+    assert result.evaluated == len(model.asked) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cursor", ["kept", "lost"])
+def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
+    """B7: the table of gains is a fold, so that the same techniques are drawn."""
+
+    def now_and_then(place: str) -> str:
+        broken = place in ("0/1/features/1", "1/2/features/1", "1/6/repair/1")
+        return kernel(fails="INCORRECT", tag=place) if broken else step_by_depth(place)
+
+    scene = Scene(request("features", 2), lambda: Improviser(answer=now_and_then))
+    assert scene.survives(tmp_path, every=4, cursor=cursor) > 10

@@ -1,0 +1,60 @@
+"""What the referee is told of the candidates that come next, so that it can build them ahead."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.agents.workflows.best_of_n import ABREAST
+from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.tests.agents.asked import kernel
+from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.tests.agents.workflows.staged import Improviser, referee, request, seats
+from kernelwright.traces.records import Protocol
+from kernelwright.traces.store import Store
+
+
+def screened(played: PlayedReferee) -> list[str]:
+    return [candidate for candidate, protocol in played.asked if protocol is Protocol.SCREEN]
+
+
+@pytest.mark.parametrize("workflow", ["contrast", "features", "evolve"])
+def test_the_rest_of_a_round_is_foreseen_as_its_first_is_evaluated(
+    store: Store, workflow: str
+) -> None:
+    played = referee()
+    before: dict[str, set[str]] = {}
+    played.before = lambda _order: before.setdefault(played.asked[-1][0], set(played.foreseen))
+    asked = request(workflow, 1, limits={"evaluations": 4})
+    run_campaign(asked, store, played, players=seats(Improviser({}, slots=4)))
+    first, *others = screened(played)
+    assert others
+    assert set(others) <= before[first]
+    assert first not in before[first]
+
+
+def test_independent_samples_are_foreseen_as_their_answers_come(store: Store) -> None:
+    played = referee()
+    seen: list[int] = []
+    played.before = lambda _order: seen.append(len(played.foreseen))
+    script = {f"0/{n}/write/1": kernel(step=n) for n in range(2 * ABREAST)}
+    run_campaign(
+        request("best_of_n", 2 * ABREAST), store, played, players=seats(Improviser(script, slots=3))
+    )
+    assert seen[0] == ABREAST
+    assert sorted(played.foreseen) == sorted(screened(played))
+
+
+def evolved(store: Store, target: str) -> PlayedReferee:
+    played = PlayedReferee()
+    asked = CampaignRequest(problem="doubling", target=target, limits={"evaluations": 24}, seed=3)
+    run_campaign(asked, store, played, players=players())
+    return played
+
+
+def test_recipes_are_guessed_one_ahead_where_something_is_idle_meanwhile(store: Store) -> None:
+    assert evolved(store, "cpu").foreseen == []
+    guessed = evolved(store, "sm_90")
+    order = screened(guessed)
+    hits = sum(guess == then for guess, then in zip(guessed.foreseen, order[1:], strict=False))
+    # The first samples do not depend on what was found, and later ones not always.
+    assert hits >= len(order) // 3

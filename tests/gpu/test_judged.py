@@ -1,0 +1,62 @@
+"""The whole referee on the device: CUDA candidates are verified and timed, and fail as they should.
+
+What is asserted of figures are bounds that hold on any device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.sandbox.run.device import nvml
+from kernelwright.tests.gpu.kernels import INDEX, source
+from kernelwright.traces.records import Protocol, Status
+from kernelwright.verifier.evaluation import evaluate
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+
+
+@pytest.fixture(scope="module")
+def session(
+    devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    # A lease lies in the cache: the one that other tests hold is not in this one's way.
+    cache = tmp_path_factory.mktemp("judged-cache")
+    cache.chmod(0o755)
+    problem = registry.get("bias_gelu")
+    task = Task(
+        problem=problem.name, workload=problem.workload("1024x3072"),
+        target=devices[0].architecture, languages=("cuda",), cache_dir=str(cache),
+    )  # fmt: skip
+    try:
+        opened = Session.open(task)
+        opened.await_reference()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    yield opened
+    opened.close()
+
+
+def test_an_honest_kernel_is_verified(session: Session, honest: str) -> None:
+    verdict = evaluate(session, Order(source=honest, language="cuda", protocol=Protocol.CONFIRM))
+    assert verdict.status is Status.VERIFIED, verdict.reasons
+    assert not verdict.emulated
+    assert verdict.measurement is not None
+    assert verdict.measurement.roofline is not None
+    assert 0 < verdict.measurement.roofline < 2
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("if (i < (long)M * N) y[i] = x[i] + bias[i % N];", Status.INCORRECT),
+        ("y[i + (1l << 40)] = 0;", Status.CRASHED),
+        ("while (((volatile float*)y)[0] != 12345.0f) {}", Status.TIMED_OUT),
+    ],
+)
+def test_a_bad_kernel_is_a_result(session: Session, body: str, status: Status) -> None:
+    verdict = evaluate(session, Order(source=source(INDEX + body), language="cuda"))
+    assert verdict.status is status, verdict.reasons

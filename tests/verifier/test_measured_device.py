@@ -1,0 +1,391 @@
+"""The referee on a device, over the fake driver: what is measured, and whose failure it is.
+
+The baselines run in their own process as on a GPU, their tensors copied for each call, but on the
+CPU. The cubins are real; the fake driver runs a host function of the same name in their place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.sandbox.plan.model import (
+    ZERO_FILL,
+    Argument,
+    ArgumentKind,
+    Launch,
+    Launches,
+)
+from kernelwright.sandbox.run.device import lease
+from kernelwright.sandbox.run.device.nvml import Device
+from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
+from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
+from kernelwright.traces.records import Level, Protocol, Status, Tier, Verdict
+from kernelwright.verifier import device_tools, devices, measured_device
+from kernelwright.verifier.ahead import ahead_of
+from kernelwright.verifier.device_session import UNDISTURBED, Leased, Machine
+from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+
+BUSY_MACHINE = {"two clocks", "CPU time between calls", "CPU time within calls", "roofline floor"}
+"""Checks of a timing that a busy machine can fail."""
+SLOWED = 0x8
+"""NVML's bit of a slowdown by the hardware."""
+
+
+def source(kernel: str) -> str:
+    """A candidate whose kernel the fake driver has under this name."""
+    return f"""/*---
+[[launch]]
+kernel = "{kernel}"
+grid = ["cdiv(M * N, 256)"]
+block = [256]
+args = ["M", "N", "x", "bias", "y"]
+---*/
+extern "C" __global__ void {kernel}(int M, int N, const float* x, const float* bias, float* y) {{
+    const long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < (long)M * N) y[i] = x[i] + bias[i % N];
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    os.chmod(folder, 0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(cache: Path) -> Path:
+    return fake_driver(cache)
+
+
+def machine(library: Path, broken: str = "", **told: object) -> Machine:
+    """One fake H200, whose driver is broken as asked and tells this through NVML."""
+    extra = {"FAKE_CUDA": broken} if broken else {}
+    way = fake_access(library, extra)
+    return Machine(FakeNvml([{**H200, **told}]), lambda _: way, "cpu")
+
+
+def task(cache: Path, target: str = "sm_90") -> Task:
+    workload = registry.get("bias_gelu").workload("tiny")
+    return Task(
+        problem="bias_gelu", workload=workload, target=target, languages=("cuda",),
+        cache_dir=str(cache), baselines=("torch eager",),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def session(cache: Path, library: Path) -> Iterator[Session]:
+    try:
+        opened = Session.open(task(cache), machine(library))
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    yield opened
+    opened.close()
+
+
+def looked(session: Session, order: Order) -> Verdict:
+    """One look: what is SUSPECT is not looked at again."""
+    assert session.device is not None
+    assert session.leased is not None
+    draft = Draft(order, session, b"a seed of 16 byte")
+    return measured_device.look(draft, session.device, session.leased)
+
+
+def judged(session: Session, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
+    return looked(session, Order(source=source(kernel), language="cuda", protocol=protocol))
+
+
+def assert_passed_or_busy(verdict: Verdict, status: Status) -> bool:
+    """Whether it passed; where not, it was the timing of a busy machine."""
+    if verdict.status is status:
+        return True
+    assert verdict.status is Status.SUSPECT, verdict.reasons
+    assert {c.name for c in verdict.checks if not c.passed} <= BUSY_MACHINE, verdict.reasons
+    return False
+
+
+@pytest.mark.slow
+def test_a_right_kernel_is_tried_and_timed_on_the_device(session: Session) -> None:
+    assert not session.is_emulated
+    verdict = judged(session, "gelu_right")
+    assert not verdict.emulated
+    assert verdict.tier is Tier.DEVICE_ONLY
+    assert verdict.versions["device"] == "NVIDIA H200"
+    assert verdict.versions["driver"] == "580.95.05"
+    names = [check.name for check in verdict.checks]
+    assert UNDISTURBED in names
+    assert "one element changed at the same address" in names
+    assert verdict.profile is not None
+    if assert_passed_or_busy(verdict, Status.SCREENED):
+        measured = verdict.measurement
+        assert measured is not None
+        assert measured.best_baseline == "torch eager"
+        assert measured.floor_us > 0
+        assert any(m.level is Level.MEASURED for m in verdict.profile.metrics)
+        assert any("counters are read once" in remark for remark in verdict.profile.remarks)
+
+
+@pytest.mark.slow
+def test_a_promotion_says_what_was_not_looked_at(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_tools.device_sanitizer, "find", lambda: None)
+    monkeypatch.setattr(device_tools.nsight, "find_ncu", lambda: None)
+    order = Order(
+        source=source("gelu_right"), language="cuda", protocol=Protocol.CONFIRM,
+        champion=source("gelu_right") + "// another",
+    )  # fmt: skip
+    verdict = looked(session, order)
+    assert any("compute-sanitizer: not installed" in why for why in verdict.unchecked)
+    if assert_passed_or_busy(verdict, Status.VERIFIED):
+        assert verdict.measurement is not None
+        assert "champion" in verdict.measurement.speedup
+        assert verdict.profile is not None
+        assert any("Nsight Compute is not installed" in r for r in verdict.profile.remarks)
+
+
+@pytest.mark.slow
+def test_arguments_that_may_be_swapped_are_told_where_an_answer_is_wrong(session: Session) -> None:
+    swapped = source("gelu_wrong").replace('["M", "N", "x"', '["N", "M", "x"')
+    verdict = looked(session, Order(source=swapped, language="cuda"))
+    assert verdict.status is Status.INCORRECT
+    assert verdict.reasons[1:] == (
+        "gelu_wrong is given N where its parameter is called M, M where its parameter is called N",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kernel", "status", "words"),
+    [
+        ("gelu_wrong", Status.INCORRECT, "correct on"),
+        ("gelu_at_wrong_address", Status.CRASHED, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("gelu_that_hangs", Status.TIMED_OUT, "no answer within"),
+        ("not_in_the_cubin", Status.BUILD_FAILED, "not_in_the_cubin"),
+    ],
+)
+def test_a_failure_is_the_candidates_while_the_device_is_well(
+    session: Session, cache: Path, kernel: str, status: Status, words: str
+) -> None:
+    verdict = judged(session, kernel)
+    assert verdict.status is status
+    assert words in verdict.reasons[0]
+    assert not verdict.measurements
+    assert lease.quarantined(cache, str(H200["nvmlDeviceGetUUID"])) is None
+
+
+@pytest.mark.slow
+def test_the_next_candidates_are_built_while_the_device_is_busy(session: Session) -> None:
+    if len(session.cpus) < 2:
+        pytest.skip("there is no CPU for it")
+    assert session.device is not None
+    now, then, bad = (
+        Order(source=f"{source(kernel)}// for later", language="cuda")
+        for kernel in ("gelu_wrong", "gelu_right", "not_in_the_cubin")
+    )
+    bad = bad.model_copy(update={"source": bad.source.replace("{\n", "{ no C\n", 1)})
+    with closing(ahead_of(session)) as ahead:
+        ahead.foresee([then, bad])
+        assert looked(session, now).status is Status.INCORRECT
+        assert ahead.take(then) is None
+        built = devices.candidate(session.device, "cuda", then.source, 0).device
+        assert built.is_cached
+        assert ahead.take(bad) is None
+    assert looked(session, bad).status is Status.BUILD_FAILED
+
+
+def test_other_languages_are_not_taken(session: Session) -> None:
+    verdict = looked(session, Order(source="int main() {}", language="cpp"))
+    assert verdict.status is Status.UNSUPPORTED
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
+    """Sessions with a cache of their own."""
+    tmp_path.chmod(0o755)
+    with ExitStack() as stack:
+
+        def make(of: Machine) -> Session:
+            found = Session.open(task(tmp_path), of)
+            stack.callback(found.close)
+            return found
+
+        yield make
+
+
+@pytest.mark.slow
+def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
+    opened: Callable[[Machine], Session], library: Path, tmp_path: Path
+) -> None:
+    session = opened(machine(library, "bad_memory"))
+    for _ in range(2):
+        verdict = judged(session, "gelu_right")
+        assert verdict.status is Status.HARNESS_ERROR
+        assert "quarantine" in verdict.reasons[0]
+        assert "kernelwright doctor" in verdict.reasons[0]
+    uuid = str(H200["nvmlDeviceGetUUID"])
+    assert lease.quarantined(tmp_path, uuid) is not None
+    session.close()
+    # Whoever comes next finds out by a probe, and a device that is well again is taken.
+    with pytest.raises(PrerequisiteError, match="still ill"):
+        opened(machine(library, "bad_memory"))
+    assert opened(machine(library)).leased is not None
+    assert lease.quarantined(tmp_path, uuid) is None
+
+
+@pytest.mark.slow
+def test_a_device_that_is_gone_is_no_error_of_ours(
+    opened: Callable[[Machine], Session], library: Path
+) -> None:
+    """No process starts on it any more; the sandbox is as well as before."""
+    fake = {"FAKE_CUDA": "well"}
+    way = fake_access(library, fake)
+    session = opened(Machine(FakeNvml([dict(H200)]), lambda _: way, "cpu"))
+    fake["FAKE_CUDA"] = "no_device"
+    verdict = judged(session, "gelu_right")
+    assert verdict.status is Status.HARNESS_ERROR
+    assert "CUDA_ERROR_NO_DEVICE" in verdict.reasons[0]
+    assert "quarantine" in verdict.reasons[0]
+
+
+@pytest.mark.slow
+def test_a_device_that_is_held_down_gives_no_figures(
+    opened: Callable[[Machine], Session], library: Path
+) -> None:
+    session = opened(machine(library, nvmlDeviceGetCurrentClocksEventReasons=SLOWED))
+    verdict = judged(session, "gelu_right")
+    assert verdict.status is Status.SUSPECT
+    failed = [check.name for check in verdict.checks if not check.passed]
+    assert UNDISTURBED in failed
+    assert not verdict.measurements
+
+
+def test_a_device_is_leased_once_and_the_free_one_is_taken(library: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    tables: list[dict[Any, Any]] = [
+        {**H200, "nvmlDeviceGetUUID": f"GPU-{number}"} for number in range(2)
+    ]
+    way = fake_access(library)
+    here = Machine(FakeNvml(tables), lambda _: way, "cpu")
+    found = here.devices("sm_90")
+    first, second = (Leased.take(here, found, tmp_path) for _ in range(2))
+    assert [first.device.uuid, second.device.uuid] == ["GPU-0", "GPU-1"]
+    with pytest.raises(PrerequisiteError, match="no device is free"):
+        Leased.take(here, found, tmp_path)
+    first.close()
+    assert Leased.take(here, found, tmp_path).device.uuid == "GPU-0"
+    second.close()
+
+
+def test_only_the_targets_whole_devices_are_measured_on() -> None:
+    def of(**told: object) -> list[Device]:
+        return Machine(FakeNvml([{**H200, **told}])).devices("sm_90")
+
+    assert len(of()) == 1
+    assert not of(nvmlDeviceGetCudaComputeCapability=(8, 0))
+    assert not of(nvmlDeviceGetMigMode=[1, 1])
+    assert not Machine(FakeNvml(fails_with="Driver Not Loaded")).devices()
+
+
+@pytest.mark.parametrize(
+    ("allowed", "found"),
+    [
+        (None, ["GPU-aa0", "GPU-ab1"]), ((), []), (("1",), ["GPU-ab1"]), (("GPU-aa",), ["GPU-aa0"]),
+        (("GPU-",), ["GPU-aa0", "GPU-ab1"]), (("-1",), []), (("MIG-1", "7"), []),
+    ],
+)  # fmt: skip
+def test_only_devices_that_may_be_used_are_found(
+    allowed: tuple[str, ...] | None, found: list[str]
+) -> None:
+    tables: list[dict[Any, Any]] = [
+        {**H200, "nvmlDeviceGetUUID": uuid} for uuid in ("GPU-aa0", "GPU-ab1")
+    ]
+    here = Machine(FakeNvml(tables), allowed=allowed)
+    assert [device.uuid for device in here.devices()] == found
+
+
+def test_a_device_for_one_process_only_is_told_with_its_remedy(
+    library: Path, tmp_path: Path
+) -> None:
+    here = machine(library, nvmlDeviceGetComputeMode=3)
+    with pytest.raises(PrerequisiteError, match="compute mode exclusive process") as told:
+        Leased.take(here, here.devices("sm_90"), tmp_path)
+    assert "nvidia-smi -c DEFAULT" in told.value.hint
+
+
+def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    session = Session.open(task(tmp_path, "sm_80"), machine(library))
+    try:
+        assert session.is_emulated
+        assert session.leased is None
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "cores", "product"),
+    [
+        ("NVIDIA H100 80GB HBM3", 16896, "H100 SXM"), ("NVIDIA H100 PCIe", 14592, "H100 PCIe"),
+        ("NVIDIA H200", None, "H200 SXM"), ("NVIDIA GeForce RTX 4090", 16384, "RTX 4090"),
+        # No relative's: the product that stands for the architecture.
+        ("NVIDIA H100 NVL", 16896, "H200 SXM"), ("NVIDIA GH200 480GB", None, "H200 SXM"),
+    ],
+)  # fmt: skip
+def test_data_sheets_are_found_by_the_drivers_name(
+    told: str, cores: int | None, product: str
+) -> None:
+    device = Device(
+        index=0, uuid="GPU-1", name=told, capability=90, memory_bytes=0, driver="580", cores=cores
+    )
+    sheet = Leased.data_sheet.fget(SimpleNamespace(device=device))  # type: ignore[attr-defined]
+    assert sheet.name == product
+
+
+def test_kernels_are_read_from_a_packed_table() -> None:
+    word = Argument(ArgumentKind.INTEGER, 8)
+    launches = Launches(
+        ("a", "b"),
+        (
+            Launch(ZERO_FILL, arguments=(Argument(ArgumentKind.TENSOR, 1), word)),
+            Launch(1, arguments=(word,)),
+            Launch(0),
+            Launch(1, arguments=(word, word)),
+        ),
+    )
+    assert device_tools.launched(launches.pack()) == [1, 0, 1]
+
+
+def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
+    import torch
+
+    from kernelwright.kernelbench.problem import Call, Family
+    from kernelwright.kernelbench.problems.gspmm_reduce import scattered
+    from kernelwright.verifier.trials import make_item
+
+    problem = registry.get("gspmm_reduce")
+    structure = problem.structure(problem.workload("tiny"))
+    item = make_item(problem, structure, Family.NORMAL, np.random.default_rng(3))
+    for reduce, number in (("amax", 0), ("mean", 1)):
+        axes = {**structure.axes, "reduce": number}
+        inputs = {**structure.arrays, **item.inputs}
+        of = type(structure)(axes, structure.arrays)
+        expected = problem.oracle(of, item.inputs)["C"].value
+        c = np.full(expected.shape, np.nan, np.float32)
+        call = Call(axes, inputs, {"C": c})
+        values, b = (torch.from_numpy(inputs[name]) for name in ("values", "B"))
+        scattered(call, values, b, torch.from_numpy(c), reduce)()
+        np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,87 @@
+"""Inputs of timed calls: as good as drawn anew, at the price of a copy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family, Structure
+from kernelwright.verifier import gates
+from kernelwright.verifier.pool import DRAWS, NOISE_BITS, Pool
+
+
+def drawn(name: str) -> tuple[Pool, Structure, np.random.Generator]:
+    problem = registry.get(name)
+    structure = problem.structure(problem.workload("tiny"))
+    rng = np.random.default_rng(3)
+    return Pool.drawn(problem, structure, rng), structure, rng
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_call_gets_inputs_of_its_own(name: str) -> None:
+    pool, structure, rng = drawn(name)
+    items = [pool.item(structure, rng) for _ in range(4)]
+    for tensor in pool.problem.inputs:
+        if tensor.is_index:
+            continue
+        arrays = [item.inputs[tensor.name] for item in items]
+        for number, array in enumerate(arrays):
+            assert array.shape == tensor.extent(structure.axes)
+            assert array.dtype == np.dtype(tensor.dtype)
+            assert np.isfinite(array).all()
+            for other in arrays[:number]:
+                assert np.mean(array == other) < 0.02, "elements repeat where they were"
+
+
+@pytest.mark.parametrize("name", ["spmm_csr", "softmax", "gemm"])
+def test_all_float_inputs_come_from_the_pool(name: str) -> None:
+    pool, _, _ = drawn(name)
+    assert set(pool.held) == {t.name for t in pool.problem.inputs if not t.is_index}
+
+
+def test_no_row_is_ever_the_same_again() -> None:
+    pool, structure, rng = drawn("softmax")
+    rows = [row.tobytes() for _ in range(20) for row in pool.item(structure, rng).inputs["x"]]
+    assert len(set(rows)) == len(rows)
+
+
+def test_noise_is_small_beside_a_value_and_large_beside_a_gate() -> None:
+    pool, structure, rng = drawn("softmax")
+    rows = len(pool.held["x"]) // DRAWS
+    got = pool.item(structure, rng).inputs["x"]
+    changes = [
+        np.abs(got - pool.held["x"][first : first + rows]) / np.abs(got)
+        for first in range(len(pool.held["x"]) - rows + 1)
+    ]
+    nearest = min(changes, key=np.median)
+    assert nearest.max() < 2.0 ** (NOISE_BITS - 23)
+    assert np.median(nearest) > 2.0 ** (NOISE_BITS - 23 - 3)
+
+
+def test_an_answer_to_the_call_before_is_wrong() -> None:
+    pool, structure, rng = drawn("spmm_csr")
+    first, second = pool.item(structure, rng), pool.item(structure, rng)
+    stale = {name: e.value.astype(np.float32) for name, e in first.expected.items()}
+    for name, expected in second.expected.items():
+        found = gates.check_output(
+            name, stale[name], expected, pool.problem.precision, Family.NORMAL, poison=None
+        )
+        assert gates.first_failure(found)
+
+
+def test_values_that_mean_something_exactly_are_drawn_anew() -> None:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("tiny"))
+
+    def mask(structure: Structure, _: Family, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.integers(0, 2, (structure.axes["M"], structure.axes["N"])).astype("f4")}
+
+    rng = np.random.default_rng(5)
+    pool = Pool.drawn(replace(problem, values=mask), structure, rng)
+    assert not pool.held
+    first, second = pool.item(structure, rng), pool.item(structure, rng)
+    assert set(np.unique(first.inputs["x"])) == {0.0, 1.0}
+    assert not np.array_equal(first.inputs["x"], second.inputs["x"])

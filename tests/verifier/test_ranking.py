@@ -1,0 +1,128 @@
+"""Modelled times put kernels in the order that the literature has them in, counted by emulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.recipes import get
+from kernelwright.sandbox.build import toolchain
+from kernelwright.traces.records import Level, Profile, Protocol
+from kernelwright.verifier import devices, emulation
+from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+
+Profiled = Callable[..., Profile]
+Change = Callable[[str], str]
+L2_RATE = 132 * 32 * 1980
+"""Bytes a microsecond: 32 in each cycle of each SM of an H200."""
+
+
+@pytest.fixture(scope="module")
+def session_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Session]]:
+    cache = tmp_path_factory.mktemp("cache")
+    cache.chmod(0o755)
+    opened: dict[tuple[str, str], Session] = {}
+
+    def find(problem: str, workload: str) -> Session:
+        if (problem, workload) not in opened:
+            opened[problem, workload] = open_session(problem, workload, cache)
+        return opened[problem, workload]
+
+    yield find
+    for session in opened.values():
+        session.close()
+
+
+def open_session(problem: str, workload: str, cache: Path) -> Session:
+    task = Task(
+        problem=problem, workload=registry.get(problem).workload(workload), target="sm_90",
+        languages=("cuda",), cache_dir=str(cache),
+    )  # fmt: skip
+    try:
+        toolchain.find_nvrtc()
+        toolchain.find_nvdisasm()
+        return Session.open(task)
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def profiled(session_on: Callable[[str, str], Session]) -> Profiled:
+    def profile(session: Session, source: str) -> Profile:
+        assert session.device is not None
+        if not session.is_emulated:
+            pytest.skip("this machine has the device")
+        order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+        draft = Draft(order, session, b"x")
+        made = devices.candidate(session.device, "cuda", source, 1)
+        assert isinstance(made, devices.CudaCandidate)
+        return emulation._accessed(draft, made, np.random.default_rng(1))
+
+    def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
+        recipe = get(problem, family, "cuda")
+        source = change(recipe.render({**recipe.first(), **knobs}))
+        return profile(session_on(problem, workload), source)
+
+    return of
+
+
+def modelled(profile: Profile) -> float:
+    found = profile.get("modelled_us")
+    assert found is not None
+    assert any("counts: emulated" in remark for remark in profile.remarks), profile.remarks
+    return found
+
+
+@pytest.mark.slow
+def test_row_caching_and_warp_merging_make_spmm_faster(profiled: Profiled) -> None:
+    """The ladder of GE-SpMM on the graph that it is told for."""
+    naive, caching, merging = (
+        profiled("spmm_csr", "pubmed-128", family) for family in ("naive", "crc", "crc-cwm")
+    )
+    assert modelled(naive) > modelled(caching) > modelled(merging)
+    # What B's rows need to pass through L2 bounds it; no branch or tail that is not taken does.
+    gathered_us = 88648 * 128 * 4 / L2_RATE
+    assert 0.8 * gathered_us < (merging.get("model_l2_us") or 0) < 1.6 * gathered_us
+
+
+@pytest.mark.slow
+def test_tiles_and_padding_make_a_product_faster(profiled: Profiled) -> None:
+    naive, tiled, padded = (
+        profiled("gemm", "512", family, **knobs)
+        for family, knobs in (("naive", {}), ("tiled", {"pad": 0}), ("tiled", {"pad": 4}))
+    )
+    assert modelled(naive) > modelled(tiled) > modelled(padded)
+    conflicts = [each.get("shared_store_bank_conflicts") or 0.0 for each in (tiled, padded)]
+    assert conflicts[0] > 2 * conflicts[1]
+
+
+@pytest.mark.slow
+def test_each_emulated_figure_names_the_kernel_and_the_workload_of_the_time(
+    profiled: Profiled,
+) -> None:
+    """The tiny workloads of this plan take its scalar kernels, whose figures are others."""
+    found = profiled("spmm_csr", "pubmed-128", "row-seq")
+    units = {m.unit for m in found.metrics if m.level is Level.EMULATED}
+    assert units == {"in spmm_seq<4> on pubmed-128"}
+    wasteful = [remark for remark in found.remarks if "sectors per request" in remark]
+    assert all(remark.endswith(", in spmm_seq<4> on pubmed-128") for remark in wasteful)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_counted_on_the_workload_is_told(profiled: Profiled) -> None:
+    """Here a kernel that stops on large matrices; the tiny one stands for them."""
+    stop = ("if (row >= M) return;", "if (M > 10000) __trap(); if (row >= M) return;")
+    found = profiled("spmm_csr", "pubmed-128", "crc", lambda source: source.replace(*stop))
+    (assumed,) = [remark for remark in found.remarks if "counts: " in remark]
+    assert "counts: static (no emulation of pubmed-128: trap" in assumed
+    assert "as emulated on tiny" in assumed
+    assert {m.unit for m in found.metrics if m.level is Level.EMULATED} == {
+        "in spmm_crc<1> on tiny"
+    }

@@ -1,0 +1,46 @@
+"""A referee that is killed in the middle: the candidate is evaluated again, the campaign lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from kernelwright.kernelbench.registry import get
+from kernelwright.traces.records import Status, Verdict
+from kernelwright.verifier.client import RefereeProcess
+from kernelwright.verifier.request import Order, Task
+
+pytestmark = pytest.mark.slow
+SEVEN = Path(__file__).parent / "seven"
+
+
+class Mortal(RefereeProcess):
+    """A referee whose process is killed as its next evaluations begin."""
+
+    deaths = 0
+
+    def _evaluate(self, order: Order) -> Verdict:
+        if self.deaths:
+            self.deaths -= 1
+            os.kill(self.pid, signal.SIGKILL)
+        return super()._evaluate(order)
+
+
+def test_e4_a_killed_referee_is_replaced_once_and_then_told_of(cache: Path) -> None:
+    """E4: one death: evaluated again; two: a verdict says so, and the next candidate passes."""
+    workload = get("spmm_csr").workload("tiny")
+    task = Task(problem="spmm_csr", workload=workload, cache_dir=str(cache))
+    order = Order(source=(SEVEN / "wrong.cpp").read_text(), language="cpp")
+    with Mortal(task) as referee:
+        first = referee.pid
+        referee.deaths = 1
+        assert referee.evaluate(order).status is Status.INCORRECT
+        assert referee.pid != first
+        referee.deaths = 2
+        lost = referee.evaluate(order)
+        assert lost.status is Status.HARNESS_ERROR
+        assert "ended twice" in lost.reasons[0]
+        assert referee.evaluate(order).status is Status.INCORRECT

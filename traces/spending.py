@@ -1,0 +1,114 @@
+"""What a campaign's calls of models and its evaluations cost, folded from its events.
+
+The same fold serves the budget of a running campaign and whoever shows a finished one. A request
+without an answer counts as reserved: what it may cost at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import StorageError
+from .events import (
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+)
+
+BUILD = "build"
+"""The part of an evaluation that needs a compiler and no device."""
+
+
+OUTCOME_UNKNOWN = "outcome unknown"
+"""The fault of an attempt whose process died before its answer was recorded."""
+
+
+@dataclass
+class Call:
+    """One call of a model and how it stands."""
+
+    requested: ModelRequested
+    """The last attempt."""
+    replied: ModelReplied | None = None
+    failed: ModelFailed | None = None
+    """How the last attempt failed, if it did."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an attempt has no answer yet."""
+        return self.replied is None and self.failed is None
+
+
+def never_asked(event: Event, call: str) -> StorageError:
+    """The error of an event that settles a call which no event before it began."""
+    return StorageError(
+        f"event {event.seq} ({event.payload.kind}) of campaign {event.campaign} settles a call of "
+        f"a model, {call[:12]}, that no event before it asked for",
+        hint="the store was cut or changed by something else: take its last backup, or start a new "
+        "campaign",
+    )
+
+
+@dataclass
+class Spending:
+    """The fold. `apply` every event in order; read the rest."""
+
+    calls: dict[str, Call] = field(default_factory=dict)
+    tokens: int = 0
+    priced_usd: float = 0.0
+    """What was paid at known prices."""
+    unpriced: int = 0
+    """Paid answers whose price nobody knows."""
+    device_s: float = 0.0
+    """Seconds of evaluations, without their builds."""
+    _evaluating_since: float = 0.0
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars; None where some of it is unknown: an unknown price is never taken for 0."""
+        return None if self.unpriced else self.priced_usd
+
+    @property
+    def open_calls(self) -> list[ModelRequested]:
+        """Attempts that have no answer."""
+        return [call.requested for call in self.calls.values() if call.is_open]
+
+    @property
+    def reserved_tokens(self) -> int:
+        """What the open attempts may take at most."""
+        return sum(request.reserved_tokens for request in self.open_calls)
+
+    @property
+    def reserved_usd(self) -> float:
+        """What the open attempts may cost at most, where prices are known."""
+        return sum(request.reserved_usd or 0.0 for request in self.open_calls)
+
+    def apply(self, event: Event) -> None:
+        """Takes in one event."""
+        match event.payload:
+            case ModelRequested() as requested:
+                self.calls[requested.call] = Call(requested)
+            case ModelReplied() as replied:
+                self._call(event, replied.call).replied = replied
+                self._book(replied.tokens, replied.usd)
+            case ModelFailed() as failed:
+                self._call(event, failed.call).failed = failed
+                self._book(failed.tokens, failed.usd)
+            case EvaluationStarted():
+                self._evaluating_since = event.at
+            case EvaluationFinished(verdict=verdict):
+                took_s = event.at - self._evaluating_since - verdict.seconds.get(BUILD, 0.0)
+                self.device_s += max(0.0, took_s)
+
+    def _call(self, event: Event, call: str) -> Call:
+        if call not in self.calls:
+            raise never_asked(event, call)
+        return self.calls[call]
+
+    def _book(self, tokens: int, usd: float | None) -> None:
+        self.tokens += tokens
+        self.priced_usd += usd or 0.0
+        self.unpriced += usd is None

@@ -1,0 +1,281 @@
+"""What was asked of models and what came of it, place by place: a fold over a campaign's events.
+
+Knows the order of things and what each cost. What was said stands in blobs, which it only names;
+`conversation.py` reads those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .events import (
+    AdviceGiven,
+    CandidateMissing,
+    CandidateProposed,
+    ChampionChanged,
+    Decided,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+)
+from .history import the_only
+from .spending import Spending, never_asked
+
+ASKED_AGAIN = "not usable, asked again"
+RULES_SPOKE = "not usable, rules spoke instead"
+
+_RULES = "rules"
+"""How the name of a Judge begins that asks no model."""
+
+_ROUND_AND_SLOT = re.compile(r"\d+/\d+(?=/|$)")
+
+
+@dataclass
+class Attempt:
+    """One attempt of a call."""
+
+    requested: ModelRequested
+    at: float
+    outcome: ModelReplied | ModelFailed | None = None
+    """None: it has no answer yet, or its process died."""
+    until: float | None = None
+
+
+@dataclass
+class Call:
+    """One question to a model with all of its attempts."""
+
+    number: int
+    """1, 2, 3 … in the order of the first requests."""
+    attempts: list[Attempt] = field(default_factory=list)
+    result: CandidateProposed | CandidateMissing | AdviceGiven | None = None
+    """What was made of the answer, where the record tells."""
+    setback: str = ""
+    """That the answer could not be used, and what was done about it; empty where it could."""
+
+    @property
+    def requested(self) -> ModelRequested:
+        """The last request."""
+        return self.attempts[-1].requested
+
+    @property
+    def replied(self) -> ModelReplied | None:
+        """The answer, if there was one."""
+        last = self.attempts[-1].outcome
+        return last if isinstance(last, ModelReplied) else None
+
+    @property
+    def failures(self) -> int:
+        """Attempts that gave no answer."""
+        return sum(isinstance(attempt.outcome, ModelFailed) for attempt in self.attempts)
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: a finish, a fault, or that it has no answer."""
+        last = self.attempts[-1].outcome
+        if last is None:
+            return "no answer yet"
+        return last.finish if isinstance(last, ModelReplied) else last.fault
+
+    @property
+    def tokens(self) -> int:
+        """What was booked, over all attempts."""
+        return sum(a.outcome.tokens for a in self.attempts if a.outcome)
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars over all attempts; None where a price is unknown."""
+        booked = [a.outcome.usd for a in self.attempts if a.outcome]
+        known = [usd for usd in booked if usd is not None]
+        return sum(known) if len(known) == len(booked) else None
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any of the figures was not told by the server."""
+        return any(
+            a.outcome.is_estimated if isinstance(a.outcome, ModelReplied) else a.outcome.tokens > 0
+            for a in self.attempts
+            if a.outcome
+        )
+
+    @property
+    def seconds(self) -> float:
+        """From the first request to the last answer, pauses included."""
+        return max(0.0, (self.attempts[-1].until or self.attempts[-1].at) - self.attempts[0].at)
+
+
+Moment = Call | AdviceGiven | CandidateProposed | CandidateMissing | Decided
+
+
+@dataclass
+class Step:
+    """What happened at one place of the workflow, in order."""
+
+    place: str
+    moments: list[Moment] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The questions of this place."""
+        return [moment for moment in self.moments if isinstance(moment, Call)]
+
+
+@dataclass(frozen=True)
+class Crowned:
+    """A change of champion and what had been spent on models until then."""
+
+    candidate: str
+    credited: float
+    usd: float | None
+    """None where a price is unknown."""
+    tokens: int
+
+
+@dataclass
+class Transcript:
+    """The fold. `apply` every event in order; read the rest."""
+
+    steps: dict[str, Step] = field(default_factory=dict)
+    """By place, in the order they began."""
+    calls: dict[str, Call] = field(default_factory=dict)
+    """By key, in the order they were first asked."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where each candidate was proposed."""
+    crowned: list[Crowned] = field(default_factory=list)
+    spending: Spending = field(default_factory=Spending)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any figure of the spending was not told by a server."""
+        return any(call.is_estimated for call in self.calls.values())
+
+    def apply(self, event: Event) -> None:
+        """Takes in one event."""
+        payload = event.payload
+        match payload:
+            case ModelRequested():
+                self._request(payload, event.at)
+            case ModelReplied() | ModelFailed():
+                self._answer(payload, event)
+            case AdviceGiven(place=place) if place:
+                self._add(place, payload)
+                self._explain(place, "judge", payload)
+            case CandidateProposed(place=place, operator=operator) if place:
+                self._add(place, payload)
+                self.places[payload.candidate] = place
+                self._explain(place, operator, payload)
+            case CandidateMissing(place=place, call=key):
+                self._add(place, payload)
+                if key in self.calls:
+                    self.calls[key].result = payload
+            case Decided(place=place):
+                self._add(place, payload)
+            case ChampionChanged(candidate=candidate, credited=credited):
+                spent = self.spending
+                self.crowned.append(Crowned(candidate, credited, spent.usd, spent.tokens))
+        self.spending.apply(event)
+
+    def _request(self, requested: ModelRequested, at: float) -> None:
+        call = self.calls.get(requested.call)
+        if call is None:
+            call = self.calls[requested.call] = Call(len(self.calls) + 1)
+            self._add(step_of(requested.place), call)
+            self._mark_repeated(requested)
+        call.attempts.append(Attempt(requested, at))
+
+    def _mark_repeated(self, requested: ModelRequested) -> None:
+        """The turn before this one led to nothing."""
+        turn = requested.place.rpartition("/")[0]
+        for call in self.steps[step_of(requested.place)].calls[:-1]:
+            if call.requested.place.rpartition("/")[0] == turn and call.replied:
+                call.setback = ASKED_AGAIN
+
+    def _answer(self, outcome: ModelReplied | ModelFailed, event: Event) -> None:
+        if outcome.call not in self.calls:
+            raise never_asked(event, outcome.call)
+        attempt = self.calls[outcome.call].attempts[-1]
+        attempt.outcome, attempt.until = outcome, event.at
+
+    def _add(self, place: str, moment: Moment) -> None:
+        self.steps.setdefault(place, Step(place)).moments.append(moment)
+
+    def _explain(self, place: str, purpose: str, result: CandidateProposed | AdviceGiven) -> None:
+        """Says of the last answer for this purpose what became of it."""
+        for call in reversed(self.steps[place].calls):
+            if call.requested.purpose.startswith(purpose):
+                # A place has one result; a second one is not of this call.
+                if call.result is None and call.replied:
+                    if isinstance(result, AdviceGiven) and result.advice.by.startswith(_RULES):
+                        call.setback = RULES_SPOKE
+                    else:
+                        call.result = result
+                return
+
+
+def step_of(place: str) -> str:
+    """The round and slot of a call's place `round/slot/purpose/turn`."""
+    found = _ROUND_AND_SLOT.match(place)
+    return found[0] if found else (place.rsplit("/", 2)[0] or place)
+
+
+def transcribe(events: Iterable[Event]) -> Transcript:
+    """The transcript that the events of one campaign tell."""
+    transcript = Transcript()
+    for event in events:
+        transcript.apply(event)
+    return transcript
+
+
+def find_call(transcript: Transcript, text: str) -> Call:
+    """The call that `text` names: its number, its place, or its key's unique beginning.
+
+    Digits alone are a number: a key that begins with them by chance is not what was meant.
+
+    Raises:
+        UnknownNameError: no call matches.
+        UsageError: several match.
+    """
+    calls = transcript.calls
+    by_name = {str(call.number): key for key, call in calls.items()}
+    by_name |= {call.requested.place: key for key, call in calls.items()}
+    if text in by_name:
+        return calls[by_name[text]]
+    is_beginning = bool(text) and not text.isdecimal()
+    found = [key for key in calls if is_beginning and key.startswith(text)]
+    return calls[the_only("call", text, found, list(by_name)[: len(calls)])]
+
+
+@dataclass
+class Share:
+    """What one model took for one purpose."""
+
+    model: str
+    purpose: str
+    calls: int = 0
+    failures: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    is_estimated: bool = False
+    seconds: float = 0.0
+
+    def add(self, call: Call) -> None:
+        """Takes in one call."""
+        usd = call.usd
+        self.calls += 1
+        self.failures += call.failures
+        self.tokens += call.tokens
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+        self.is_estimated = self.is_estimated or call.is_estimated
+        self.seconds += call.seconds
+
+
+def shares(transcript: Transcript) -> list[Share]:
+    """The spending by model and purpose, the one with most tokens first."""
+    found: dict[tuple[str, str], Share] = {}
+    for call in transcript.calls.values():
+        key = (call.requested.model, call.requested.purpose)
+        found.setdefault(key, Share(*key)).add(call)
+    return sorted(found.values(), key=lambda share: (-share.tokens, share.model, share.purpose))
