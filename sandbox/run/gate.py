@@ -87,10 +87,12 @@ class Gate:
         self._is_frozen = True
         self._send(signal.SIGSTOP)
         until = time.monotonic() + _STANDS_STILL_S
-        last, now = -1, cpu_ns()
-        while (now != last or not self._has_stopped()) and time.monotonic() < until:
+        last, has_stopped, now = -1, False, cpu_ns()
+        while (now != last or not has_stopped) and time.monotonic() < until:
             # It may wait for this very CPU, to be told.
             os.sched_yield()
+            # In this order: what it used until it was seen to have stopped must be in the figure.
+            has_stopped = self._has_stopped()
             last, now = now, cpu_ns()
         return now
 

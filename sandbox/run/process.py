@@ -65,7 +65,7 @@ class Timed(NamedTuple):
     """What one CALL took, in nanoseconds."""
 
     claimed_ns: int
-    """The runner's own time in the kernel: a claim."""
+    """The runner's own time from the opening of the gate until it answers: a claim."""
     wall_ns: int
     """From the opening of the gate to the kernel's stamp on the answer."""
     cpu_ns: int

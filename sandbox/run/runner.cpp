@@ -80,15 +80,13 @@ public:
         }
     }
 
-    // Nanoseconds in the candidate. Copies are made here: before the gate there are no inputs.
-    uint64_t run(void (*kernel)(void**)) {
+    // Copies are made here: before the gate there are no inputs.
+    void run(void (*kernel)(void**)) {
         for (uint64_t i = 0; SANITIZED && i < count; ++i)
             if (!is(i, wire::INTEGER))
                 arguments[i] = own_block(static_cast<char*>(arguments[i]), entry.bytes(i));
         if (!SANITIZED) fences(entry, arguments, PROT_NONE, PROT_NONE);
-        const uint64_t start = wire::now_ns();
         if (kernel) kernel(arguments);
-        const uint64_t spent = wire::now_ns() - start;
         if (!SANITIZED) fences(entry, arguments, PROT_READ, PROT_READ | PROT_WRITE);
         for (uint64_t i = 0; SANITIZED && i < count; ++i) {
             if (is(i, wire::INTEGER)) continue;
@@ -96,7 +94,6 @@ public:
                 std::memcpy(outputs + entry.value(i), arguments[i], entry.bytes(i));
             std::free(arguments[i]);
         }
-        return spent;
     }
 
     // Over words of each output.
@@ -175,8 +172,11 @@ int main(int argc, char** argv) {
         Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs);
         wire::write_frame(control, {wire::ARMED, frame.nonce, 0, 0});
         await(gate, looks, frame.nonce);
-        const uint64_t spent = call.run(entry);
-        wire::write_frame(control, {wire::DONE, frame.nonce, spent, call.sum(gate->choice)});
+        // Both clocks cover the same: on a slow machine the sum alone takes microseconds.
+        const uint64_t start = wire::now_ns();
+        call.run(entry);
+        const uint64_t sum = call.sum(gate->choice);
+        wire::write_frame(control, {wire::DONE, frame.nonce, wire::now_ns() - start, sum});
     }
     _exit(0);
 }
