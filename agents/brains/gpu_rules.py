@@ -11,8 +11,9 @@ from .evidence import Evidence, Finding, Rule
 
 WASTED = 0.6
 """Share of the bytes moved that were asked for, below which accesses are uncoalesced."""
-CONFLICTED = 1.25
-"""Wavefronts per shared access, over one, from which bank conflicts are what is waited for."""
+CONFLICTED = 0.8
+"""Share of the wavefronts of shared memory that could not be saved (those of wide accesses are
+many without a conflict), below which bank conflicts are what is waited for."""
 IDLE_WARPS = 0.3
 """Occupancy below which latency is not hidden by other warps."""
 AT_ROOF = 0.85
@@ -39,8 +40,8 @@ def _spills(evidence: Evidence) -> Finding | None:
 
 
 def _bank_conflicts(evidence: Evidence) -> Finding | None:
-    names = ("shared_load_wavefronts_per_request", "shared_store_wavefronts_per_request")
-    if not any(evidence.is_above(name, CONFLICTED) for name in names):
+    names = ("shared_load_efficiency", "shared_store_efficiency")
+    if not any(evidence.is_below(name, CONFLICTED) for name in names):
         return None
     return Finding(
         "shared-memory bank conflicts",

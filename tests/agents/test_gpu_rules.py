@@ -42,7 +42,7 @@ def diagnose(remarks: tuple[str, ...] = (), **figures: float) -> Advice:
     [
         ({"spill_stores": 24.0}, "register spills", {"vector": [1], "unroll": [1]}),
         (
-            {"shared_load_wavefronts_per_request": 32.0},
+            {"shared_load_efficiency": 0.03},
             "shared-memory bank conflicts",
             {"pad": [1]},
         ),
@@ -67,6 +67,11 @@ def test_names_the_bottleneck(
     assert set(figures) <= set(advice.rests_on)
 
 
+def test_wide_accesses_take_turns_without_conflicts() -> None:
+    advice = diagnose(shared_load_wavefronts_per_request=4.0, shared_load_efficiency=1.0)
+    assert "conflicts" not in advice.bottleneck
+
+
 def test_room_for_more_blocks_is_of_no_use_where_there_are_none() -> None:
     assert diagnose(occupancy=0.12, waves=2.0).bottleneck == "low occupancy"
     assert diagnose(occupancy=0.12, waves=0.5).bottleneck != "low occupancy"
@@ -78,7 +83,7 @@ def test_what_is_wasted_hides_what_is_merely_slow() -> None:
 
 def test_names_the_worst_line() -> None:
     line = "line 12: 32 wavefronts per shared read, 1 would do: bank conflicts"
-    advice = diagnose((line,), shared_load_wavefronts_per_request=32.0)
+    advice = diagnose((line,), shared_load_efficiency=0.03)
     assert line in advice.change
 
 

@@ -44,9 +44,9 @@ def test_the_precision_policy_decides() -> None:
 
 def test_the_profile_decides_where_it_tells() -> None:
     assert "bank-conflict-padding" in known("gemm", "cuda", "sm_90")
-    clean = {"shared_load_wavefronts_per_request": 1.0}
+    clean = {"shared_load_efficiency": 1.0}
     assert "bank-conflict-padding" not in known("gemm", "cuda", "sm_90", **clean)
-    conflicted = {**clean, "shared_store_wavefronts_per_request": 4.0}
+    conflicted = {**clean, "shared_store_efficiency": 0.25}
     assert "bank-conflict-padding" in known("gemm", "cuda", "sm_90", **conflicted)
 
 

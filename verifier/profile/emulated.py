@@ -84,6 +84,7 @@ def _metrics(count: LaunchCount, where: str) -> list[Metric]:
         else:
             turns, least = sum(a.wavefronts for a in of), sum(a.ideal_wavefronts for a in of)
             found.append(_metric(f"{name}_wavefronts_per_request", turns / requests, where))
+            found.append(_metric(f"{name}_efficiency", least / turns if turns else 1.0, where))
             found.append(_metric(f"{name}_bank_conflicts", (turns - least) * count.scale, where))
     return found
 
