@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
 .PHONY: demo test recipes test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
-	results fairness hostile isolation static clean
+	results fairness headroom hostile isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -88,6 +88,10 @@ bench-gpu: $(STAMP)
 # 60 pairings of a kernel with its copy, 20 with a slower one; writes docs/results/fairness.md.
 fairness: $(STAMP)
 	$(BIN)/python benchmarks/fairness.py
+
+# Right kernels on hidden shapes: how near they come to the gates; writes docs/results/headroom.md.
+headroom: $(STAMP)
+	$(BIN)/python benchmarks/headroom.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from machine import machine
 
 from kernelwright.kernelbench import registry
 
@@ -48,14 +48,6 @@ def row(document: dict[str, Any]) -> list[str]:
     return rows
 
 
-def cpu_model() -> str:
-    """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
 def main() -> None:
     """Runs the campaigns one after the other and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -71,8 +63,7 @@ def main() -> None:
         "workload. Speed-ups are medians with 95 % intervals from the confirming run; figures "
         "below 1 mean that the baseline is faster.",
         "",
-        f"Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} CPUs, Linux "
-        f"{platform.release()}, Python {platform.python_version()}, torch {_torch()}.",
+        f"Machine: {machine()}.",
         "",
         "| problem | workload | status | median µs | roofline share | speed-up against | "
         "candidates |",
@@ -85,12 +76,6 @@ def main() -> None:
             print("\n".join(row(document)), file=sys.stderr)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text("\n".join(lines) + "\n")
-
-
-def _torch() -> str:
-    from importlib.metadata import version
-
-    return version("torch")
 
 
 if __name__ == "__main__":

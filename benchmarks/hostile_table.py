@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 from kernelwright.kernelbench import registry
@@ -26,6 +24,7 @@ from kernelwright.verifier.request import Order, Task
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "hostile"
 sys.path.insert(0, str(CORPUS))
 import rows  # noqa: E402
+from machine import machine  # noqa: E402
 
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
@@ -102,14 +101,6 @@ def others() -> Iterator[str]:
         )
 
 
-def cpu_model() -> str:
-    """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
 def main() -> int:
     """Judges the candidates one after the other and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -133,9 +124,7 @@ def main() -> int:
         f"were judged: {passed} passed, {right} got the status and the reason that their row "
         "in `tests/hostile/native.toml` asks for.",
         "",
-        f"Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} CPUs, Linux "
-        f"{platform.release()}, Python {platform.python_version()}, torch {version('torch')}, "
-        f"sandbox {mechanism}.",
+        f"Machine: {machine()}, sandbox {mechanism}.",
         "",
         *table(found),
         "",

@@ -18,7 +18,6 @@ RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
 
 TIMED = (
-    "hostile/test_hostile.py", "hostile/test_host_rows.py", "hostile/test_documented_failures.py",
     "hostile/test_champions.py", "honest/", "test_audit.py",
     *(f"verifier/test_{name}.py" for name in (
         "attacks", "defences", "environments", "fairness", "measured_device", "referee_death",
@@ -28,7 +27,8 @@ TIMED = (
         "audit", "bench", "devices", "end_to_end", "key_canary", "run_models",
     )),
 )  # fmt: skip
-"""Tests that hold real times against each other, or watch campaigns that do."""
+"""Tests that hold real times against each other, or watch campaigns that do; others say so
+themselves."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import rows
 from kernelwright.traces.records import Status, Verdict
 
 HONEST = Path(__file__).parent.parent / "verifier" / "seven" / "honest.cpp"
+SEEN_BY_CLOCKS = {Status.SUSPECT, Status.TIMED_OUT, Status.RESOURCE}
 NATIVE = {row.file: row for row in rows.native()}
 
 
@@ -39,16 +40,19 @@ def judged(court, row: rows.Candidate) -> Verdict:
     )
 
 
+def marks(row: rows.Candidate) -> list[pytest.MarkDecorator]:
+    """What is seen by a clock has the machine to itself."""
+    found = [pytest.mark.slow] if row.slow else []
+    return [*found, pytest.mark.timed] if set(row.statuses) & SEEN_BY_CLOCKS else found
+
+
 def is_plain(text: str) -> bool:
     return all(c.isprintable() or c in "\n\t" for c in text)
 
 
 @pytest.mark.parametrize(
     "row",
-    [
-        pytest.param(row, id=row.path.stem, marks=[pytest.mark.slow] if row.slow else [])
-        for row in NATIVE.values()
-    ],
+    [pytest.param(row, id=row.path.stem, marks=marks(row)) for row in NATIVE.values()],
 )
 def test_a_hostile_candidate_gets_its_status(court, row):
     verdict = judged(court, row)

@@ -206,6 +206,20 @@ def test_denormal_products_may_round_to_the_denormal_grid() -> None:
     assert not passes(np.zeros_like(naive), truth(a, b))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_sum_of_sorted_terms_may_cancel(seed: int) -> None:
+    """Its partial sums go far beyond where sums of random signs go, and round accordingly."""
+    terms = np.sort(np.random.default_rng(seed).standard_normal((4, 70_001), np.float32), axis=1)
+    terms -= terms.mean(axis=1, keepdims=True)
+    exact = terms.astype(np.float64)
+    expected = Expected(exact.sum(1), np.abs(exact).sum(1), 70_001.0)
+    one_after_the_other = np.cumsum(terms, axis=1, dtype=np.float32)[:, -1].copy()
+    assert passes(one_after_the_other, expected, Family.SORTED)
+    assert not check(one_after_the_other, expected)[gates.NRMSE].passed
+    wrong = (one_after_the_other + expected.scale * 2e-4).astype(np.float32)
+    assert not passes(wrong, expected, Family.SORTED)
+
+
 def test_a_wrong_block_of_rows_fails_nrmse_even_if_its_scale_is_huge() -> None:
     value = np.random.default_rng(7).normal(size=(4096, 64))
     got = value.astype(np.float32)

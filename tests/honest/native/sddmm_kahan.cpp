@@ -1,4 +1,5 @@
-// Compensated summation: what an addition loses is carried into the next one.
+// Compensated summation: what an addition loses is carried into the next one, but for infinity.
+#include <cmath>
 extern "C" void sddmm_csr(int M, int K, int D, int nnz, const int* indptr, const int* indices,
                           const float* U, const float* V, float* E) {
 #pragma omp parallel for schedule(dynamic, 32)
@@ -10,7 +11,7 @@ extern "C" void sddmm_csr(int M, int K, int D, int nnz, const int* indptr, const
             for (int d = 0; d < D; ++d) {
                 const float term = u[d] * v[d] - lost;
                 const float raised = sum + term;
-                lost = (raised - sum) - term;
+                lost = std::isfinite(raised) ? (raised - sum) - term : 0;
                 sum = raised;
             }
             E[p] = sum;
