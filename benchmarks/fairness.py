@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
-import platform
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from machine import machine
 
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.build.model import BuildFailed
@@ -171,8 +170,7 @@ def page(found: dict[str, list[Pairing]], old: Path) -> str:
     lines = [
         "# What the timing credits",
         "",
-        "Made by `make fairness`: "
-        f"{len(os.sched_getaffinity(0))} CPUs, Linux {platform.release()}. A gain is credited "
+        f"Made by `make fairness`: {machine()}. A gain is credited "
         "where the lower end of its 95 % interval exceeds 1 + max(2 %, the noise of that run).",
         "",
         "| series | runs | credited | share | largest lower end | median ratio | range | "

@@ -9,7 +9,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -37,6 +37,9 @@ ROUNDS = {
     Protocol.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
     Protocol.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
 }
+MORE_ROUNDS = replace(ROUNDS[Protocol.CONFIRM], judged=4, tests=2)
+"""In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
+and the truth takes longer than the calls."""
 FULL_BLOCKS = 1
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR_BLOCKS = 3
@@ -102,7 +105,7 @@ class Contest:
             RunFault, Wrong: the candidate failed in a timed call.
             ChampionFailed: the champion did, or could not be started.
         """
-        session, protocol, champion = self._session, self._protocol, self._champion
+        session, champion = self._session, self._champion
         problem, target = session.problem, session.stage.target
         patterns = _patterns(problem, target, self._rng)
 
@@ -116,7 +119,7 @@ class Contest:
             rival = stack.enter_context(self._beside(champion)) if champion else None
             sides += [rival] if rival else []
             timing.sample_block(
-                self.series, side, sides, items, session.slots, ROUNDS[protocol], self._rng,
+                self.series, side, sides, items, session.slots, self._rounds(), self._rng,
                 self._tests,
             )  # fmt: skip
             if rival:
@@ -157,6 +160,10 @@ class Contest:
             series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
         )
         return not statistics.is_decided(gain)
+
+    def _rounds(self) -> timing.Rounds:
+        is_more = len(self.series.blocks) >= BLOCKS[self._protocol]
+        return MORE_ROUNDS if is_more else ROUNDS[self._protocol]
 
     def _baselines(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
