@@ -125,6 +125,7 @@ def damage(cursor: Path, how: str) -> None:
         cursor.write_bytes(b"nothing of the kind" * 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cursor", ["kept", "lost"])
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_b7_death_at_every_event_changes_nothing(
@@ -235,6 +236,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_b7_e4_kill_9_between_and_inside_the_nodes(tmp_path: Path, workflow: str) -> None:
     """B7, E4: SIGKILL after chosen events, while a model is asked, while the referee works."""
@@ -396,6 +398,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_b13_it_resumes_with_strict_deserialisation(tmp_path: Path) -> None:
     """B13: a graph's state holds nothing that would come back as something else."""
     done = subprocess.run(

@@ -40,7 +40,6 @@ class Candidate:
     also: tuple[Status, ...] = ()
     """Statuses that are equally right; `why` says on which machine."""
     why: str = ""
-    slow: bool = False
 
     @property
     def path(self) -> Path:

@@ -79,6 +79,7 @@ def test_no_length_of_a_row_lets_them_pass(name: str, length: int) -> None:
             assert not null_kernels.rejects(scene, lambda scene, output: scene.answer(output))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_the_referee_rejects_zeros(court, name: str) -> None:
     source = ZEROS.format(name=name, parameters=PARAMETERS[name])

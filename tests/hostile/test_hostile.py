@@ -42,14 +42,14 @@ def judged(court, row: rows.Candidate) -> Verdict:
 
 def marks(row: rows.Candidate) -> list[pytest.MarkDecorator]:
     """What is seen by a clock has the machine to itself."""
-    found = [pytest.mark.slow] if row.slow else []
-    return [*found, pytest.mark.timed] if set(row.statuses) & SEEN_BY_CLOCKS else found
+    return [pytest.mark.timed] if set(row.statuses) & SEEN_BY_CLOCKS else []
 
 
 def is_plain(text: str) -> bool:
     return all(c.isprintable() or c in "\n\t" for c in text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row",
     [pytest.param(row, id=row.path.stem, marks=marks(row)) for row in NATIVE.values()],

@@ -182,6 +182,7 @@ def test_no_sum_goes_through_atomics() -> None:
             assert [line for line in found if "&count" not in line] == []
 
 
+@pytest.mark.slow
 def test_the_example_is_screened(session_for: Callable[[str], Session]) -> None:
     judged(session_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
 
