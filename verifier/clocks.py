@@ -21,19 +21,17 @@ CLOCK_LIMIT = 1.1
 """The referee's clock, less an empty call's and CLOCK_SLACK_US, over the claim: beyond it in nine
 of ten calls the verdict is SUSPECT. A busy machine may put the runner aside before or behind a
 kernel in most of them; whoever tells the truth in a few gains nothing by the others."""
-_FEW = 10
-"""Percentile of what must hold in nine of ten calls."""
 CLOCK_SLACK_US = 20.0
 """An honest answer is on its way for so long at most; longer where the Program says so. It is
 charged, but proves nothing."""
-CPU_SLACK_US = 200.0
+CPU_SLACK_US = 100.0
 """CPU time beyond that of the claim on all CPUs: threads falling asleep after the answer."""
 IDLE_US = 300.0
 """CPU time between an answer and the next call, beyond that of an empty call, in half of the gaps,
 beside IDLE_SHARE of the call: more is SUSPECT. There is nothing to work on: it only tells."""
 IDLE_SHARE = 0.1
 AHEAD_US = 100.0
-"""CPU time between the inputs and the gate that is charged, in nine of ten calls, beside
+"""CPU time between the inputs and the gate that is charged, in three of four calls, beside
 AHEAD_SHARE of the call: more is SUSPECT. Where a machine is busy the referee itself is put aside
 there now and then."""
 AHEAD_SHARE = 0.1
@@ -119,13 +117,13 @@ def checks(clocks: Clocks, cpus: int) -> list[Check]:
     """CPU time between calls, two clocks, CPU time within calls, and ahead of the gate."""
     claimed = float(np.median(clocks.claimed_us))
     doubted = np.asarray(clocks.doubted_us) / np.maximum(clocks.claimed_us, 1e-3)
-    found = float(np.percentile(doubted, _FEW))
+    found = float(np.percentile(doubted, 10))
     # Means: a claim that is low in a few calls only cannot hide among the others.
     cpu = float(np.mean(clocks.cpu_us))
     allowed = float(np.mean(clocks.claimed_us)) * cpus * CLOCK_LIMIT + CPU_SLACK_US
     # No mean: on a shared host the time of waking up is booked as CPU time now and then.
     idle, allowed_idle = float(np.median(clocks.idle_us)), IDLE_US + IDLE_SHARE * claimed
-    ahead = float(np.percentile(clocks.ahead_us, _FEW))
+    ahead = float(np.percentile(clocks.ahead_us, 25))
     allowed_ahead = AHEAD_US + AHEAD_SHARE * claimed
     return [
         Check(
@@ -146,7 +144,7 @@ def checks(clocks: Clocks, cpus: int) -> list[Check]:
         Check(
             name="CPU time ahead of the gate", passed=ahead <= allowed_ahead,
             figure=ahead, limit=allowed_ahead,
-            detail=f"{ahead:.0f} µs of CPU time, or more, were spent in nine of ten calls once "
+            detail=f"{ahead:.0f} µs of CPU time, or more, were spent in three of four calls once "
             "their inputs were there and before they began",
         ),
     ]  # fmt: skip

@@ -88,6 +88,16 @@ def test_processes_that_differ_widen_the_interval() -> None:
     assert staged.high - staged.low > 1.3 * (pooled.high - pooled.low)
 
 
+def test_three_processes_are_a_sample_of_more() -> None:
+    """All draws are of the slowest once in 27 times: the lower end is that process, moved out."""
+    baseline = [np.full(40, 100.0)] * 3
+    candidate = [np.full(40, 100.0 * np.exp(shift)) for shift in (-0.02, 0.0, 0.02)]
+    found = statistics.speedup(candidate, baseline, np.random.default_rng(1))
+    assert found.median == pytest.approx(1.0)
+    assert found.low == pytest.approx(np.exp(-0.02 * np.sqrt(3 / 2)))
+    assert found.high == pytest.approx(np.exp(0.02 * np.sqrt(3 / 2)))
+
+
 def test_luck_of_one_process_is_not_credited() -> None:
     false = 0
     for seed in range(RUNS):
@@ -133,7 +143,9 @@ def test_a_contest_ends_where_more_blocks_would_change_nothing() -> None:
     lost = Speedup(median=0.99, low=0.95, high=1.01)
     clear = Speedup(median=1.3, low=1.12, high=1.5)
     narrow = Speedup(median=1.02, low=1.012, high=1.028)
-    assert all(statistics.is_decided(gain) for gain in (lost, clear, narrow))
+    known_to_a_fifth = Speedup(median=1.09, low=1.075, high=1.106)
+    decided = (lost, clear, narrow, known_to_a_fifth)
+    assert all(statistics.is_decided(gain) for gain in decided)
     just_credited = Speedup(median=1.06, low=1.021, high=1.1)
     assert not statistics.is_decided(just_credited)
 
