@@ -202,7 +202,9 @@ class Ledger:
         found = self.progress.tracks[candidate].found.get(Protocol.CONFIRM, confirmed)
         self.record(
             ChampionChanged(
-                candidate=candidate, previous=self.progress.champion, credited=found.credited
+                candidate=candidate,
+                previous=self.progress.champion,
+                credited=found.credited or 0.0,
             )
         )
 

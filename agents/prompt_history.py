@@ -13,7 +13,7 @@ _SAME = 0.02
 """A difference of modelled times below which neither is called faster."""
 
 _LOOKS = (
-    "Speed-ups of this list are those of screenings (SCREENED: one process, few calls); a "
+    "Speed-ups of this list are screen estimates (SCREENED: one process, few calls); a "
     "confirmation (VERIFIED: several processes) can find another one."
 )
 

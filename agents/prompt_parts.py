@@ -252,8 +252,9 @@ def _measured(verdict: Verdict) -> str:
         modelled = verdict.modelled_us
         return f"Not timed; modelled: {modelled:.4g} us." if modelled else "Not timed."
     lines = [f"Time of a call: {timed.candidate.median_us:.5g} us (median)."]
+    gain = "Screen estimate of the speed-up" if verdict.screen_estimate else "Speed-up"
     lines += [
-        f"Speed-up against {name}: {_ratio(ratio)}"
+        f"{gain} against {name}: {_ratio(ratio)}"
         + (", the fastest baseline." if name == timed.best_baseline else ".")
         for name, ratio in timed.against_baselines.items()
     ]

@@ -247,7 +247,7 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["target"],
             row["state"],
             str(row["evaluated"]),
-            _headline(row["best"]),
+            _headline(row["best"], row["leader"]),
             *((_tokens(row), _usd(row)) if has_spending else ()),
             _moment(row["started_at"]),
         )
@@ -272,9 +272,9 @@ def _moment(at: float) -> str:
         return "-"
 
 
-def _headline(best: dict[str, Any] | None) -> str:
+def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str:
     if best is None:
-        return "-"
+        return f"{common.microseconds(leader['modelled_us'])} modelled" if leader else "-"
     speedup = best["speedup"].get(best["best_baseline"])
     if speedup is None:
         return str(best["status"])

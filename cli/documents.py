@@ -92,7 +92,16 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of `eval --json`."""
     open_rows = verdict.isolation.not_enforced if verdict.isolation else ()
     stored = verdict.model_dump(mode="json", exclude={"schema_version"})
-    return {**stored, "not_enforced": list(open_rows)}
+    return {**stored, **_gains(verdict), "not_enforced": list(open_rows)}
+
+
+def _gains(verdict: Verdict | None) -> dict[str, Any]:
+    """What is credited, and what a screening estimates; at most one of them is there."""
+    estimate = verdict.screen_estimate if verdict else None
+    return {
+        "credited": verdict.credited if verdict else None,
+        "screen_estimate": estimate.model_dump(mode="json") if estimate else None,
+    }
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
@@ -113,7 +122,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "emulated": verdict.emulated if verdict else None,
         "latency_us": measurement.candidate.median_us if measurement else None,
         "modelled_us": verdict.modelled_us if verdict else None,
-        "credited": verdict.credited if verdict else None,
+        **_gains(verdict),
         "is_cut_off": entry.cut_off,
     }
 

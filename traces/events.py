@@ -184,7 +184,8 @@ class ChampionChanged(Record):
     candidate: str
     previous: str | None = None
     credited: float
-    """Credited speed-up against the best baseline, from the confirming run."""
+    """Credited speed-up against the best baseline, from the confirming run; 0.0 where no baseline
+    ran beside it."""
 
 
 class CampaignFinished(Record):

@@ -91,7 +91,7 @@ class Speedup(Record):
 
     median: float
     low: float
-    """The credited figure: the lower end of the interval."""
+    """The lower end of the interval: what a VERIFIED verdict credits."""
     high: float
 
 
@@ -307,10 +307,19 @@ class Verdict(Record):
         return self.profile.get(MODELLED_US)
 
     @property
-    def credited(self) -> float:
-        """The credited speed-up against the best baseline; 0.0 where nothing was credited."""
-        headline = self.measurement.headline if self.measurement else None
-        return headline.low if headline else 0.0
+    def credited(self) -> float | None:
+        """The speed-up against the best baseline that is credited; None unless VERIFIED."""
+        headline = self._headline
+        return headline.low if headline and self.status is Status.VERIFIED else None
+
+    @property
+    def screen_estimate(self) -> Speedup | None:
+        """What a screening measured of it: it ranks in a search, and credits nothing."""
+        return self._headline if self.status is Status.SCREENED else None
+
+    @property
+    def _headline(self) -> Speedup | None:
+        return self.measurement.headline if self.measurement else None
 
 
 class Advice(Record):

@@ -179,8 +179,9 @@ def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     best = max(earlier.values(), default=0.0)
     if best and score > OVER_BEST * best:
         return f"{score / best:.2f} times the best before"
-    if screened.credited > OVER_BASELINE:
-        return f"{screened.credited:.2f} times the baseline"
+    estimate = screened.screen_estimate
+    if estimate and estimate.low > OVER_BASELINE:
+        return f"{estimate.low:.2f} times the baseline"
     roofline = screened.measurement.roofline if screened.measurement else None
     return f"{roofline:.2f} of the roofline" if roofline and roofline > 1.0 else ""
 

@@ -56,13 +56,15 @@ class Facts:
     rows: tuple[SpeedupRow, ...]
     checks: tuple[CheckRow, ...]
     unchecked: tuple[str, ...] = ()
+    mark: str = ""
+    """What stands behind a speed-up that is not credited."""
 
     @property
     def speedup_lines(self) -> tuple[str, ...]:
         """The speed-ups as plain sentences, for a terminal."""
         return tuple(
             f"{row.median} against {row.baseline} on workload {row.workload} "
-            f"(95 % interval {row.interval}, kernel median {row.kernel})"
+            f"(95 % interval {row.interval}, kernel median {row.kernel}){self.mark}"
             for row in self.rows
         ) or ("no speed-up was recorded",)
 
@@ -84,6 +86,7 @@ def facts_of(bundle: Bundle) -> Facts:
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
         unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
+        mark=", a screen estimate: not credited" if verdict.screen_estimate else "",
     )
 
 

@@ -19,7 +19,7 @@ from .reader import Reader
 
 CSV_COLUMNS = (
     "number", "candidate", "status", "family", "operator", "credited", "median", "low", "high",
-    "median_us", "roofline", "parents",
+    "median_us", "roofline", "parents", "screen_estimate", "modelled_us",
 )  # fmt: skip
 CALL_COLUMNS = (
     "number", "call", "place", "purpose", "model", "attempts", "failures", "outcome", "tokens",
@@ -184,16 +184,22 @@ def table_of(history: History) -> str:
                 verdict.status.value if verdict else "",
                 _cell(entry.family),
                 _cell(entry.operator),
-                speedup.low if speedup else "",
+                _figure(verdict.credited if verdict else None),
                 speedup.median if speedup else "",
                 speedup.low if speedup else "",
                 speedup.high if speedup else "",
                 measurement.candidate.median_us if measurement else "",
                 measurement.roofline if measurement and measurement.roofline else "",
                 " ".join(entry.parents),
+                verdict.screen_estimate.median if verdict and verdict.screen_estimate else "",
+                _figure(verdict.modelled_us if verdict else None),
             ]
         )
     return out.getvalue()
+
+
+def _figure(value: float | None) -> float | str:
+    return "" if value is None else value
 
 
 def calls_table(transcript: Transcript) -> str:
