@@ -1,4 +1,4 @@
-"""`list`, `show`, `view`, `report`, `export`: reading what campaigns left in the store."""
+"""`list`, `show`, `view`, `report`: reading what campaigns left in the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_campaigns(
     config = common.load(ctx, home=home).config
     rows = []
     if _has_store(config):
-        with _reading(config) as store:
+        with reading(config) as store:
             rows = [_row(store, campaign) for campaign in store.campaigns()]
     if as_json:
         common.emit({"home": str(config.home), "campaigns": rows})
@@ -76,7 +76,7 @@ def show(
             )
         _show_calls(config, name, call, as_json=as_json)
         return
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, name)
         history = derive(store.events(found.campaign))
         if found.candidate is not None:
@@ -105,7 +105,7 @@ def show(
 def _show_calls(config: Config, name: str, call: str | None, *, as_json: bool) -> None:
     from . import calls
 
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, name)
         if call is not None:
             calls.show_one(store, found.campaign, call, as_json=as_json)
@@ -130,7 +130,7 @@ def view(
     config = common.load(ctx, home=home).config
     path = ServerLinks().home()
     if name is not None:
-        with _reading(config) as store:
+        with reading(config) as store:
             found = names.find(store, name)
         links = ServerLinks(found.campaign)
         path = links.campaign(found.campaign)
@@ -157,7 +157,7 @@ def report(
     from ..traces.report import render_report
 
     config = common.load(ctx, home=home).config
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, campaign).campaign
         text = render_report(store, found)
     if output is not None and str(output) == "-":
@@ -174,42 +174,13 @@ def report(
     common.put(str(path))
 
 
-def export(
-    ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="ID[@best]", help="A campaign's champion, or ID/CANDIDATE.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
-    form: Annotated[
-        str, typer.Option("--format", help="package (a torch operator) or source.")
-    ] = "package",
-    allow_unverified: Annotated[
-        bool, typer.Option("--allow-unverified", help="Export it whatever its verdict was.")
-    ] = False,
-    home: common.HomeOption = None,
-) -> None:
-    """Write a verified candidate as a package with its evidence."""
-    from ..traces import export as exporting
-    from ..traces.history import derive
-    from .cases import recorded_cases
-
-    config = common.load(ctx, home=home).config
-    with _reading(config) as store:
-        found = names.find(store, name)
-        candidate = found.candidate or store.resolve_candidate(found.campaign, "@best")
-        cases = recorded_cases(derive(store.events(found.campaign)).started.problem)
-        bundle = exporting.bundle_from_store(store, found.campaign, candidate, cases=cases)
-    exporting.export(bundle, form, output, allow_unverified=allow_unverified)
-    common.put(str(output))
-
-
 def _has_store(config: Config) -> bool:
     from ..traces.database import FILE_NAME
 
     return (config.home / FILE_NAME).exists()
 
 
-def _reading(config: Config) -> Store:
+def reading(config: Config) -> Store:
     from ..traces.store import Store
 
     return Store.open(config.home, read_only=True)

@@ -156,6 +156,7 @@ def _show(problem: Problem) -> None:
 
 
 def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
+    from ..kernelbench.signature import signature
     from ..kernelbench.skeleton import skeleton
 
     if language not in LANGUAGES:
@@ -164,6 +165,9 @@ def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
         )
     text = skeleton(problem, language)
     if as_json:
-        common.emit({"problem": problem.name, "language": language, "signature": text})
+        entry = signature(problem, language)
+        common.emit(
+            {"problem": problem.name, "language": language, "signature": entry, "skeleton": text}
+        )
     else:
         common.put(text.rstrip("\n"))

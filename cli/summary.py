@@ -116,3 +116,5 @@ def next_steps(history: History, home: str) -> Iterator[str]:
     yield f"report   kernelwright report {campaign} -o report.html{tail}"
     if history.champion is not None:
         yield f"export   kernelwright export {campaign}@best -o winner{tail}"
+    elif history.leader is not None:
+        yield f"export   kernelwright export {campaign}@best --unverified -o leader{tail}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from textwrap import indent
+from textwrap import fill, indent
 from typing import Any
 
 from .problem import Problem
@@ -18,6 +18,8 @@ FOLDER = Path(__file__).parent / "skeletons"
 
 ENDINGS = {"cpp": ".cpp", "cuda": ".cu", "triton": ".py", "python": ".py"}
 """What `eval` tells the language by; a `.py` for a GPU is Triton."""
+_WIDTH = 88
+"""Of a line of the definition."""
 _TARGETS = {"cuda": "sm_90", "triton": "sm_90"}
 _ADVICE = {
     "cpp": """\
@@ -56,14 +58,18 @@ def _told(problem: Problem, language: str) -> list[str]:
     """What the file says of itself."""
     target = _TARGETS.get(language, "cpu")
     file = problem.name + ENDINGS[language]
-    return [
+    told = [
         f"{problem.title}.",
-        *(f"    {line}" for line in problem.definition.splitlines()),
+        *(
+            indent(fill(line, _WIDTH, subsequent_indent="    "), "    ")
+            for line in problem.definition.splitlines()
+        ),
         "",
         "A candidate to start from: it is right, and slow.",
         f"    kernelwright eval {problem.name} {file} --target {target}",
-        *_ADVICE[language].splitlines(),
+        _ADVICE[language],
     ]
+    return "\n".join(told).splitlines()
 
 
 def _commented(lines: list[str]) -> str:
@@ -109,7 +115,9 @@ def _triton(problem: Problem, parts: dict[str, Any]) -> str:
     triton = parts["triton"]
     constants = triton["constexpr"]
     fixed = ", ".join(f"{name} = {_value(value)}" for name, value in constants.items())
-    plan = _plan("triton", problem, triton["grid"], [f"constexpr = {{ {fixed} }}"])
+    more = [f"constexpr = {{ {fixed} }}"]
+    more += [f"num_warps = {triton['num_warps']}"] if "num_warps" in triton else []
+    plan = _plan("triton", problem, triton["grid"], more)
     head = signature(problem, "triton", constants=tuple(constants))
     text = "\n".join(told)
     return (

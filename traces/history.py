@@ -301,9 +301,10 @@ def find_candidate(history: History, text: str) -> str:
     """
     if text == "@best":
         if history.champion is None:
+            leads = f": #{history.leader.number} leads by modelled time" if history.leader else ""
             raise UsageError(
                 f"campaign {history.campaign} has no verified winner",
-                hint="name a candidate by its number or the beginning of its id",
+                hint=f"name a candidate by its number or the beginning of its id{leads}",
             )
         return history.champion
     if text in history.entries:

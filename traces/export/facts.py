@@ -56,6 +56,8 @@ class Facts:
     rows: tuple[SpeedupRow, ...]
     checks: tuple[CheckRow, ...]
     unchecked: tuple[str, ...] = ()
+    modelled: str = ""
+    """The modelled time, where nothing was timed."""
     mark: str = ""
     """What stands behind a speed-up that is not credited."""
 
@@ -80,12 +82,13 @@ def facts_of(bundle: Bundle) -> Facts:
         or "not recorded",
         date=_date(bundle.verified_at),
         isolation=_isolation(verdict.isolation),
-        build=" ".join(bundle.flags),
+        build=" ".join(bundle.flags) if bundle.language == "cpp" else "",
         versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
         unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
+        modelled=f"{verdict.modelled_us:.1f} µs" if verdict.modelled_us else "",
         mark=", a screen estimate: not credited" if verdict.screen_estimate else "",
     )
 
@@ -123,9 +126,9 @@ def provenance(bundle: Bundle) -> dict[str, JsonValue]:
             "axes": bundle.axes,
             "inputs": [_tensor(t) for t in bundle.inputs],
             "outputs": [_tensor(t) for t in bundle.outputs],
-            "entry": bundle.entry,
+            "entry": bundle.entry if bundle.language == "cpp" else None,
             "language": bundle.language,
-            "flags": bundle.flags,
+            "flags": bundle.flags if bundle.language == "cpp" else None,
             "candidate": bundle.candidate,
             "campaign": bundle.campaign,
             "lineage": [step._asdict() for step in bundle.lineage],

@@ -39,8 +39,8 @@ def test_source_form_holds_kernel_record_and_readme(tmp_path: Path) -> None:
     bundle = kernels.spmm()
     paths = export(bundle, "source", tmp_path / "out")
     assert [path.name for path in paths] == [
-        "LICENSE-NOTE.md", "MANIFEST.json", "README.md", "provenance.json", "record.json",
-        "spmm_csr.cpp",
+        "LICENSE-NOTE.md", "MANIFEST.json", "README.md", "plan.json", "provenance.json",
+        "record.json", "spmm_csr.cpp",
     ]  # fmt: skip
     assert (tmp_path / "out" / "spmm_csr.cpp").read_text() == bundle.source
     record = Verdict.model_validate_json((tmp_path / "out" / "record.json").read_text())
@@ -161,7 +161,7 @@ def test_unverified_candidates_need_to_be_asked_for(tmp_path: Path, status: Stat
     with pytest.raises(UsageError, match=f"is {status}, not VERIFIED"):
         export(failed(status), "source", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    export(failed(status), "source", tmp_path / "out", allow_unverified=True)
+    export(failed(status), "source", tmp_path / "out", unverified=True)
     readme = (tmp_path / "out" / "README.md").read_text()
     assert f"**{status.value}**" in readme
     assert "No speed-up was recorded." in readme
@@ -232,7 +232,7 @@ BAD: dict[str, Spoil] = {
     "the verdict is about": lambda b: dataclasses.replace(
         b, verdict=kernels.verdict("other", "spmm_csr")
     ),
-    "only cpp is exported": lambda b: dataclasses.replace(b, language="cuda"),
+    "which cannot be exported": lambda b: dataclasses.replace(b, language="rust"),
     "'import' of spmm_csr cannot be the name": lambda b: dataclasses.replace(
         b, inputs=spec(b, name="import")
     ),
