@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -49,10 +50,11 @@ def marked(name: str, content: bytes, caveat: str) -> bytes:
         return content
     if name.endswith(".json"):
         return _json({"caveat": caveat, **json.loads(content)})
-    before, after = {".md": ("> ", "\n\n"), ".py": ("# ", "\n")}.get(
-        PurePath(name).suffix, ("// ", "\n")
-    )
-    return f"{before}{caveat}{after}".encode() + content
+    suffix = PurePath(name).suffix
+    if suffix == ".md":
+        return f"> {caveat}\n\n".encode() + content
+    sign = "//" if suffix in (".cpp", ".cu") else "#"
+    return f"{sign} {caveat}\n".encode() + content
 
 
 def _json(value: Mapping[str, JsonValue]) -> bytes:
@@ -78,15 +80,14 @@ def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
     module = module_name(bundle)
+    kernel = marked("kernel.cpp", bundle.source.encode(), bundle.caveat)
+    digest = hashlib.sha256(kernel).hexdigest()
     files = {
-        f"{module}/{name}": render(template, bundle).encode()
+        f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
         for name, template in _PACKAGE_MODULES.items()
     }
     evidence = _evidence(bundle, f"{module}/kernel.cpp")
-    return {
-        **files,
-        f"{module}/kernel.cpp": bundle.source.encode(),
-        f"{module}/cases.npz": cases_npz(bundle),
+    files |= {
         f"{module}/py.typed": b"",
         f"{module}/record.json": evidence.pop("record.json"),
         f"{module}/provenance.json": evidence.pop("provenance.json"),
@@ -94,6 +95,8 @@ def package_files(bundle: Bundle) -> Files:
         "pyproject.toml": render("package_pyproject.toml.j2", bundle).encode(),
         **evidence,
     }
+    said = {name: marked(name, content, bundle.caveat) for name, content in files.items()}
+    return {**said, f"{module}/kernel.cpp": kernel, f"{module}/cases.npz": cases_npz(bundle)}
 
 
 def cases_npz(bundle: Bundle) -> bytes:

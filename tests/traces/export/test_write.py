@@ -8,6 +8,7 @@ import json
 import math
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,19 @@ def test_unverified_candidates_need_to_be_asked_for(tmp_path: Path, status: Stat
     assert "No speed-up was recorded." in readme
     assert "VERIFIED**" not in readme
     assert ("row 3 is wrong by 0.5" in readme) == (not status.is_pass)
+
+
+def test_every_file_of_an_unverified_package_says_so_and_it_still_builds(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    export(failed(Status.SCREENED), "package", tmp_path / "out", unverified=True)
+    files = contents(tmp_path / "out")
+    said = b"SCREENED for cpu, not VERIFIED"
+    assert [n for n, text in files.items() if said not in text and not n.endswith(".npz")] == []
+    tomllib.loads(files["pyproject.toml"].decode())
+    [module] = [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()]
+    done = run(sys.executable, "-m", module, "selftest", path=tmp_path / "out")
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_path_of_the_machine_is_exported(tmp_path: Path) -> None:
