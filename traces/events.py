@@ -147,7 +147,7 @@ class Decided(Record):
     kind: Literal["decided"] = "decided"
     place: str
     what: str
-    """e.g. `base of the next edit`, `advice replaced`, `feature credited`."""
+    """e.g. `base of the next edit`, `advice replaced`, `technique used`."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
 
 

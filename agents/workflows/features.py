@@ -4,7 +4,7 @@ plan → ask × slots → propose → evaluate … → (repair → …) → prom
 extends the fastest right kernel by one or two techniques a slot, chosen by Thompson sampling on
 what they were worth on kernels with the same bound. What fails is repaired twice at most inside its
 depth (the paper has no such limit); where nothing is right yet the next depth mends what got
-furthest. What a technique gained is credited only where the source shows it, or the Coder declared
+furthest. What a technique gained counts only where the source shows it, or the Coder declared
 it and the source changed; the table of gains stands in the record.
 """
 
@@ -31,7 +31,9 @@ from . import driver, fan, nodes
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
 
-CREDITED, TABLE, PLANNED = "feature credited", "table of gains", "features"
+USED, TABLE, PLANNED = "technique used", "table of gains", "features"
+_USED = (USED, "feature credited")
+"""The second is what earlier versions recorded."""
 
 
 class Settings(Record):
@@ -180,7 +182,7 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
     depth, slot = _numbers(place)
     base, score = planned["base"], nodes.score(loop, candidate)
     before = nodes.score(loop, base)
-    if before is None or (place, CREDITED) in ledger.progress.decisions:
+    if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
         return
     asked = planned["slots"][slot % len(planned["slots"])]
     said = techniques.declared(track.proposed.note.replace(";", "\n"))
@@ -188,7 +190,7 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
         name: gains.use(name, ledger.source(base), ledger.source(candidate), said) for name in asked
     }
     ledger.decide(
-        place, CREDITED, candidate=candidate, bound=planned["bound"],
+        place, USED, candidate=candidate, bound=planned["bound"],
         used=[name for name, use in uses.items() if use.is_used],
         disputed=[name for name, use in uses.items() if use.is_disputed],
         gain=None if score is None else math.log(score / before), depth=depth,
@@ -200,7 +202,7 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], gains.Tally]:
     credits = []
     for (_, what), decided in loop.ledger.progress.decisions.items():
         details: dict[str, Any] = dict(decided.details)
-        if what == CREDITED and details["depth"] < before:
+        if what in _USED and details["depth"] < before:
             gain = -math.inf if details["gain"] is None else details["gain"]
             credits += [gains.Credit(name, details["bound"], gain) for name in details["used"]]
     return gains.table(credits)

@@ -142,6 +142,7 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "best": history.champion,
         "speedup": row.speedup.model_dump() if row.speedup else None,
         "against": row.against or None,
+        "modelled_us": row.modelled_us,
         "usd": history.usd,
         "tokens": history.tokens,
         "stopped_by": history.finished.stopped_by if history.finished else None,
