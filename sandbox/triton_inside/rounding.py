@@ -135,9 +135,11 @@ def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
         )
         total = np.zeros(d.data.shape, np.float32)
         for one, other in split.products:
-            # What is not finite makes NaN of the small products, which Triton leaves out.
-            kept = interpreter.TensorHandle(np.where(np.isnan(total), 0, total), d.dtype)
-            total = dot(self, left[one], right[other], kept, kinds.IEEE, imprecise).data
+            if one == other == 0:
+                # What is not finite makes NaN of all small products, which Triton leaves out.
+                total = np.where(np.isnan(total), np.float32(0), total)
+            so_far = interpreter.TensorHandle(total, d.dtype)
+            total = dot(self, left[one], right[other], so_far, kinds.IEEE, imprecise).data
         return interpreter.TensorHandle(total + d.data, d.dtype)
 
     builder.create_dot = create_dot
@@ -151,8 +153,7 @@ def parts(x: Array, split: Split) -> list[Array]:
         for _ in range(split.parts):
             part = _rounded(left, split.kept_bits)
             found.append(part)
-            # What is not finite has no rest.
-            left = np.where(np.isfinite(part), left - part, np.float32(0)).astype(np.float32)
+            left = np.asarray(left - part, np.float32)
     return found
 
 

@@ -10,7 +10,7 @@ zero = "C"
 
 [[launch]]
 kernel = "scatter"
-grid = ["cdiv(nnz, ENTRIES)", "N"]
+grid = ["cdiv(nnz, ENTRIES)", "cdiv(N, 32)"]
 args = ["indptr", "indices", "values", "B", "C", "M", "N", "nnz"]
 constexpr = {ENTRIES = "ENTRIES", STEPS = 32}
 when = "nnz > 0"
@@ -27,7 +27,7 @@ def scatter(
     ENTRIES: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     entry = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
-    column = tl.program_id(1)
+    column = tl.program_id(1) * 32 + tl.arange(0, 32)[None, :]
     inside = entry < nnz
     low = tl.zeros((ENTRIES,), tl.int32)
     high = low + M
@@ -39,5 +39,6 @@ def scatter(
         high = tl.where(is_open & (is_before == 0), middle, high)
     weight = tl.load(values_ptr + entry, mask=inside, other=0.0)
     source = tl.load(indices_ptr + entry, mask=inside, other=0).to(tl.int64)
-    b = tl.load(B_ptr + source * N + column, mask=inside, other=0.0)
-    tl.atomic_add(C_ptr + low.to(tl.int64) * N + column, weight * b, mask=inside)
+    both = inside[:, None] & (column < N)
+    b = tl.load(B_ptr + source[:, None] * N + column, mask=both, other=0.0)
+    tl.atomic_add(C_ptr + low.to(tl.int64)[:, None] * N + column, weight[:, None] * b, mask=both)
