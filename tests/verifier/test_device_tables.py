@@ -53,7 +53,7 @@ def test_a_twin_runs_the_kernels_that_are_loaded() -> None:
 
 def test_a_twin_that_needs_another_kernel_is_not_supported() -> None:
     tables = _Tables(
-        PROBLEM, built("first"),
+        built("first"),
         lambda _: TritonBuilt(built("another"), (Launches(("k",), (Launch(0),)),)),
     )  # fmt: skip
     with pytest.raises(Refused) as refused:
