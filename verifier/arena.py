@@ -65,8 +65,14 @@ EXTRA_BYTES = 64 << 20
 
 def room(extra: Extra) -> int:
     """Bytes that one call's extra takes, guard bands included."""
+    return sum(_rooms(extra))
+
+
+def _rooms(extra: Extra) -> tuple[int, int]:
+    """The same among the inputs, and among the outputs."""
     bands = 2 * GUARD_BYTES + ALIGN
-    return len(extra.table) + sum(extra.scratch) + bands * (1 + len(extra.scratch))
+    table = len(extra.table) + bands if extra.table else 0
+    return table, sum(extra.scratch) + bands * len(extra.scratch)
 
 
 Behind = Callable[[Structure], Extra]
@@ -216,10 +222,10 @@ class Arena:
     def fits(self, problem: Problem, axes: Mapping[str, int], extra: Extra = NOTHING_MORE) -> bool:
         """Whether one more call of these axes has room."""
         inputs, outputs = footprint(problem, axes)
-        behind = 0 if extra is NOTHING_MORE else room(extra)
+        table, scratch = _rooms(extra)
         return (
-            self._at[0] + inputs + len(extra.table) <= self._inputs.size - _FENCE_ROOM
-            and self._at[1] + outputs + behind <= self._outputs.size - _FENCE_ROOM
+            self._at[0] + inputs + table <= self._inputs.size - _FENCE_ROOM
+            and self._at[1] + outputs + scratch <= self._outputs.size - _FENCE_ROOM
             and self._index < MAX_SLOTS
         )
 
