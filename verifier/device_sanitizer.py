@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ..sandbox.build import toolchain
 from ..sandbox.build.diagnostics import clean
-from ..sandbox.run.device.program import DEVICE_FAILED, EXITS
-from ..traces.records import Check
+from ..sandbox.run.device.program import EXITS, STATUSES
+from ..traces.records import Check, Status
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND = 86
@@ -104,7 +104,7 @@ def read(tool: str, said: str, code: int) -> Check | str:
         return _check(tool, max(count, 1), f"{max(count, 1)} errors without a place")
     if code == 0 and summary:
         return _check(tool, 0, "")
-    if code in EXITS and code != DEVICE_FAILED:
+    if code in EXITS and STATUSES.get(code) is not Status.HARNESS_ERROR:
         words = (said.strip().splitlines() or [""])[-1]
         return _check(tool, 1, f"{EXITS[code]} {_plain(words)}")
     why = next((line for line in said.splitlines() if "Error" in line or "Unable" in line), "")

@@ -21,7 +21,7 @@ from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.access import Access, access
 from kernelwright.sandbox.run.device.health import Health, probe
@@ -124,11 +124,9 @@ class Bench:
         program = device_program(made.device, self.problem, self.way, self.cache)
         needs = footprint(self.problem, self.structure.axes)
         with Arena(slots * needs[0] + ROOM, slots * needs[1] + ROOM) as arena:
-            limits = Limits(
-                wall_s=300.0, cpu_s=600.0,
-                memory_bytes=(8 << 30) + program.memory_bytes + sum(arena.sizes),
-                processes=program.processes, open_files=program.open_files,
-            )  # fmt: skip
+            limits = program.limits(
+                wall_s=300.0, cpu_s=600.0, memory_bytes=(8 << 30) + sum(arena.sizes)
+            )
             inputs, outputs = arena.open_fds()
             cpus = tuple(sorted(os.sched_getaffinity(0)))
             try:
