@@ -32,6 +32,7 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
         yield Finding("gpu", Level.WARN, "the driver shows no device", NOT_NEEDED)
         return
     yield from _reach(found[0])
+    yield from _loaded(found[0])
 
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:
@@ -80,6 +81,22 @@ def _reach(device: Device) -> Iterator[Finding]:
         return
     nodes = ", ".join(node.name for node in found.nodes) or "no device nodes"
     yield Finding("gpu", Level.PASS, f"{found.library}; {nodes}")
+
+
+def _loaded(device: Device) -> Iterator[Finding]:
+    """Whether the driver loads what our compilers make."""
+    from ..sandbox.build.compatibility import compiler_for, major_of
+
+    told = f"CUDA {device.cuda // 1000}.{device.cuda % 1000 // 10}" if device.cuda else "unknown"
+    for language in ("cuda", "triton"):
+        try:
+            compiler = compiler_for(language, major_of(device.cuda))
+        except KernelwrightError as error:
+            yield Finding("gpu", Level.WARN, f"{language}: {error}", error.hint)
+        else:
+            yield Finding(
+                "gpu", Level.PASS, f"{language}: {compiler}; the driver's release is {told}"
+            )
 
 
 def ncu(_: Config, search: str | None = None, parameters: Path | None = None) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ import pytest
 from kernelwright.cli import devices
 from kernelwright.cli.finding import Finding, Level
 from kernelwright.config import Config, resolve
+from kernelwright.errors import PrerequisiteError
+from kernelwright.sandbox.build import toolchain
 from kernelwright.sandbox.run.device.health import Health
 from kernelwright.sandbox.run.device.lease import lease
 from kernelwright.tests.sandbox.run.device import fake_nvml
@@ -56,6 +58,24 @@ def test_what_stands_in_the_way_is_told(
     assert found.level is level
     assert re.search(words, found.text)
     assert level is Level.PASS or found.fix
+
+
+def test_a_driver_that_loads_nothing_of_the_compiler_is_told_with_its_remedy(
+    config: Config,
+) -> None:
+    try:
+        toolchain.find_nvrtc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=11080)))
+    refused = [one for one in found if one.text.startswith("cuda: ")]
+    assert [one.level for one in refused] == [Level.WARN]
+    assert "driver here is of CUDA 11" in refused[0].text
+    assert "update the driver" in refused[0].fix
+    found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=13000)))
+    (taken,) = [one for one in found if one.text.startswith("cuda: ")]
+    assert taken.level is Level.PASS
+    assert taken.text.endswith("the driver's release is CUDA 13.0")
 
 
 def test_held_and_quarantined_devices_are_told(config: Config) -> None:
