@@ -31,8 +31,21 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     if not found:
         yield Finding("gpu", Level.WARN, "the driver shows no device", NOT_NEEDED)
         return
+    yield from _numbered(config, found)
     yield from _reach(found[0])
     yield from _loaded(found[0])
+
+
+def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
+    """CUDA numbers devices by speed unless CUDA_DEVICE_ORDER is set, and nvidia-smi by place."""
+    is_mixed = len({device.name for device in found}) > 1
+    if is_mixed and any(word.isdecimal() for word in config.devices or ()):
+        yield Finding(
+            "gpu", Level.WARN,
+            f"devices {', '.join(config.devices or ())} are taken by nvidia-smi's numbers; other "
+            "programs count different devices by speed",
+            "name them by UUID (nvidia-smi -L), or set CUDA_DEVICE_ORDER=PCI_BUS_ID everywhere",
+        )  # fmt: skip
 
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:

@@ -1,7 +1,8 @@
 """A leased device and what candidates are run with on it; without a device everything is skipped.
 
 These tests were written against NVIDIA's documentation and the fake driver of
-tests/sandbox/run/device; what they assert of figures are bounds that hold on any device.
+tests/sandbox/run/device; what they assert of figures are bounds that hold on any device. The end of
+a run says on which device kernels were run, or that none was (attempt.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
-from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.access import Access, access
@@ -30,6 +30,13 @@ from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import Call, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.process import Plane
+from kernelwright.tests.gpu.attempt import (
+    JAIL,
+    REQUIRED,
+    Attempt,
+    asked_jail,
+    is_weak_accepted,
+)
 from kernelwright.tests.gpu.kernels import HONEST
 from kernelwright.traces.records import Check
 from kernelwright.verifier.arena import Arena, footprint
@@ -42,10 +49,34 @@ ROOM = 32 << 20
 TIMEOUT_S = 30.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+ATTEMPT = Attempt()
+COLLECTED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.gpu)
+            config.stash[COLLECTED] = True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run that was to try a device and did not is no success."""
+    if (
+        os.environ.get(REQUIRED)
+        and not ATTEMPT.has_run
+        and session.exitstatus == pytest.ExitCode.OK
+    ):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.stash.get(COLLECTED, False):
+        is_plain = ATTEMPT.has_run and not is_weak_accepted()
+        colour = {"green": True} if is_plain else {"red": True, "bold": True}
+        terminalreporter.write_sep("=", ATTEMPT.sentence(), **colour)
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +114,9 @@ def leased(devices: list[nvml.Device], cache: Path) -> Iterator[Lease]:
 
 @pytest.fixture(scope="session")
 def device(devices: list[nvml.Device], leased: Lease) -> nvml.Device:
-    return next(device for device in devices if device.uuid == leased.uuid)
+    found = next(device for device in devices if device.uuid == leased.uuid)
+    ATTEMPT.device = found.name
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +171,7 @@ class Bench:
                 os.close(inputs)
                 os.close(outputs)
             self.runner, self.arena = runner, arena
+            ATTEMPT.jails.add(self.jail.name)
             with runner:
                 side = CandidateSide(
                     "candidate", runner, arena, self.problem, self.rng, timeout_s=TIMEOUT_S,
@@ -190,9 +224,9 @@ def _bench(way: Access, device: nvml.Device, jail: Jail, cache: Path, **axes: in
 @pytest.fixture
 def jail() -> Jail:
     try:
-        return choose("auto")
+        return asked_jail()
     except PrerequisiteError as error:
-        pytest.skip(f"no jail works here: {error}")
+        pytest.skip(f"no jail works here ({JAIL}=bare does without): {error}")
 
 
 @pytest.fixture

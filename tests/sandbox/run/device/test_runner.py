@@ -68,6 +68,13 @@ def test_what_is_told_of_the_outputs_is_what_they_are(stage: Stage) -> None:
     assert both.told_sum == sum(outputs_told({"y": slot.y}, both.choice) for slot in slots)
 
 
+def test_kernels_wait_for_inputs_that_are_copied_late(stage_for: Callable[..., Stage]) -> None:
+    stage = stage_for("slow_copies")
+    slot = stage.place(0, SCALE)
+    stage.start({"scale": 4}).call(0, timeout_s=10)
+    np.testing.assert_array_equal(slot.y, 2.5 * slot.x)
+
+
 def test_slots_are_apart(stage: Stage) -> None:
     slots = [stage.place(number, SCALE) for number in range(3)]
     for number, slot in enumerate(slots):
