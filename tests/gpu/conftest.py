@@ -20,6 +20,7 @@ from kernelwright.errors import KernelwrightError, PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
+from kernelwright.sandbox.build.compatibility import major_of
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.device import nvml
@@ -138,6 +139,8 @@ class Bench:
     cache: Path
     problem: Problem
     structure: Structure
+    newest: int | None = None
+    """The last major release of CUDA whose code the driver loads."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     runner: DeviceRunner | None = None
     """The one of the newest `side`."""
@@ -146,8 +149,9 @@ class Bench:
     def build(self, source: str) -> CudaCandidate:
         """Raises Refused."""
         workshop = Workshop(
-            self.problem, architecture(self.target), self.structure, self.cache, self.jail
-        )
+            self.problem, architecture(self.target), self.structure, self.cache, self.jail,
+            newest=self.newest,
+        )  # fmt: skip
         return CudaCandidate.build(workshop, source, seed=1)
 
     @contextmanager
@@ -218,7 +222,10 @@ class Bench:
 def _bench(way: Access, device: nvml.Device, jail: Jail, cache: Path, **axes: int) -> Bench:
     problem = registry.get("bias_gelu")
     workload = registry.workload_for(problem, "" if axes else "tiny", **axes)
-    return Bench(way, device.architecture, jail, cache, problem, problem.structure(workload))
+    return Bench(
+        way, device.architecture, jail, cache, problem, problem.structure(workload),
+        major_of(device.cuda),
+    )  # fmt: skip
 
 
 @pytest.fixture
