@@ -33,7 +33,7 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
         return
     yield from _numbered(config, found)
     yield from _reach(found[0])
-    yield from _loaded(found[0])
+    yield from _loaded(config, found[0])
 
 
 def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
@@ -96,13 +96,15 @@ def _reach(device: Device) -> Iterator[Finding]:
     yield Finding("gpu", Level.PASS, f"{found.library}; {nodes}")
 
 
-def _loaded(device: Device) -> Iterator[Finding]:
+def _loaded(config: Config, device: Device) -> Iterator[Finding]:
     """Whether the driver loads what our compilers make."""
+    from ..sandbox.build import toolchain
     from ..sandbox.build.compatibility import compiler_for, major_of
 
     told = f"CUDA {device.cuda // 1000}.{device.cuda % 1000 // 10}" if device.cuda else "unknown"
     for language in ("cuda", "triton"):
         try:
+            toolchain.prefer(config.cuda_home, config.cuda_compiler)
             compiler = compiler_for(language, major_of(device.cuda))
         except KernelwrightError as error:
             yield Finding("gpu", Level.WARN, f"{language}: {error}", error.hint)

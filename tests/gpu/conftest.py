@@ -71,13 +71,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    if config.stash.get(COLLECTED, False):
-        is_plain = ATTEMPT.has_run and not is_weak_accepted()
-        colour = {"green": True} if is_plain else {"red": True, "bold": True}
-        terminalreporter.write_sep("=", ATTEMPT.sentence(), **colour)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last words, behind pytest's own."""
+    if not config.stash.get(COLLECTED, False):
+        return
+    is_plain = ATTEMPT.has_run and not is_weak_accepted()
+    colour = {"green": True} if is_plain else {"red": True, "bold": True}
+    terminal = config.get_terminal_writer()
+    terminal.sep("=", ATTEMPT.sentence(), **colour)
 
 
 @pytest.fixture(scope="session")

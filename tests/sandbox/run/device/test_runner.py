@@ -75,6 +75,17 @@ def test_kernels_wait_for_inputs_that_are_copied_late(stage_for: Callable[..., S
     np.testing.assert_array_equal(slot.y, 2.5 * slot.x)
 
 
+def test_the_driver_may_make_large_files_in_memory_and_lock_pages(stage: Stage) -> None:
+    """Else a signal that a jail's limit causes looks like the candidate's crash."""
+    stage.place(0, SCALE)
+    runner = stage.start({"scale": 4})
+    told = (Path(f"/proc/{pid}/limits").read_text() for pid in ("self", runner.pid))
+    ours, its = ({row[:26].strip(): row[26:].split() for row in t.splitlines()} for t in told)
+    assert its["Max locked memory"] == ours["Max locked memory"]
+    size = its["Max file size"][0]
+    assert size in ("unlimited", ours["Max file size"][0]) or int(size) >= 64 << 30
+
+
 def test_slots_are_apart(stage: Stage) -> None:
     slots = [stage.place(number, SCALE) for number in range(3)]
     for number, slot in enumerate(slots):
