@@ -204,7 +204,7 @@ class Naming(PlainCoder):
         self.heard[given.place] = (given.sample, given.told)
         found = super().propose(situation)
         named = isinstance(found, Proposal)
-        return replace(found, note=f"way {given.place}; techniques: x") if named else found
+        return replace(found, strategy=f"way {given.place}", techniques=("x",)) if named else found
 
 
 @pytest.mark.parametrize("slots", [1, 3])

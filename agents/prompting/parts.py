@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..kernelbench.features import SPARSE_FEATURES
-from ..kernelbench.problem import SUM_FACTOR, Family, Problem, Tensor
-from ..kernelbench.signature import signature
-from ..kernelbench.targets import CPU
-from ..sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
-from ..sandbox.build.model import Variant
-from ..traces.records import Check, Speedup, Status, Verdict
+from ...kernelbench.features import SPARSE_FEATURES
+from ...kernelbench.problem import SUM_FACTOR, Family, Problem, Tensor
+from ...kernelbench.signature import signature
+from ...kernelbench.targets import CPU
+from ...sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
+from ...sandbox.build.model import Variant
+from ...traces.events import CampaignStarted
+from ...traces.records import Check, Speedup, Status, Verdict
+from ..protocols import Assignment, Member, Situation
+from ..text.untrusted import fenced, one_line
 from . import techniques
 from .cards import Card
-from .prompt_figures import busy_machine, profile, with_lines
-from .prompting import render
-from .protocols import Assignment, Member, Situation
-from .text.untrusted import fenced, one_line
+from .figures import busy_machine, profile, with_lines
+from .render import render
 
 SOURCE_CHARACTERS = 48_000
 """Of a base; a longer one is shown in part, and then may not be edited by search and replace."""
@@ -51,6 +52,14 @@ class Briefing:
     card: Card
     workload: str = ""
     """The name and the note of the workload that is timed."""
+
+
+def briefing(started: CampaignStarted) -> Briefing:
+    """What every prompt of a campaign says of its target and its workload."""
+    told = started.config.get("card")
+    card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
+    note = str(started.workload_spec.get("note") or "")
+    return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
 
 
 def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens: int) -> str:

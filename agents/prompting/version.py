@@ -1,0 +1,31 @@
+"""The version of the prompts: one hash over every file of the rooms that word them.
+
+Whole folders, so that no file can be forgotten: a template, a table and the code that fills them
+count alike. Workflows order the work and word nothing; what they tell a model stands in `words.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+AGENTS = Path(__file__).parents[1]
+WORDED_IN = ("brains", "prompting", "text")
+"""Rooms of `agents/`: who edits anything in them asks in other words."""
+CHARACTERS = 12
+
+
+def files() -> tuple[Path, ...]:
+    """Every file that counts, in one order on every machine."""
+    found = (file for room in WORDED_IN for file in (AGENTS / room).rglob("*"))
+    return tuple(sorted(f for f in found if f.is_file() and "__pycache__" not in f.parts))
+
+
+def version() -> str:
+    """The hash; the same for the same files, wherever they lie."""
+    digest = hashlib.sha256()
+    for file in files():
+        name = file.relative_to(AGENTS).as_posix().encode()
+        content = hashlib.sha256(file.read_bytes()).digest()
+        digest.update(name + b"\0" + content)
+    return digest.hexdigest()[:CHARACTERS]
