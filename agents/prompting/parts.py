@@ -7,7 +7,7 @@ place give the same text, since a call's key rests on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...kernelbench.features import SPARSE_FEATURES
@@ -19,6 +19,7 @@ from ...sandbox.build.model import Variant
 from ...traces.events import CampaignStarted
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..protocols import Assignment, Member, Situation
+from ..text.candidate_text import ORDINARY
 from ..text.untrusted import fenced, one_line
 from . import techniques
 from .cards import Card
@@ -102,7 +103,7 @@ def verdict(member: Member, place: str) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
     words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
-    head = f"Status: {verdict.label}."
+    head = " ".join([f"Status: {verdict.label}.", *_reading(member)])
     if verdict.status.is_pass:
         return head + "\n" + _measured(verdict)
     tail = "\n".join(verdict.log.splitlines()[-LOG_LINES:])
@@ -118,6 +119,13 @@ def verdict(member: Member, place: str) -> str:
         characters=FINDINGS_CHARACTERS,
     )  # fmt: skip
     return f"{head}\n\n{findings}\n\n{log}"
+
+
+def _reading(member: Member) -> Iterator[str]:
+    """What whoever read the reply has to remark of it: code that was left out may be missed."""
+    told = [note for note in member.notes if note not in ORDINARY]
+    if told:
+        yield f"Of the reply that it came from: {'; '.join(told)}."
 
 
 def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
