@@ -38,6 +38,11 @@ def source_checked(verdict: Verdict) -> str:
     )
 
 
+def same_source(number: int) -> str:
+    """Why a reply held no candidate: what it holds was proposed before."""
+    return f"the same source as candidate {number}"
+
+
 def over_best(ratio: float) -> str:
     """Why a result is surprising: it leaves the others of its campaign behind."""
     return f"{ratio:.2f} times the best before"

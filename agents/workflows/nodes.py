@@ -21,6 +21,7 @@ from ..archive import score_of
 from ..asking import PromptTooLong
 from ..champion import displaces, may_challenge
 from ..loop import Loop
+from ..prompting.words import same_source
 from ..protocols import Assignment, Member, Missing, Proposal, Situation
 from ..stop import Halt
 from ..text.found import Outcome
@@ -145,7 +146,7 @@ def record(loop: Loop, proposal: Proposal, place: str) -> str:
     candidate = ledger.propose(proposal, place)
     if len(ledger.progress.tracks) == before:
         number = ledger.progress.tracks[candidate].proposed.number
-        same = Missing(DUPLICATE, f"the same source as candidate {number}")
+        same = Missing(DUPLICATE, same_source(number))
         ledger.missing(same, place, *proposal.parents[:1])
         return ""
     return candidate
