@@ -27,6 +27,8 @@ UNDECLARED = "'INFINITY' was not declared in this scope"
 STRATEGY = "tile rows; it lacks nothing"
 """A sentence of a model that reads like two of our own remarks."""
 
+THOUGHT = "What if the rows were odd?"
+
 
 def kernel(step: int, *, body: str = "", fault: str = "") -> str:
     """A candidate; `step` makes it faster, `fault` is the status that it meets."""
@@ -92,7 +94,7 @@ class Speaker(ScriptedModel):
         if ask.purpose.startswith("judge"):
             return Turn(text=JUDGED if "repair" in ask.purpose else ADVISED)
         self.count += 1
-        return Turn(text=self.answer(self.count, ask), reasoning="hmm")
+        return Turn(text=self.answer(self.count, ask), reasoning=THOUGHT)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelwright.agents.models.protocol import Ask
+from kernelwright.agents.models.protocol import Ask, Reply
 from kernelwright.agents.roster import WORKFLOWS
-from kernelwright.tests.agents.spoken import STRATEGY, UNDECLARED, kernel, play, reply
+from kernelwright.tests.agents.spoken import STRATEGY, THOUGHT, UNDECLARED, kernel, play, reply
 from kernelwright.tests.agents.workflows.staged import decided
-from kernelwright.traces.events import CandidateProposed
+from kernelwright.traces.events import CandidateProposed, ModelReplied
 from kernelwright.traces.store import Store
 
 HELPER = "static int helper() { return 3; }\n"
@@ -181,3 +181,20 @@ def test_a_suspected_candidate_is_no_example_in_the_digest(store: Store) -> None
 
 def _source(store: Store) -> Callable[[str], str]:
     return lambda candidate: store.get_blob(candidate).decode()
+
+
+def test_what_a_model_thought_is_recorded_and_never_said_to_it_again(store: Store) -> None:
+    def answer(count: int, ask: Ask) -> str:
+        del ask
+        return "no code" if count == 2 else reply(kernel(count))
+
+    played = play(store, "forge", answer, rounds=3)
+    replies = [
+        Reply.model_validate_json(store.get_blob(p.reply))
+        for e in store.events(played.result.campaign)
+        if isinstance(p := e.payload, ModelReplied)
+    ]
+    assert [r for r in replies if r.reasoning == THOUGHT]
+    # The second reply was useless and is quoted when it is asked for again; its thoughts are not.
+    assert any("no code" in said.text for said in played.asked)
+    assert not any(THOUGHT in said.text for said in played.asked)
