@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-AGENTS = Path(__file__).parents[1]
-WORDED_IN = ("brains", "prompting", "text")
-"""Rooms of `agents/`: who edits anything in them asks in other words."""
+PACKAGE = Path(__file__).parents[2]
+WORDED_IN = (
+    "agents/brains", "agents/prompting", "agents/text", "kernelbench", "verifier/profile",
+)  # fmt: skip
+"""Who edits anything in these rooms asks in other words: problems and figures have words, too."""
 CHARACTERS = 12
 
 
 def files() -> tuple[Path, ...]:
     """Every file that counts, in one order on every machine."""
-    found = (file for room in WORDED_IN for file in (AGENTS / room).rglob("*"))
+    found = (file for room in WORDED_IN for file in (PACKAGE / room).rglob("*"))
     return tuple(sorted(f for f in found if f.is_file() and "__pycache__" not in f.parts))
 
 
@@ -25,7 +27,7 @@ def version() -> str:
     """The hash; the same for the same files, wherever they lie."""
     digest = hashlib.sha256()
     for file in files():
-        name = file.relative_to(AGENTS).as_posix().encode()
+        name = file.relative_to(PACKAGE).as_posix().encode()
         content = hashlib.sha256(file.read_bytes()).digest()
         digest.update(name + b"\0" + content)
     return digest.hexdigest()[:CHARACTERS]

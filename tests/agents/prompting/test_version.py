@@ -10,18 +10,28 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents import roster
+from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.models.protocol import Ask
 from kernelwright.agents.prompting import version
+from kernelwright.agents.protocols import Mode
+from kernelwright.tests.agents.brains.answers import (
+    answers,
+    at,
+    briefing_of,
+    code,
+    failed,
+    passed,
+    situation,
+)
 from kernelwright.tests.agents.spoken import kernel, play, reply
 from kernelwright.tests.agents.wording import copied, reword
 from kernelwright.traces.store import Store
 
 LEAST_WORDS = 4
 """Of a sentence; shorter texts stand in prompts by chance."""
-RECORDED = ("kernelbench", "sandbox", "verifier", "traces")
-"""Rooms whose words reach prompts as facts: a problem has a version of its own, which a resumption
-asks for, and what referee, compiler and store said is in the record."""
-PACKAGE = version.AGENTS.parent
+RECORDED = ("sandbox", "verifier", "traces")
+"""Rooms whose words reach prompts as facts: what referee, compiler and store said is recorded."""
+PACKAGE = version.PACKAGE
 
 
 def now() -> str:
@@ -45,8 +55,9 @@ def test_every_file_that_words_prompts_is_in_their_version(
         assert now() == before
     assert len(found) == len(files) + 1
     names = {file.name for file in files}
-    tables = {"figures.toml", "hack_cases.toml", "techniques.toml"}
+    tables = {"figures.toml", "hack_cases.toml", "techniques.toml", "metrics.toml"}
     modules = {"history.py", "history_text.py", "figures.py", "cards.py", "llm_judge.py"}
+    modules |= {"softmax.py", "signature.py"}
     assert {*tables, *modules, "coder.md", "untrusted.py"} <= names
 
 
@@ -65,7 +76,7 @@ def test_a_new_file_is_in_it_as_soon_as_it_is_there(
 def test_what_is_compiled_beside_them_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    cache = copied(monkeypatch, tmp_path) / "prompting" / "__pycache__"
+    cache = copied(monkeypatch, tmp_path) / "agents" / "prompting" / "__pycache__"
     before = now()
     cache.mkdir()
     (cache / "parts.cpython-311.pyc").write_bytes(b"bytes")
@@ -132,6 +143,14 @@ def every_prompt(store: Store) -> Iterator[str]:
     ):  # fmt: skip
         played = play(store, workflow, answer, rounds=rounds, options=options)
         yield from (said.text for said in played.asked)
+    for problem, language in (("softmax", "cpp"), ("spmm_csr", "triton"), ("gemm", "cuda")):
+        now = situation(problem, language)
+        for mode, base in (
+            (Mode.WRITE, None), (Mode.OPTIMISE, passed("x", now)), (Mode.REPAIR, failed("x", now)),
+        ):  # fmt: skip
+            model = answers(code())
+            LlmCoder(model, briefing_of(now)).propose(at(now, mode=mode, base=base))
+            yield model.prompt(0)
 
 
 def product_files() -> Iterator[Path]:
@@ -152,7 +171,7 @@ def sentences(code: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             text = _squeezed(node.value)
-            if len(re.findall(r"[A-Za-z]{2,}", text)) >= LEAST_WORDS:
+            if sum(word.isalpha() for word in re.split(r"[\s,.;:]+", text)) >= LEAST_WORDS:
                 yield text
 
 
