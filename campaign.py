@@ -16,12 +16,12 @@ from typing import Protocol as Interface
 from .agents import roster
 from .agents.asking import book_cut_off
 from .agents.budget import Budget, Clock, check_limits, check_priced
-from .agents.cards import card_of
 from .agents.ledger import Ledger, OnEvent, Recorder
 from .agents.loop import Loop
 from .agents.models.choosing import ModelSettings
 from .agents.players import Players, seated
 from .agents.progress import Progress
+from .agents.prompting.cards import card_of
 from .agents.stop import Stop
 from .agents.teaching import recall
 from .agents.terms import Best, CampaignRequest, CampaignResult, first_event, result_of
@@ -203,6 +203,7 @@ def _work_on(
         rounds=started.rounds,
         patience=started.patience,
         slots=players.slots,
+        asks_models=bool(players.models),
         aids=aids,
         options=started.options,
         source=ledger.source(started.source) if started.source else "",

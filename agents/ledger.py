@@ -122,7 +122,9 @@ class Ledger:
                 knobs=dict(proposal.knobs),
                 parents=proposal.parents,
                 operator=proposal.operator,
-                note=proposal.note,
+                strategy=proposal.strategy,
+                techniques=proposal.techniques,
+                notes=proposal.notes,
                 place=place,
             )
         )
@@ -230,6 +232,7 @@ class Ledger:
             verdict=track.verdict,
             parents=track.proposed.parents,
             advice=track.advice,
+            notes=track.proposed.notes,
         )
 
 

@@ -145,6 +145,8 @@ def _print_prompt(prompt: Prompt) -> None:
 
 
 def _print_answer(answer: Answer) -> None:
+    if answer.reasoning:
+        _print_part("reasoning (recorded only, never fed back)", answer.reasoning)
     _print_part("reply", answer.problem or answer.text)
     told: dict[str, Any] = {k: v for k, v in answer.facts.items() if k != "finish"}
     common.put("  ".join(visible(f"{name}={value}") for name, value in told.items()))

@@ -6,6 +6,7 @@ are named by their SHA-256. Nothing here knows how events are stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -70,9 +71,27 @@ class CandidateProposed(Record):
     parents: tuple[str, ...] = ()
     operator: str
     """How it came about: `initial`, `mutate`, `cross over`, `advised`, …"""
+    strategy: str = ""
+    """What makes it fast or, where it changes another, what the change does: its Coder's claim."""
+    techniques: tuple[str, ...] = ()
+    """Names of the catalogue that its Coder says it uses."""
+    notes: tuple[str, ...] = ()
+    """What was remarked of the reply that it came from: by whoever read it, never by its Coder."""
     note: str = ""
+    """Of records from before the three fields above: all of it in one text. Only shown."""
     place: str = ""
     """`round/slot` of the workflow; the calls that led to it have places below this one."""
+
+    @property
+    def said(self) -> str:
+        """All of it in one line, for people."""
+        return self.note or said(self.strategy, self.techniques, self.notes)
+
+
+def said(strategy: str, techniques: Sequence[str], notes: Sequence[str]) -> str:
+    """What is told of a proposal, in one line for people; nothing reads it back."""
+    used = f"techniques: {', '.join(techniques)}" if techniques else ""
+    return "; ".join(text for text in (strategy, used, *notes) if text)
 
 
 class ModelRequested(Record):

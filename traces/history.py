@@ -73,7 +73,11 @@ class Entry:
     knobs: dict[str, JsonValue]
     parents: tuple[str, ...]
     operator: str
+    strategy: str
+    techniques: tuple[str, ...]
+    notes: tuple[str, ...]
     note: str
+    """What is told of it, in one line."""
     at: float
     verdicts: tuple[Verdict, ...] = ()
     advice: Advice | None = None
@@ -277,7 +281,10 @@ def _entry(proposed: CandidateProposed, at: float) -> Entry:
         knobs=proposed.knobs,
         parents=proposed.parents,
         operator=proposed.operator,
-        note=proposed.note,
+        strategy=proposed.strategy,
+        techniques=proposed.techniques,
+        notes=proposed.notes,
+        note=proposed.said,
         at=at,
     )
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from ...traces.records import Verdict
-from .. import prompt_parts as parts
-from ..prompt_parts import Briefing
-from ..prompting import render
+from ..prompting import parts
+from ..prompting.parts import Briefing
+from ..prompting.render import render
 from ..protocols import Member, Situation
 from ..text.untrusted import clip_sentences, fenced, one_line
 from .asks import Asks, Parameters, ask_typed

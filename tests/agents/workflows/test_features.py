@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.techniques import applicable
+from kernelwright.agents.prompting.techniques import applicable
 from kernelwright.agents.workflows.features import _draws
 from kernelwright.campaign import run_campaign
 from kernelwright.tests.agents.asked import kernel, source

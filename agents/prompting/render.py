@@ -1,4 +1,4 @@
-"""Renders prompts. Their words stand in `prompts/*.md`; what fills them, in `prompt_parts.py`.
+"""Renders prompts. Their words stand in `templates/*.md`; what fills them, in `parts.py`.
 
 A file's variables are exactly what it must be given: one that is missing, unknown or not text is
 an error of ours, raised before anything is sent. Files whose name begins with `_` are parts that
@@ -8,12 +8,11 @@ others include; everything else is rendered by itself.
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, meta
 
-FOLDER = Path(__file__).with_name("prompts")
+FOLDER = Path(__file__).with_name("templates")
 ENDING = ".md"
 
 
@@ -22,7 +21,7 @@ class PromptError(ValueError):
 
 
 def render(prompt: str, /, **values: str) -> str:
-    """The text of `prompts/PROMPT.md` with these values.
+    """The text of `templates/PROMPT.md` with these values.
 
     Raises:
         PromptError: a variable is missing, is not one of the file's, or is no text.
@@ -40,7 +39,7 @@ def render(prompt: str, /, **values: str) -> str:
 
 @functools.cache
 def variables(prompt: str) -> frozenset[str]:
-    """The names that `prompts/PROMPT.md` and the parts it includes ask for."""
+    """The names that `templates/PROMPT.md` and the parts it includes ask for."""
     environment = _environment()
     names: set[str] = set()
     waiting, seen = [prompt + ENDING], set[str]()
@@ -57,19 +56,6 @@ def names() -> tuple[str, ...]:
     """Every prompt that is rendered by itself."""
     stems = sorted(file.stem for file in FOLDER.glob(f"*{ENDING}"))
     return tuple(stem for stem in stems if not stem.startswith("_"))
-
-
-@functools.cache
-def hashes() -> dict[str, str]:
-    """The SHA-256 of every file, parts included."""
-    files = sorted(FOLDER.glob(f"*{ENDING}"))
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
-def version() -> str:
-    """One hash over all files: other prompts make another version of a workflow."""
-    listed = "\n".join(f"{name} {digest}" for name, digest in hashes().items())
-    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..kernelbench.targets import (
+from ...kernelbench.targets import (
     CPU,
     MAX_REGISTERS_PER_THREAD,
     MAX_THREADS_PER_BLOCK,
@@ -23,10 +23,10 @@ from ..kernelbench.targets import (
     device_of,
     product,
 )
-from ..sandbox.run.device.nvml import Device as Driven
-from ..traces.records import Record
-from ..verifier.request import Referee
-from ..verifier.roofline import Peaks
+from ...sandbox.run.device.nvml import Device as Driven
+from ...traces.records import Record
+from ...verifier.request import Referee
+from ...verifier.roofline import Peaks
 
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu")
@@ -93,7 +93,7 @@ def card_of(target: str, referee: Referee) -> Card:
         return cpu_card(referee.facts)
     if referee.is_emulated:
         return device_card(target)
-    from ..verifier.device_session import Machine
+    from ...verifier.device_session import Machine
 
     return device_card(target, driven=next(iter(Machine().devices(target)), None))
 

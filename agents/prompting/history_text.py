@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..traces.records import Speedup
-from .history import interval
-from .protocols import Attempt, History
-from .text.untrusted import fenced, one_line
+from ...traces.records import Speedup
+from ..protocols import Attempt, History
+from ..text.untrusted import fenced, one_line
+from .attempts import interval
 
 STRATEGY_CHARACTERS = 200
 REASON_CHARACTERS = 240

@@ -7,22 +7,24 @@ place give the same text, since a call's key rests on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..kernelbench.features import SPARSE_FEATURES
-from ..kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
-from ..kernelbench.signature import signature
-from ..kernelbench.targets import CPU
-from ..sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
-from ..sandbox.build.model import Variant
-from ..traces.records import Check, Speedup, Status, Verdict
+from ...kernelbench.features import SPARSE_FEATURES
+from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
+from ...kernelbench.signature import signature
+from ...kernelbench.targets import CPU
+from ...sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
+from ...sandbox.build.model import Variant
+from ...traces.events import CampaignStarted
+from ...traces.records import Check, Speedup, Status, Verdict
+from ..protocols import Assignment, Member, Situation
+from ..text.candidate_text import ORDINARY
+from ..text.untrusted import fenced, one_line
 from . import techniques
 from .cards import Card
-from .prompt_figures import busy_machine, profile, with_lines
-from .prompting import render
-from .protocols import Assignment, Member, Situation
-from .text.untrusted import fenced, one_line
+from .figures import busy_machine, profile, with_lines
+from .render import render
 
 SOURCE_CHARACTERS = 48_000
 """Of a base; a longer one is shown in part, and then may not be edited by search and replace."""
@@ -51,6 +53,14 @@ class Briefing:
     card: Card
     workload: str = ""
     """The name and the note of the workload that is timed."""
+
+
+def briefing(started: CampaignStarted) -> Briefing:
+    """What every prompt of a campaign says of its target and its workload."""
+    told = started.config.get("card")
+    card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
+    note = str(started.workload_spec.get("note") or "")
+    return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
 
 
 def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens: int) -> str:
@@ -93,7 +103,7 @@ def verdict(member: Member, place: str) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
     words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
-    head = f"Status: {verdict.label}."
+    head = " ".join([f"Status: {verdict.label}.", *_reading(member)])
     if verdict.status.is_pass:
         return head + "\n" + _measured(verdict)
     tail = "\n".join(verdict.log.splitlines()[-LOG_LINES:])
@@ -109,6 +119,13 @@ def verdict(member: Member, place: str) -> str:
         characters=FINDINGS_CHARACTERS,
     )  # fmt: skip
     return f"{head}\n\n{findings}\n\n{log}"
+
+
+def _reading(member: Member) -> Iterator[str]:
+    """What whoever read the reply has to remark of it: code that was left out may be missed."""
+    told = [note for note in member.notes if note not in ORDINARY]
+    if told:
+        yield f"Of the reply that it came from: {'; '.join(told)}."
 
 
 def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:

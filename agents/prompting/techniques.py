@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..kernelbench.problem import Problem
-from ..kernelbench.targets import CPU, architecture
+from ...kernelbench.problem import Problem
+from ...kernelbench.targets import CPU, architecture
 
 PACKAGED = Path(__file__).with_name("techniques.toml")
 NONE, OTHER = "none", "other"
