@@ -47,6 +47,7 @@ _STATUS = {
     End.MEMORY: Status.RESOURCE,
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
+    End.TEMPORARY: Status.RESOURCE,
 }
 _REASON_CHARACTERS = 300
 
