@@ -11,8 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any

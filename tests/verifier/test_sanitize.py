@@ -207,7 +207,9 @@ extern char** environ;
             side.answer(item, slot)
     said.append(died.value.log)
     # Where /proc is closed, the sanitizer says as the process leaves that it knows no stack.
-    said = [re.sub(r"^==\d+==WARNING: ASan is ignoring.*", "", log, flags=re.M | re.S) for log in said]
+    said = [
+        re.sub(r"^==\d+==WARNING: ASan is ignoring.*", "", log, flags=re.M | re.S) for log in said
+    ]
     plain, sanitized = (re.sub(r"(TMPDIR=.*/kernelwright-job-)\w+", r"\1", log) for log in said)
     assert "OMP_NUM_THREADS=" in plain
     assert "TMPDIR=" in plain

@@ -1,4 +1,4 @@
-"""Every job has a folder for temporary files: its own, bounded, empty as it starts, gone with it."""
+"""Every job has a folder for temporary files: its own, bounded, empty at first, gone with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kernelwright.sandbox.isolation import BubblewrapJail, Confinement, End, Jai
 LIMITS = Limits(wall_s=60.0, memory_bytes=1 << 30, temporary_bytes=8 << 20)
 ASKS = """
 import os, tempfile
-print(tempfile.gettempdir() == os.path.realpath(os.environ["TMPDIR"]), os.listdir(tempfile.gettempdir()))
+place = tempfile.gettempdir()
+print(place == os.path.realpath(os.environ["TMPDIR"]), os.listdir(place))
 with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile(dir=folder) as file:
     file.write(b"words")
 open(tempfile.gettempdir() + "/left", "w").close()
@@ -73,7 +74,9 @@ def test_nothing_of_it_is_left(jail: Jail, tree: str) -> None:
 
 def test_another_job_cannot_reach_it(confining: Jail) -> None:
     seen = "import os, time\nprint(os.environ['TMPDIR'], flush=True)\n"
-    first = python(confining, seen + "open(os.environ['TMPDIR'] + '/a', 'w').close()\ntime.sleep(20)")
+    first = python(
+        confining, seen + "open(os.environ['TMPDIR'] + '/a', 'w').close()\ntime.sleep(20)"
+    )
     try:
         time.sleep(1.0)
         folders = {*ours(), "."}
