@@ -1,4 +1,4 @@
-"""Host code on the CPU: what it cannot do is told in one sentence, and ModelNew is made as it asks."""
+"""Host code on the CPU: what it cannot do is told in a sentence, and ModelNew is made as it asks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FUNCTION = (
 CUDA = '''
 SOURCE = """
 __global__ void k(const float* x, float* y) {}
-torch::Tensor f(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>(), x.data_ptr<float>()); return x; }
+torch::Tensor f(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>(), 0); return x; }
 """
 '''
 INLINE = "from torch.utils.cpp_extension import load_inline\n" + CUDA
@@ -49,7 +49,7 @@ REFUSED = {
     "a call": (FUNCTION + "\n\nsoftmax = torch.compile(softmax)\n", 10, "torch.compile starts"),
     "a model that compiles itself": (
         MODEL + "    def __init__(self):\n        super().__init__()\n        self.compile()\n"
-        "    def forward(self, x):\n        return torch.softmax(x, -1)\n", 5, "torch.compile starts"
+        "    def forward(self, x):\n        return x\n", 5, "torch.compile starts"
     ),
     "C++ in a string": (
         INLINE + 'module = load_inline("f", cpp_sources=SOURCE)' + CALLED, 8,
@@ -65,7 +65,9 @@ REFUSED = {
         "torch.utils.cpp_extension.load compiles CUDA",
     ),
     "a Triton kernel": (TRITON, 15, "Triton kernels do not run on the target cpu"),
-    "a tuned Triton kernel": (TRITON.replace("@triton.jit", TUNED), 16, "Triton kernels do not run"),
+    "a tuned Triton kernel": (
+        TRITON.replace("@triton.jit", TUNED), 16, "Triton kernels do not run on the target cpu"
+    ),
     "a device": ("def run(x):\n    return x.cuda().softmax(-1)\n", 3, "the target cpu has no GPU"),
 }  # fmt: skip
 
@@ -119,11 +121,14 @@ TWO = MODEL + (
 )
 MADE = {
     "a list": TWO + "\n\ndef get_init_inputs():\n    return [1, 1.0]\n",
-    "a list and a dictionary": TWO + "\n\ndef get_init_inputs():\n    return [[], {'dim': 1, 'scale': 1.0}]\n",
+    "a list and a dictionary": TWO
+    + "\n\ndef get_init_inputs():\n    return [[], {'dim': 1, 'scale': 1.0}]\n",
     "an axis and a list": TWO.replace("dim, scale=2.0", "N, dim, scale=2.0")
     + "\n\ndef get_init_inputs():\n    return [12345, 1, 1.0]\n",
     "a default": TWO.replace("dim, scale=2.0", "dim=-1, scale=1.0"),
-    "keywords": TWO.replace("dim, scale=2.0", "dim, **more").replace("dim, scale\n", "dim, more['scale']\n")
+    "keywords": TWO.replace("dim, scale=2.0", "dim, **more").replace(
+        "dim, scale\n", "dim, more['scale']\n"
+    )
     + "\n\ndef get_init_inputs():\n    return [[1], {'scale': 1.0}]\n",
     "KernelBench's whole file": TWO + "\n\nbatch, dim = 16, 64\n\n\ndef get_inputs():\n"
     "    return [torch.rand(batch, dim)]\n\n\ndef get_init_inputs():\n    return [1, 1.0]\n",
@@ -157,10 +162,11 @@ def test_an_axis_outweighs_the_file(court) -> None:
               "default, or define get_init_inputs()"),
         (TWO + "def get_init_inputs():\n    return [1, 2, 3]\n",
          "get_init_inputs() gives what ModelNew.__init__(dim, scale=2.0) does not take: too many"),
-        (TWO + "def get_init_inputs():\n    return 1\n", "get_init_inputs() returns a int, not a list"),
+        (TWO + "def get_init_inputs():\n    return 1\n",
+         "get_init_inputs() returns a int, not a list"),
         (MODEL + "    def forward(self, x, weight):\n        return x\n",
-         "ModelNew.forward(self, x, weight) cannot be called: it is given all inputs of the problem "
-         "in their order, forward(self, x), and returns the outputs"),
+         "ModelNew.forward(self, x, weight) cannot be called: it is given all inputs of the "
+         "problem in their order, forward(self, x), and returns the outputs"),
         (MODEL + "    def forward(self):\n        return 1\n", "in their order, forward(self, x)"),
     ],
 )  # fmt: skip
