@@ -21,12 +21,14 @@ from pydantic import ValidationError
 from ..errors import PrerequisiteError
 from ..kernelbench.targets import ARCHITECTURES, device_of, product
 from ..kernelbench.targets import Device as DataSheet
+from ..sandbox.build.compatibility import major_of
 from ..sandbox.run.device import nvml as driver
 from ..sandbox.run.device.access import Access, access
 from ..sandbox.run.device.health import Health, probe
 from ..sandbox.run.device.lease import Lease, lease, quarantined
 from ..sandbox.run.device.nvml import ComputeMode, Device
 from ..traces.records import Check
+from .baseline_device import BF16_PRODUCTS
 from .baselines import BaselineProcess, Place
 from .roofline import Peaks
 
@@ -121,6 +123,11 @@ class Leased:
         return {"device": self.device.name, "driver": self.device.driver}
 
     @property
+    def loads_up_to(self) -> int | None:
+        """The last major release of CUDA whose code its driver loads; None: it does not tell."""
+        return major_of(self.device.cuda)
+
+    @property
     def data_sheet(self) -> DataSheet | None:
         """The product of this name, else the one that stands for its architecture."""
         named = product(self.device.name, self.device.sms)
@@ -183,7 +190,7 @@ class Leased:
         near = _L2_TIMES * sheet.memory_gbs
         return Peaks(
             bandwidth_gbs=sheet.memory_gbs, llc_bandwidth_gbs=near, cache_bandwidth_gbs=near,
-            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops.get("tf32", 0.0) / 3),
+            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops["fp16"] / BF16_PRODUCTS),
             l2_bytes=0, llc_bytes=0, cpus=(), compiler="none",
             cache_source=f"{sheet.name}, {sheet.source}",
         )  # fmt: skip

@@ -20,6 +20,8 @@ class Limits:
     file_bytes: int = 64 << 20
     temporary_bytes: int = 256 << 20
     """All of its folder for temporary files: its size where it is a tmpfs, else polled."""
+    locked_bytes: int | None = 64 << 10
+    """Memory that it may lock; None: as much as we may."""
     processes: int = 64
     open_files: int = 64
     output_bytes: int = 1 << 20

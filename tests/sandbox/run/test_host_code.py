@@ -1,4 +1,4 @@
-"""Host code on the CPU: what it cannot do is told in a sentence, and ModelNew is made as it asks."""
+"""Host code on the CPU: what it cannot have is told in a sentence; ModelNew is made as it asks."""
 
 from __future__ import annotations
 

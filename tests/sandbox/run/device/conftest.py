@@ -17,16 +17,17 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run.device.access import Access
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.process import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
+from kernelwright.verifier.arena import MAX_ARGUMENTS, MAX_SLOTS
 
 GUARD = 4096
-_ENTRY_BYTES, _SLOTS = 8 + 16 * 32, 64
+_ENTRY_BYTES, _SLOTS = 8 + 16 * MAX_ARGUMENTS, MAX_SLOTS
 _INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 
 
@@ -153,7 +154,7 @@ class Stage:
         return self._stack.enter_context(
             DeviceRunner(
                 self._jail, replace(program, **changes), plane, cpus=(),  # type: ignore[arg-type]
-                limits=Limits(memory_bytes=program.memory_bytes, open_files=256),
+                limits=program.limits(wall_s=60.0, cpu_s=60.0, memory_bytes=0),
             )
         )  # fmt: skip
 
