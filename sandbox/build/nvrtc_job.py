@@ -28,7 +28,7 @@ _PROGRAM = Path(__file__).with_name("nvrtc.py")
 _FIXED = ("--std=c++20", "-lineinfo", "--fmad=true")
 """No candidate has a say: fast mathematics is a matter of its own intrinsics."""
 _VERBOSE = "--ptxas-options=-v"
-_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "TMPDIR": "/tmp"}
+_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 _OUT_OF_MEMORY, _INVALID_OPTION = 1, 5
 """Result codes of NVRTC."""
 

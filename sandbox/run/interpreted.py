@@ -24,7 +24,7 @@ from ..build import triton
 from ..build.model import Built
 from ..plan.model import Launches
 from ..triton_inside.outside import readable, started
-from .host_code import RAISED
+from .host_code import EXITS, STATUSES
 from .program import Descriptors, Program
 
 LIMITED, FAULT = 91, 92
@@ -82,11 +82,11 @@ def interpreted_program(
         processes=256,
         open_files=256,
         exits={
-            RAISED: "its code raised",
+            **EXITS,
             LIMITED: "not supported without a device:",
             FAULT: "a kernel is wrong with memory:",
         },
-        statuses={LIMITED: Status.UNSUPPORTED},
+        statuses={**STATUSES, LIMITED: Status.UNSUPPORTED},
     )
 
 

@@ -47,6 +47,7 @@ _STATUS = {
     End.MEMORY: Status.RESOURCE,
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
+    End.TEMPORARY: Status.RESOURCE,
 }
 _REASON_CHARACTERS = 300
 
@@ -370,8 +371,9 @@ class Runner:
             reason = f"{known} {_last_line(ended)}"
         else:
             reason = f"the process left by itself with exit status {ended.code}"
-        status = self._program.statuses.get(ended.code, Status.CRASHED)
-        return RunFault(status, f"{reason} {while_doing}".strip(), _words(ended))
+        if status := self._program.statuses.get(ended.code):
+            return RunFault(status, reason, _words(ended))
+        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""

@@ -85,8 +85,7 @@ class Staged:
 
 def _kernel(runner: Any) -> type:
     """The runner's Kernel, made for interpreted candidates."""
-    known = {"parameters": staticmethod(runner.parameters)}
-    return type("InterpretedKernel", (Interpreted, runner.Kernel), known)
+    return type("InterpretedKernel", (Interpreted, runner.Kernel), {"out_of_reach": {}})
 
 
 class Interpreted:
@@ -96,7 +95,7 @@ class Interpreted:
     source: bytes
     bytes: Any
     deliver: Any
-    parameters: Any
+    enter: Any
     entry: Any
     named: Any
 
@@ -117,8 +116,7 @@ class Interpreted:
     def load(self) -> None:
         self.module = load.module(self.source.decode("utf-8-sig"))
         if self.plan["entry"]:
-            self.entry = getattr(self.module, self.plan["entry"])
-            self.named = self.parameters(self.entry)
+            self.enter(self.module)
 
     def _made(self, entry: bytes) -> Staged:
         above: Any = super()

@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
             status = _forked(workplace / folder, libc, control)
             if settings["may_sweep"]:
                 _sweep()
-            for private in settings["private"]:
+            for private in (os.environ["TMPDIR"], *settings["private"]):
                 _empty(Path(private), keep)
             _say(channel, {"folder": folder, "status": status})
 
