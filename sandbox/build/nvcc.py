@@ -51,7 +51,9 @@ def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildF
         return stopped(outcome)
     if outcome.code != 0 or made is None:
         limit = cuda_diagnostics.limit(log)
-        why = limit or cuda_diagnostics.reason(log, kernels=ask.kernels, known=ask.known)
+        why = limit or cuda_diagnostics.reason(
+            log, kernels=ask.kernels, known=ask.known, source=ask.source
+        )
         return BuildFailed(
             why, log, is_resource=limit is not None, seconds=outcome.wall_s, command=told
         )
