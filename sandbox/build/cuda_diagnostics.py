@@ -30,14 +30,16 @@ _NAMES_OF_KERNELS = "__nv_name_map"
 """The file that NVRTC reports errors of name expressions in."""
 _EXPRESSION = re.compile(r'Input name expression was: "\s*(.*?)\s*"')
 
-_HOST_CODE = "this is host code; a candidate is device code only, and its launch plan makes the launch"
+_HOST_CODE = (
+    "this is host code; a candidate is device code only, and its launch plan makes the launch"
+)
 _OF_LIBRARIES = (
     (r"\b(?:cutlass|cute)(?:::|/)", "CUTLASS is not here; <mma.h> (wmma) and inline PTX are"),
     (r"\bcurand\w*", "cuRAND is not here; a candidate needs no random numbers of its own"),
-    (r"\bcub::Device\w+|cub/device/", "cub's device-wide algorithms are host code; write the kernels "
-     "and name them in the launch plan (cub's block and warp algorithms can be used)"),
-    (r"\bthrust(?:::|/)", "thrust's algorithms are host code; write the kernels and name them in the "
-     "launch plan"),
+    (r"\bcub::Device\w+|cub/device/", "cub's device-wide algorithms are host code; write the "
+     "kernels and name them in the launch plan (its block and warp algorithms can be used)"),
+    (r"\bthrust(?:::|/)", "thrust's algorithms are host code; write the kernels and name them in "
+     "the launch plan"),
 )  # fmt: skip
 _REMEDIES = (
     *_OF_LIBRARIES,
@@ -75,9 +77,7 @@ class _Found(NamedTuple):
     message: str
 
 
-def reason(
-    log: str, *, kernels: Iterable[str], known: Iterable[str], source: str = ""
-) -> str:
+def reason(log: str, *, kernels: Iterable[str], known: Iterable[str], source: str = "") -> str:
     """One sentence: what went wrong first, where, and what to do.
 
     Args:

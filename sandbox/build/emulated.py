@@ -138,9 +138,7 @@ def _wrong_names(kernels: Sequence[str]) -> str:
     return ""
 
 
-def _flags(
-    variant: EmulatedVariant, compiler: Compiler, *, is_std_whole: bool
-) -> tuple[str, ...]:
+def _flags(variant: EmulatedVariant, compiler: Compiler, *, is_std_whole: bool) -> tuple[str, ...]:
     fill = (FILL_FLAG,) if compiler.fills_variables else ()
     std = ("-DKW_ALL_OF_STD",) if is_std_whole else ()
     return (*BASE_FLAGS, "-fvisibility=hidden", "-w", *std, *_FLAGS[variant], *fill,

@@ -1,6 +1,6 @@
 """What a source may include, and what it finds without: headers for compilers of device code.
 
-nvcc reads a host's headers ahead of each source; NVRTC has none. `prelude.cuh` stands for them there.
+nvcc reads a host's headers ahead of each source; NVRTC has none, and reads `prelude.cuh` for them.
 Headers of the host that a source names out of habit are empty in both builds: what device code can
 use of them is in the prelude, or comes from CCCL at the price of a second of compilation. What the
 toolkit has is left to the toolkit.
@@ -23,25 +23,32 @@ _NAMES = 256
 """At most so many headers of one source are looked at."""
 _NAME_CHARACTERS = 120
 
-_OF_PRELUDE = frozenset(
-    "algorithm cassert cfloat climits cmath cstddef cstdint cstdio cstdlib cstring ctime assert.h "
-    "float.h inttypes.h cinttypes limits limits.h math.h stddef.h stdint.h stdio.h stdlib.h "
-    "string.h time.h sys/types.h cuda.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h".split()
-)
-_FROM_CCCL = frozenset(
-    "algorithm array bit complex concepts functional initializer_list iterator numbers numeric optional ratio span "
-    "tuple type_traits utility variant".split()
-)
-_OF_HOST = frozenset(
-    "any atomic bitset charconv chrono codecvt compare condition_variable coroutine deque exception "
-    "execution filesystem format forward_list fstream future iomanip ios iosfwd iostream istream "
-    "list locale map memory memory_resource mutex new ostream queue random ranges regex set "
-    "shared_mutex source_location sstream stack stdexcept streambuf string string_view strstream "
-    "system_error thread typeindex typeinfo unordered_map unordered_set valarray vector version "
-    "cctype cerrno cfenv clocale csetjmp csignal cstdarg cuchar cwchar cwctype ctype.h errno.h "
-    "fenv.h getopt.h malloc.h memory.h omp.h pthread.h setjmp.h signal.h stdarg.h stdbool.h strings.h "
-    "unistd.h fcntl.h dlfcn.h sched.h mpi.h nccl.h Python.h curand.h nvml.h nvToolsExt.h".split()
-)
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_OF_PRELUDE = _words("""
+    algorithm cassert cfloat climits cmath cstddef cstdint cstdio cstdlib cstring ctime
+    assert.h float.h inttypes.h cinttypes limits limits.h math.h stddef.h stdint.h stdio.h
+    stdlib.h string.h time.h sys/types.h cuda.h cuda_runtime.h cuda_runtime_api.h
+    device_launch_parameters.h
+""")  # fmt: skip
+_FROM_CCCL = _words("""
+    algorithm array bit complex concepts functional initializer_list iterator numbers numeric
+    optional ratio span tuple type_traits utility variant
+""")  # fmt: skip
+_OF_HOST = _words("""
+    any atomic bitset charconv chrono codecvt compare condition_variable coroutine deque
+    exception execution filesystem format forward_list fstream future iomanip ios iosfwd
+    iostream istream list locale map memory memory_resource mutex new ostream queue random
+    ranges regex set shared_mutex source_location sstream stack stdexcept streambuf string
+    string_view strstream system_error thread typeindex typeinfo unordered_map unordered_set
+    valarray vector version cctype cerrno cfenv clocale csetjmp csignal cstdarg cuchar cwchar
+    cwctype ctype.h errno.h fenv.h getopt.h malloc.h memory.h omp.h pthread.h setjmp.h
+    signal.h stdarg.h stdbool.h strings.h unistd.h fcntl.h dlfcn.h sched.h mpi.h nccl.h
+    Python.h curand.h nvml.h nvToolsExt.h
+""")  # fmt: skip
 _HOST_LIBRARIES = re.compile(
     r"(?:torch|ATen|c10|caffe2|pybind11|THC?|sys|bits|boost|Eigen|fmt|glog|gflags|gtest|gmock"
     r"|benchmark|nvtx3|absl|tensorflow|paddle|mkl|cub/device|thrust)/.+"
@@ -68,7 +75,7 @@ _OWN = {
 
 
 def included(source: str) -> Iterator[str]:
-    """The headers that a source names, each once; a name is a relative path without dots in front."""
+    """The headers that a source names, each once, as far as they stay below a folder."""
     names = dict.fromkeys(_INCLUDE.findall(source))
     for name in list(names)[:_NAMES]:
         parts = name.split("/")
@@ -109,7 +116,7 @@ def names_more_of_std(source: str) -> bool:
     """Whether a source may name something of std that is not in the prelude."""
     if re.search(r"\busing\s+namespace\s+std\b|=\s*std\s*;", source):
         return True
-    return not set(re.findall(r"\bstd\s*::\s*(\w+)", source)) <= _words()
+    return not set(re.findall(r"\bstd\s*::\s*(\w+)", source)) <= _words_of_prelude()
 
 
 @functools.lru_cache(maxsize=1)
@@ -131,7 +138,7 @@ def digest() -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _words() -> frozenset[str]:
+def _words_of_prelude() -> frozenset[str]:
     return frozenset(re.findall(r"\w+", prelude()))
 
 

@@ -53,6 +53,8 @@ template <typename T> constexpr const T& clamp(const T& x, const T& low, const T
 #include "atomics.h"
 #include "warp.h"
 #include "device_math.h"
+#include "rare_math.h"
+#include "packed.h"
 #include "half.h"
 #include "memory.h"
 #include "groups.h"

@@ -21,8 +21,12 @@ def uses(statements: str) -> Habit:
 
 BARE = {
     "infinity": uses("y[i] = fmaxf(-INFINITY, x[i]); if (x[i] == HUGE_VALF) y[i] = NAN;"),
-    "limits in C": uses("y[i] = x[i] < FLT_MAX ? FLT_EPSILON + FLT_MIN : float(DBL_MAX + INT_MAX);"),
-    "more limits": uses("y[i] = UINT_MAX + LLONG_MAX + CHAR_BIT + INT32_MIN + SIZE_MAX + INT64_MAX;"),
+    "limits in C": uses(
+        "y[i] = x[i] < FLT_MAX ? FLT_EPSILON + FLT_MIN : float(DBL_MAX + INT_MAX);"
+    ),
+    "more limits": uses(
+        "y[i] = UINT_MAX + LLONG_MAX + CHAR_BIT + INT32_MIN + SIZE_MAX + INT64_MAX;"
+    ),
     "limits of std": uses(
         "y[i] = std::numeric_limits<float>::infinity() + std::numeric_limits<int>::max()"
         " + std::numeric_limits<float>::lowest() + std::numeric_limits<double>::epsilon()"
@@ -70,7 +74,8 @@ BARE = {
     ),
     "helpers of the host": Habit("__host__ int blocks(int n) { return n / 256; }", "y[i] = n;"),
     "a functor": Habit(
-        "struct Plus { __host__ __device__ float operator()(float a, float b) const { return a + b; }\n"
+        "struct Plus {\n"
+        "  __host__ __device__ float operator()(float a, float b) const { return a + b; }\n"
         "  static constexpr float zero = 0; };\n"
         "template <class Op> __forceinline__ __device__ float fold(Op op, float a) {\n"
         "  return op(a, Op::zero);\n}",
@@ -86,14 +91,14 @@ BARE = {
     "a host's signature": Habit("void launch(float* y, int n, cudaStream_t stream);", "y[i] = n;"),
     "own definitions": Habit(
         "#define INFINITY __int_as_float(0x7f800000)\n#define M_PI 3.14159265358979323846f\n"
-        "#ifndef FLT_MAX\n#define FLT_MAX 3e38f\n#endif\n#undef INT_MAX\n#define INT_MAX 0x7fffffff\n"
-        "typedef unsigned int uint;\nusing uint32_t = unsigned int;",
+        "#ifndef FLT_MAX\n#define FLT_MAX 3e38f\n#endif\n#undef INT_MAX\n"
+        "#define INT_MAX 0x7fffffff\ntypedef unsigned int uint;\nusing uint32_t = unsigned int;",
         "uint a = INT_MAX; y[i] = a + INFINITY + M_PI;",
     ),
     "conditions": Habit(
         "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n#define AMPERE 1\n#endif\n"
-        "#ifdef __CUDACC__\n#define HD __host__ __device__\n#endif\n#ifdef INFINITY\n#define INF 1\n"
-        "#endif\nHD inline float inc(float v) { return v + AMPERE + INF; }",
+        "#ifdef __CUDACC__\n#define HD __host__ __device__\n#endif\n#ifdef INFINITY\n"
+        "#define INF 1\n#endif\nHD inline float inc(float v) { return v + AMPERE + INF; }",
         "y[i] = inc(x[i]);",
     ),
     "constant memory": Habit(
@@ -121,8 +126,8 @@ BARE = {
     "atomics": Habit(
         "__device__ float atomicMaxFloat(float* at, float v) {\n"
         "  int* p = (int*)at; int old = *p, seen;\n"
-        "  do { seen = old; old = atomicCAS(p, seen, __float_as_int(fmaxf(v, __int_as_float(seen))));"
-        " } while (seen != old);\n  return __int_as_float(old);\n}",
+        "  do { seen = old; old = atomicCAS(p, seen,\n"
+        "       __float_as_int(fmaxf(v, __int_as_float(seen)))); } while (seen != old);\n  return __int_as_float(old);\n}",
         "atomicMaxFloat(y, x[i]); atomicAdd(y + i, x[i]); unsigned long long* w ="
         " (unsigned long long*)y; atomicAdd(w, 1ULL); atomicMax((int*)y, n); atomicExch(y, 1.0f);",
     ),
@@ -137,7 +142,9 @@ BARE = {
         "#pragma unroll 4\nfor (int k = 0; k < n; ++k) s += x[k];\n"
         "#pragma nounroll\nfor (int k = 0; k < n; ++k) s += x[k]; y[i] = s;"
     ),
-    "fences": uses("__threadfence(); __threadfence_block(); __syncwarp(); __nanosleep(0); y[i] = 0;"),
+    "fences": uses(
+        "__threadfence(); __threadfence_block(); __syncwarp(); __nanosleep(0); y[i] = 0;"
+    ),
     "fast intrinsics": uses(
         "float s, c; __sincosf(x[i], &s, &c); sincosf(x[i], &s, &c); y[i] = __expf(x[i]) + s + c"
         " + __logf(x[i]) + __fdividef(x[i], 2.0f) + __powf(x[i], 2.0f) + __frcp_rn(x[i])"
@@ -149,7 +156,8 @@ BARE = {
     "bits": uses(
         "unsigned u = __float_as_uint(x[i]); y[i] = __uint_as_float(__byte_perm(u, u, 0x0123))"
         " + __funnelshift_l(u, u, 3) + __mulhi(n, n) + __umulhi(u, u) + __mul24(n, n)"
-        " + __popcll(u) + __float2int_rn(x[i]) + __int2float_rn(n) + __vadd2(u, u) + __dp4a(n, n, n);"
+        " + __popcll(u) + __float2int_rn(x[i]) + __int2float_rn(n) + __vadd2(u, u)"
+        " + __dp4a(n, n, n) + __vmaxs4(u, u) + __vcmpgtu2(u, u);"
     ),
     "enumerations": Habit(
         "enum class Act : int { none, relu };\nenum Reduce { SUM, MAX };\n"
@@ -158,10 +166,8 @@ BARE = {
         "y[i] = act<Act::relu>(x[i]) + act<Act::none>(x[i]) + (n == MAX);",
     ),
     "launch bounds": Habit(
-        "template <int BLOCK>\n__global__ void __launch_bounds__(BLOCK, 2) other(float* y) { *y = 1; }\n"
-        "__global__ __launch_bounds__(128) void third(float* y) { *y = BLOCKS_OF(3); }".replace(
-            "BLOCKS_OF(3)", "3"
-        ),
+        "template <int B>\n__global__ void __launch_bounds__(B, 2) other(float* y) { *y = 1; }\n"
+        "__global__ __launch_bounds__(128) void third(float* y) { *y = 3; }",
         "y[i] = 0;",
     ),
     "once": Habit("#pragma once\n#pragma diag_suppress 177", "y[i] = 0;"),
@@ -171,8 +177,8 @@ BARE = {
         "y[i] = own::f(x[i], n);",
     ),
     "vectors": uses(
-        "float4 v = make_float4(x[0], x[1], x[2], x[3]); float2 w = {v.x, v.y}; uint3 t = threadIdx;"
-        " dim3 d(1, 2, 3); uchar4 b = make_uchar4(1, 2, 3, 4); longlong2 l = make_longlong2(1, 2);"
+        "float4 v = make_float4(x[0], x[1], x[2], x[3]); float2 w = {v.x, v.y};"
+        " uint3 t = threadIdx; dim3 d(1, 2, 3); uchar4 b = make_uchar4(1, 2, 3, 4); longlong2 l = make_longlong2(1, 2);"
         " y[i] = v.w + w.x + t.x + d.z + b.y + l.x;"
     ),
     "namespaces": Habit(
@@ -210,8 +216,8 @@ OF_CUDA = {
     "bfloat16": uses("__nv_bfloat16 b = __float2bfloat16(x[i]); y[i] = __bfloat162float(b);"),
     "groups": Habit(
         "namespace cg = cooperative_groups;",
-        "cg::thread_block block = cg::this_thread_block(); auto warp = cg::tiled_partition<32>(block);"
-        " float s = cg::reduce(warp, x[i], cg::plus<float>{}); block.sync();"
+        "cg::thread_block block = cg::this_thread_block();"
+        " auto warp = cg::tiled_partition<32>(block); float s = cg::reduce(warp, x[i], cg::plus<float>{}); block.sync();"
         " auto tile = cg::tiled_partition<8>(warp); y[i] = s + tile.shfl_down(x[i], 1)"
         " + warp.meta_group_rank() + block.thread_rank() + tile.any(n);"
         " y[i] += cg::coalesced_threads().size() + cg::inclusive_scan(warp, n);",
