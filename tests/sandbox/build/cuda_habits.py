@@ -127,7 +127,8 @@ BARE = {
         "__device__ float atomicMaxFloat(float* at, float v) {\n"
         "  int* p = (int*)at; int old = *p, seen;\n"
         "  do { seen = old; old = atomicCAS(p, seen,\n"
-        "       __float_as_int(fmaxf(v, __int_as_float(seen)))); } while (seen != old);\n  return __int_as_float(old);\n}",
+        "       __float_as_int(fmaxf(v, __int_as_float(seen)))); } while (seen != old);\n"
+        "  return __int_as_float(old);\n}",
         "atomicMaxFloat(y, x[i]); atomicAdd(y + i, x[i]); unsigned long long* w ="
         " (unsigned long long*)y; atomicAdd(w, 1ULL); atomicMax((int*)y, n); atomicExch(y, 1.0f);",
     ),
@@ -178,7 +179,8 @@ BARE = {
     ),
     "vectors": uses(
         "float4 v = make_float4(x[0], x[1], x[2], x[3]); float2 w = {v.x, v.y};"
-        " uint3 t = threadIdx; dim3 d(1, 2, 3); uchar4 b = make_uchar4(1, 2, 3, 4); longlong2 l = make_longlong2(1, 2);"
+        " uint3 t = threadIdx; dim3 d(1, 2, 3); uchar4 b = make_uchar4(1, 2, 3, 4);"
+        " longlong2 l = make_longlong2(1, 2);"
         " y[i] = v.w + w.x + t.x + d.z + b.y + l.x;"
     ),
     "namespaces": Habit(
@@ -217,7 +219,8 @@ OF_CUDA = {
     "groups": Habit(
         "namespace cg = cooperative_groups;",
         "cg::thread_block block = cg::this_thread_block();"
-        " auto warp = cg::tiled_partition<32>(block); float s = cg::reduce(warp, x[i], cg::plus<float>{}); block.sync();"
+        " auto warp = cg::tiled_partition<32>(block);"
+        " float s = cg::reduce(warp, x[i], cg::plus<float>{}); block.sync();"
         " auto tile = cg::tiled_partition<8>(warp); y[i] = s + tile.shfl_down(x[i], 1)"
         " + warp.meta_group_rank() + block.thread_rank() + tile.any(n);"
         " y[i] += cg::coalesced_threads().size() + cg::inclusive_scan(warp, n);",
