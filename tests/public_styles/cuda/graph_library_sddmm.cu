@@ -32,7 +32,6 @@ struct Dot {
 
 }  // namespace binary
 
-
 template <typename Idx, typename DType, typename BinaryOp>
 __global__ void SDDMMCsrKernel(const DType *__restrict__ lhs, const DType *__restrict__ rhs,
                                DType *__restrict__ out, const Idx *__restrict__ indptr,
