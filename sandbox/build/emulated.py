@@ -51,12 +51,10 @@ def schedules(seed: int) -> tuple[str, ...]:
 _FOLDER = Path(__file__).parent.parent / "cuda_on_cpu"
 _HEADER = "kernelwright_cuda.h"
 _ENTRY = "entry.cpp"
+_SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _FLAGS = {
     EmulatedVariant.PLAIN: ("-O2",),
-    EmulatedVariant.ASAN: (
-        "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-        "-fno-omit-frame-pointer",
-    ),
+    EmulatedVariant.ASAN: ("-O1", "-g", *_SANITIZERS, "-fno-omit-frame-pointer"),
     # Of the tables of lines, readers of the fifth edition name the wrong file at times.
     EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
 }  # fmt: skip
@@ -190,8 +188,10 @@ def _prepared(
 ) -> _Prepared:
     """The header and the runtime, compiled where the cache has none: three seconds once."""
     header = ("-x", "c++-header", _HEADER)
-    # The runtime does not watch itself.
-    own = tuple(word for word in words if word not in _SOURCE_FLAGS[variant])
+    # The runtime does not watch itself, and is called at every change from thread to thread.
+    own = tuple(word for word in words if word not in (*_SOURCE_FLAGS[variant], *_SANITIZERS))
+    if variant is EmulatedVariant.ASAN:
+        own = (*own, "-O2", "-DKW_SANITIZED")
     return _Prepared(
         _kept((*words, *header), f"{_HEADER}.gch", compiler, cache_dir),
         _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, cache_dir),

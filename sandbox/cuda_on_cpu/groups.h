@@ -108,15 +108,11 @@ template <typename T> struct bit_xor { T operator()(T a, T b) const { return a ^
 template <typename G, typename T, typename F>
 T reduce(const G& group, T value, F combine, KW_LINE) {
     // Every lane has the same function object, so each folds all values for itself.
-    const unsigned mask = group.mask();
-    T sum = value;
-    bool is_first = true;
-    for (int i = 0; i < 32; ++i) {
-        if (!(mask >> i & 1)) continue;
-        const T other = kw::take_from(mask, value, i, line);
-        sum = is_first ? other : T(combine(sum, other));
-        is_first = false;
-    }
+    kw::Gathered<T> all;
+    kw::rendezvous(group.mask(), kw::gather<T>, {&value, &all, sizeof(T), 0}, line);
+    unsigned left = all.lanes;
+    T sum = all.of(unsigned(__builtin_ctz(left)));
+    while (left &= left - 1) sum = T(combine(sum, all.of(unsigned(__builtin_ctz(left)))));
     return sum;
 }
 template <typename G, typename T, typename F>
