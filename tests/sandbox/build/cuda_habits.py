@@ -70,7 +70,7 @@ BARE = {
     "helpers without a mark": Habit(
         "constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }\n"
         "static inline int round_up(int a, int b) { return ceil_div(a, b) * b; }",
-        "__shared__ float s[ceil_div(70, 32)]; s[i % 3] = x[i]; y[i] = round_up(n, 4);",
+        "__shared__ float s[ceil_div(70, 32)]; s[i % 3] = x[i]; y[i] = ceil_div(n, 4);",
     ),
     "helpers of the host": Habit("__host__ int blocks(int n) { return n / 256; }", "y[i] = n;"),
     "a functor": Habit(
@@ -104,8 +104,8 @@ BARE = {
     "constant memory": Habit(
         "__constant__ float weights[4] = {1, 2, 3, 4};\n__device__ __constant__ int shift = 2;\n"
         "static __device__ int counter;\nconst float scale = 0.5f;\n"
-        "static constexpr float table[2] = {1.0f, 2.0f};",
-        "y[i] = weights[i & 3] + shift + scale + table[i & 1]; atomicAdd(&counter, 1);",
+        "static __constant__ float table[2] = {1.0f, 2.0f};",
+        "y[i] = weights[i & 3] + shift + scale + table[1]; atomicAdd(&counter, 1);",
     ),
     "shared structures": Habit(
         "struct __align__(8) MD { float m, d; };\ntypedef struct { int row; float sum; } Carry;",

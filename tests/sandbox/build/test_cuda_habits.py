@@ -113,6 +113,21 @@ def test_the_rest_of_std_with_its_headers(both: Both) -> None:
     both.take(including(*OF_STD) + source, *names)
 
 
+def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
+    try:
+        toolchain.find_nvcc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    rows = {name: habit for name, habit in BARE.items() if name not in ("own definitions", "once")}
+    source, names = joined(rows)
+    needless = including("torch/extension.h", "ATen/ATen.h", "c10/cuda/CUDAGuard.h", "vector")
+    found = cuda.build(
+        needless + source, names, architecture("sm_90"), cache_dir=cache, jail=any_jail,
+        compiler="nvcc",
+    )  # fmt: skip
+    assert isinstance(found, DeviceBuilt), found
+
+
 def test_block_algorithms_of_cub_build_for_a_device(both: Both) -> None:
     source = including("cub/cub.cuh") + kernel(
         Habit(
