@@ -44,6 +44,7 @@ _OF_LIBRARIES = (
 _REMEDIES = (
     *_OF_LIBRARIES,
     (r"explicitly marked as a __host__ function|device-side kernel launch", _HOST_CODE),
+    (r"annotation on lambda", "leave the mark out: a lambda in a kernel is device code"),
     (r"calling a __host__ function", "mark helpers __device__"),
     (r'cannot open source file', "only headers of the CUDA toolkit can be included, without a "
      "folder of your own"),

@@ -3,6 +3,8 @@
 // Included by force ahead of every source, precompiled; the headers with CUDA's names are empty.
 #pragma once
 
+// From C++20 on <math.h> has std::lerp at global scope, where sources define one of their own.
+#define lerp kw_std_lerp
 #include <array>
 #include <cassert>
 #include <cfloat>
@@ -46,6 +48,8 @@ template <typename T> constexpr const T& clamp(const T& x, const T& low, const T
 }
 }  // namespace std
 #endif
+
+#undef lerp
 
 #include "vectors.h"
 #include "block.h"

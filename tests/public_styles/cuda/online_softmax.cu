@@ -1,8 +1,8 @@
 /*---
 [[launch]]
-kernel = "online_softmax<256>"
+kernel = "online_softmax<64>"
 grid = ["M"]
-block = [256]
+block = [64]
 args = ["x", "y", "N"]
 ---*/
 // Style: Milakov and Gimelshein's online normaliser: pairs of maximum and sum, fast exponentials.

@@ -183,6 +183,13 @@ BARE = {
         " longlong2 l = make_longlong2(1, 2);"
         " y[i] = v.w + w.x + t.x + d.z + b.y + l.x;"
     ),
+    "names of its own": Habit(
+        "__device__ float lerp(float a, float b, float t) { return a + t * (b - a); }\n"
+        "__device__ float clamp(float v, float a, float b) { return fminf(fmaxf(v, a), b); }\n"
+        "__device__ float4 operator+(float4 a, float4 b) { a.x += b.x; return a; }",
+        "float4 v = make_float4(1, 2, 3, 4); y[i] = lerp(x[i], 1, 2) + clamp(x[i], 0, 1);"
+        " y[i] += (v + v).x;",
+    ),
     "namespaces": Habit(
         "namespace a::b { static inline __device__ float one() { return 1; } }\n"
         "namespace { __device__ float two() { return 2; } }\nnamespace ab = a::b;",
@@ -224,6 +231,11 @@ OF_CUDA = {
         " auto tile = cg::tiled_partition<8>(warp); y[i] = s + tile.shfl_down(x[i], 1)"
         " + warp.meta_group_rank() + block.thread_rank() + tile.any(n);"
         " y[i] += cg::coalesced_threads().size() + cg::inclusive_scan(warp, n);",
+    ),
+    "groups of a kind that is known late": uses(
+        "using namespace cooperative_groups; thread_group g = this_thread_block(); g.sync();"
+        " thread_group t = tiled_partition(g, 16); t.sync(); y[i] = t.size() + t.thread_rank()"
+        " + labeled_partition(tiled_partition<32>(this_thread_block()), n & 3).size();"
     ),
     "asynchronous copies": uses(
         "__shared__ __align__(16) float s[128]; __pipeline_memcpy_async(&s[4 * i], &x[4 * i], 16);"
