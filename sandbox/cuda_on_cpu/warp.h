@@ -22,6 +22,24 @@ template <typename T> T take_from(unsigned mask, const T& value, int source, int
     return out;
 }
 
+// What the lanes give, by lane, and which lanes took part.
+template <typename T> struct Gathered {
+    unsigned lanes;
+    alignas(T) unsigned char room[32 * sizeof(T)];
+    const T& of(unsigned lane) const { return reinterpret_cast<const T*>(room)[lane]; }
+};
+template <typename T> void gather(Parts parts, unsigned lanes) {
+    for (const Part* part : parts) {
+        if (!part) continue;
+        auto* all = static_cast<Gathered<T>*>(part->out);
+        all->lanes = lanes;
+        for (unsigned left = lanes; left; left &= left - 1) {
+            const int from = __builtin_ctz(left);
+            std::memcpy(all->room + unsigned(from) * sizeof(T), parts[from]->in, sizeof(T));
+        }
+    }
+}
+
 inline void ballot(Parts parts, unsigned) {
     unsigned votes = 0;
     for (int i = 0; i < 32; ++i)
