@@ -78,7 +78,10 @@ _SOURCE_FLAGS = {
     EmulatedVariant.ASAN: (),
     # Calls before each access to memory, which our own runtime answers. A vector such as float4
     # stays whole: read element by element it would count as four requests far apart.
-    EmulatedVariant.ACCESS: ("-fsanitize=thread", "-fno-tree-vectorize", "-fno-tree-sra"),
+    EmulatedVariant.ACCESS: (
+        "-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fno-tree-vectorize",
+        "-fno-tree-sra",
+    ),
 }
 _LINK = {
     EmulatedVariant.PLAIN: LINK_FLAGS,

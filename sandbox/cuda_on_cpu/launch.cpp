@@ -64,7 +64,7 @@ void launch(const kw::Call& call, std::int64_t kernel, bool is_last) {
     std::uint64_t from = 0;
     while (const std::uint64_t more = kw::watch::next_blocks(count - from, is_last)) {
         const std::uint64_t to = from + more;
-#pragma omp parallel if (more > 1)
+#pragma omp parallel if (more > 1 && !kw::watch::is_thorough())
         {
             kw::Block& own = kw::own_block();
             own.begin(call);

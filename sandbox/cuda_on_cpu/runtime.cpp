@@ -5,6 +5,7 @@
 #include "launch.cpp"
 #ifdef KW_ACCESS
 #include "requests.cpp"
+#include "ledger.cpp"
 #include "access.cpp"
 #include "hooks.cpp"
 #endif

@@ -107,6 +107,7 @@ public:
     void give_way();
     void* fill_slot(unsigned id);
     void live_here();  // what runs on each stack
+    int line(unsigned rank) const { return threads_[rank].line; }  // where it last waited
 
 private:
     Thread& me() { return threads_[here.rank]; }
