@@ -227,7 +227,8 @@ def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
     start = 8 * (_HEAD_WORDS + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)
-    text = answer.report[start : min(REPORT_BYTES, start + max(0, length))].decode("ascii", "replace")
+    end = min(REPORT_BYTES, start + max(0, length))
+    text = answer.report[start:end].decode("ascii", "replace")
     told = []
     for line in text.splitlines()[:_MOST_LINES]:
         try:
