@@ -34,8 +34,8 @@ from .trials import Item, Stage, make_item, small_trials
 
 SMALL_BYTES = 32 << 10
 """A failing call on so little is not made smaller: its closer looks take a tenth of a second."""
-SMALLER = 6
-"""Smaller trials that are tried for one that fails as well."""
+LEAST_BYTES = 2 << 10
+"""On less, threads seldom meet: what is wrong may be hidden there."""
 TIMEOUT_S = 15.0
 """Of a closer look."""
 _LIMITS = Limits(wall_s=60.0, cpu_s=120.0, memory_bytes=4 << 30)
@@ -66,10 +66,12 @@ class Failing:
             return
         trials = sorted(small_trials(stage, rng), key=lambda t: stage.problem.bytes_moved(
             t.structure.axes))  # fmt: skip
-        for trial in trials[:SMALLER]:
+        for trial in trials:
             smaller = make_item(stage.problem, trial.structure, item.family, rng)
             if _bytes(smaller) >= _bytes(item):
                 return
+            if _bytes(smaller) < LEAST_BYTES:
+                continue
             slot = side.place(trial.structure, 1)[0]
             if gates.first_failure(side.answer(smaller, slot)):
                 self.item = smaller
@@ -174,6 +176,7 @@ def _guesses(source: str, report: access.AccessReport) -> Iterator[str]:
             f"line {line} reads shared memory{f' `{name}`' if name else ''} that no thread of its "
             "block has written"
         )
+    yield from (one.sentence for one in report.unset)
     yield from (one.sentence for one in report.missing)
     yield from (race.sentence for race in report.weak_races)
 

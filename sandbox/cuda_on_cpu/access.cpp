@@ -52,6 +52,7 @@ struct Report {
     std::map<RaceKey, Race> races;
     std::map<Place, std::uint64_t> unwritten;
     std::map<int, Missing> missing;  // by line
+    std::map<std::pair<Place, unsigned>, std::uint64_t> unset;  // with the buffer's number
     Ledger ledger;
 } report;
 
@@ -313,6 +314,7 @@ void Watch::check_global(unsigned buffer, std::uintptr_t at, std::uint32_t site)
     // Who meets at a word is ordered by that, as to all other words.
     if (place.is_volatile) report.ledger.meet(now(), place.kind == Kind::WRITE, place.kind == Kind::READ);
     const Conflict found = report.ledger.access(buffer, at, place, site, now(), order_);
+    if (found.is_unset) ++report.unset[{place, buffer}];
     if (!found.is_any) return;
     const Entry &one = found.first, &other = found.second;
     const Race race{1, {one.rank, other.rank}, {one.block, other.block}, report.launches.size() - 1};
@@ -393,6 +395,7 @@ void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scrat
     report.races.clear();
     report.unwritten.clear();
     report.missing.clear();
+    report.unset.clear();
     report.ledger.begin();
     const std::int64_t* const after = out + 2 + out[1];
     report.budget = std::uint64_t(after[0]);
@@ -446,6 +449,9 @@ void call_ends() {
         lines.add("{\"what\": \"unwritten\", " PLACE ", \"count\": %llu}\n", PLACE_OF(place),
                   (unsigned long long)(count));
     using U = unsigned long long;
+    for (const auto& [place, count] : report.unset)
+        lines.add("{\"what\": \"unset\", " PLACE ", \"buffer\": %u, \"count\": %llu}\n",
+                  PLACE_OF(place.first), place.second + 1, U(count));
     for (std::size_t i = 0; i < report.launches.size(); ++i) {
         const LaunchSums& one = report.launches[i];
         lines.add("{\"what\": \"launch\", \"launch\": %llu, \"kernel\": %lld, \"blocks\": %llu, "

@@ -5,6 +5,9 @@
 
 namespace kw::watch {
 
+// What outputs and scratch buffers are filled with before the call (sandbox/run/once.py).
+constexpr std::uint32_t UNWRITTEN = 0xFFFFFFFF;
+
 Ledger::Cell& Ledger::Buffer::at(std::size_t word) {
     auto& page = pages[word / PAGE];
     if (!page) page.reset(new Cell[PAGE]);
@@ -46,6 +49,8 @@ Conflict Ledger::access(unsigned number, std::uintptr_t at, const Place& place, 
         const auto bytes = std::uint8_t(((1u << (next - at)) - 1) << (at & 3));
         const Entry own{time_, launch_, now.block, site, now.epoch, now.clock,
                         std::uint16_t(now.rank), bytes, place.kind, place.is_volatile};
+        if (own.kind != Kind::WRITE && cell.write.time == 0 && bytes == 0xF)
+            found.is_unset |= *reinterpret_cast<const std::uint32_t*>(at) == UNWRITTEN;
         compare(found, cell.write, own, now, order);
         if (own.kind != Kind::READ)
             for (const Entry& read : cell.reads) compare(found, read, own, now, order);

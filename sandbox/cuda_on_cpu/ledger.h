@@ -37,6 +37,7 @@ struct Writer {
 // Two accesses that nothing orders.
 struct Conflict {
     bool is_any = false, is_weak = false;
+    bool is_unset = false;  // it reads a word that nothing has written
     unsigned buffer = 0;
     Entry first, second;
 };

@@ -29,7 +29,7 @@ from ..isolation.model import End, Jail, Limits
 from ..plan.model import ZERO_FILL
 from . import ledger
 from .emulated import emulated_program
-from .ledger import Missing, Race, Writers
+from .ledger import Missing, Race, Unset, Writers
 from .once import Answer, Call, byte_size, play
 
 REPORT_BYTES = 1 << 20
@@ -48,6 +48,7 @@ _FIGURES = {
     "shared": _OF_ACCESSES,
     "launch": ("launch", "kernel", "blocks", "counted", "warps", "requests", "longest"),
     "race": ("count", "buffer", "is_weak", "launch"),
+    "unset": ("code", "line", "buffer", "count"),
     "missing": ("line", "thread", "lane", "count"),
     "unwritten": ("code", "line", "count"),
 }
@@ -131,6 +132,7 @@ class AccessReport:
     weak_races: tuple[Race, ...] = ()
     """Those that may be meant."""
     missing: tuple[Missing, ...] = ()
+    unset: tuple[Unset, ...] = ()
     writers: Writers | None = field(default=None, repr=False)
     """Where they were asked for."""
 
@@ -186,6 +188,7 @@ def examine(
         weak_races=tuple(race for race in races if race.is_weak),
         unwritten=_unwritten(told, lines),
         missing=ledger.missing(told),
+        unset=ledger.unset(told, lines.of, _buffers(call)),
         writers=Writers(tables, call.launches, lines.of) if writers else None,
         outputs=answer.outputs,
     )
@@ -246,7 +249,7 @@ def _is_sound(one: Any) -> bool:
     if not isinstance(what, str) or what not in _FIGURES:
         return False
     figures = [one.get(name) for name in _FIGURES[what]]
-    places: list[Any] = [one] if what in ("global", "shared") else []
+    places: list[Any] = [one] if what in ("global", "shared", "unset") else []
     if what == "race":
         places = [one.get("first"), one.get("second")]
         for pair in (one.get("threads"), one.get("blocks")):

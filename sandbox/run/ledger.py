@@ -63,8 +63,7 @@ class Race:
         if self.blocks[0] != self.blocks[1]:
             return (
                 f"race on {what}: {first} by block {self.blocks[0]} and {second} by block "
-                f"{self.blocks[1]} of one launch, which nothing orders: use atomics, or "
-                "__threadfence and an atomic between them"
+                f"{self.blocks[1]} of one launch, and no atomic orders them"
             )
         return (
             f"race on {what}: {first} and {second}, by threads {one} and {other} of one block, "
@@ -87,9 +86,25 @@ class Missing:
     def sentence(self) -> str:
         """For a person or a Coder."""
         return (
-            f"the shuffle at line {self.line} takes what lane {self.lane} gives, which is not "
-            f"there (thread {self.thread} of its block asks)"
+            f"the shuffle at line {self.line} takes the value of lane {self.lane}, which takes no "
+            f"part (thread {self.thread} of its block asks)"
         )
+
+
+@dataclass(frozen=True)
+class Unset:
+    """A read, or an atomic, of an output or a scratch buffer that nothing had written."""
+
+    line: int
+    operation: str
+    buffer: str
+    count: int
+
+    @property
+    def sentence(self) -> str:
+        """For a person or a Coder."""
+        what = "reads" if self.operation == "read" else "adds to"
+        return f"line {self.line} {what} {self.buffer}, which nothing has written before"
 
 
 @dataclass(frozen=True)
@@ -202,6 +217,18 @@ def missing(told: Iterable[Mapping[str, Any]]) -> tuple[Missing, ...]:
         for one in told
         if one["what"] == "missing"
     )
+
+
+def unset(
+    told: Iterable[Mapping[str, Any]], line_of: LineOf, buffers: Sequence[str]
+) -> tuple[Unset, ...]:
+    """One for each line, operation and buffer."""
+    sums: dict[tuple[int, str, str], int] = {}
+    for one in told:
+        if one["what"] == "unset" and 0 < one["buffer"] <= len(buffers):
+            key = line_of(one), str(one["kind"]), buffers[one["buffer"] - 1]
+            sums[key] = sums.get(key, 0) + int(one["count"])
+    return tuple(Unset(*key, count) for key, count in sorted(sums.items()))
 
 
 def _index(number: int, extent: Extent) -> Extent:
