@@ -93,6 +93,7 @@ bool Ledger::is_ordered(const Entry& before, const Now& now, const Order& order)
 // Whether who wrote or read it has passed a fence, then an atomic, and who asks one after that.
 // Which words these were is not asked: what is reported shall be a mistake.
 bool Ledger::is_known(const Entry& before, std::uint64_t acquired) const {
+    if (before.is_volatile || before.kind == Kind::ATOMIC) return before.time <= acquired;
     const auto side = sides_.find(before.block);
     if (side == sides_.end()) return false;
     for (const Published& one : side->second.published)
