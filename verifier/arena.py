@@ -58,6 +58,8 @@ class Extra:
 
 
 NOTHING_MORE = Extra()
+TABLES_BYTES = 2 << 20
+"""Room for what a call without work buffers is given behind its tensors: its launches."""
 EXTRA_BYTES = 64 << 20
 """Room for what calls are given behind their tensors, where they are."""
 Behind = Callable[[Structure], Extra]
@@ -94,6 +96,12 @@ class Region:
     def bytes(self) -> int:
         """Size without the guard bands."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+def behind(extra: Extra) -> int:
+    """Bytes that a call takes behind its tensors, with what surrounds each part."""
+    parts = (len(extra.table), *extra.scratch)
+    return sum(parts) + len(parts) * (2 * GUARD_BYTES + ALIGN)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from ..sandbox.run.once import Call
 from ..sandbox.run.process import RunFault
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
 from . import closer, devices, fences, gates, sampling, sanitize
-from .arena import EXTRA_BYTES
 from .checking import run_trials, tried
 from .closer import Failing
 from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
@@ -77,8 +76,9 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
 
     try:
         with draft.span("build"):
+            foreseen = [v for v in EmulatedVariant if _is_needed(v, order.protocol)]
             made = devices.candidate(
-                workshop, order.language, order.source, int(rng.integers(1 << 30))
+                workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
@@ -94,6 +94,11 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     if failed:
         return closed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
     return draft.close(Status.SCREENED, known=known)
+
+
+def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
+    """Whether a candidate that is right is built so."""
+    return variant is not EmulatedVariant.ASAN or protocol is not Protocol.SCREEN
 
 
 def static_of(
@@ -199,7 +204,7 @@ def _side(
     session, program = draft.session, made.program(schedule)
     with ExitStack() as stack:
         with draft.span("start"):
-            arena = stack.enter_context(sampling.arena_for(session, EXTRA_BYTES))
+            arena = stack.enter_context(sampling.arena_for(session, made.room))
             started = sampling.started(
                 session, draft.order.protocol, "candidate", program, arena, rng, made.extra
             )
