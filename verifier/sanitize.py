@@ -28,7 +28,7 @@ from ..sandbox.run.process import Plane, RunFault, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Status
 from . import gates, reports
-from .arena import Arena, Behind, Slot, behind, footprint, nothing_more
+from .arena import Arena, Behind, Slot, footprint, nothing_more, room
 from .session import Session
 from .sides import CandidateSide
 from .trials import Item, Trial, make_item, small_trials
@@ -254,9 +254,9 @@ def _side(
     timeout_s: float = TIMEOUT_S,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
-    room = 8192  # for the shift of addresses
-    room += max(behind(extra(trial.structure)) for trial in trials)
-    with Arena(max(n[0] for n in needs) + room, max(n[1] for n in needs) + room) as arena:
+    more = 8192  # for the shift of addresses
+    more += max(room(extra(trial.structure)) for trial in trials)
+    with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
         limits = Limits(
             wall_s=120.0,
             cpu_s=120.0 * len(session.cpus),
