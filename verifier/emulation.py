@@ -46,6 +46,8 @@ DRAWS = 6
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "races"
+SANITIZED_BYTES = 256 << 10
+"""Of a sanitized trial: a warp for each of 20,000 rows takes seconds. Larger shapes have fences."""
 ACCESS_TIMEOUT_S = 60.0
 COUNTED = 2_000_000
 """Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
@@ -140,9 +142,11 @@ def _judge(
             draft.checks += _renamed(tried(side, draft.session.stage, few, rng), schedule)
     if not isinstance(made, CudaCandidate) or _failed(draft):
         return known
-    if protocol is not Protocol.SCREEN:
+    # Races first: one call shows them, and the sanitizers take a dozen of slow ones.
+    report = _raced(draft, made, rng)
+    if protocol is not Protocol.SCREEN and not _failed(draft):
         _sanitized(draft, made, rng)
-    return _accessed(draft, made, rng) if not _failed(draft) else known
+    return _profiled(draft, made, report, rng) if not _failed(draft) else known
 
 
 def _trials(
@@ -225,13 +229,14 @@ def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> N
     if reason := sanitize.apart(draft.order.source):
         raise Refused(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
-        found = sanitize.examine(session, made.variant(EmulatedVariant.ASAN), rng, made.extra)
+        program = made.variant(EmulatedVariant.ASAN)
+        found = sanitize.examine(session, program, rng, made.extra, most_bytes=SANITIZED_BYTES)
     draft.checks.append(found.check)
     draft.log = found.log or draft.log
 
 
-def _accessed(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> Profile:
-    """Calls of the access build: races on a small workload, and what the time is modelled from."""
+def _raced(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> access.AccessReport:
+    """A call of the access build on a small workload, which shows races."""
     stage = draft.session.stage
     with draft.span("profile"):
         report = _watched(draft, made, stage.target, rng)
@@ -240,6 +245,14 @@ def _accessed(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> Pr
         name=RACES, passed=not races, figure=float(len(races)), workload=stage.target_name,
         detail="; ".join(races[:3]) or f"none on {stage.target_name}",
     ))  # fmt: skip
+    return report
+
+
+def _profiled(
+    draft: Draft, made: CudaCandidate, report: access.AccessReport, rng: np.random.Generator
+) -> Profile:
+    """What is known of it, with a time that is modelled from what its accesses were."""
+    stage = draft.session.stage
     if stage.target is made.workshop.subject:
         counts = Counts(stage.target_name, report.launches, is_subject=True)
     else:

@@ -80,14 +80,21 @@ def prepare(session: Session, source: str) -> Prepared | BuildFailed:
 
 
 def examine(
-    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more
-) -> Examined:
+    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more, *,
+    most_bytes: float = float("inf"),
+) -> Examined:  # fmt: skip
     """Runs a program built with sanitizers. The plain build has passed its trials.
+
+    Args:
+        most_bytes: Of the inputs and outputs of a trial; the smallest one is tried in any case.
 
     Raises:
         RunFault: the process ended early without a report, or met a limit twice.
     """
-    return _run(session, program, small_trials(session.stage, rng), rng, extra)
+    moved = session.problem.bytes_moved
+    trials = sorted(small_trials(session.stage, rng), key=lambda t: moved(t.structure.axes))
+    within = [trial for trial in trials if moved(trial.structure.axes) <= most_bytes]
+    return _run(session, program, within or trials[:1], rng, extra)
 
 
 def sentence_on(

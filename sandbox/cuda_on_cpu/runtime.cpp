@@ -6,6 +6,7 @@
 #ifdef KW_ACCESS
 #include "requests.cpp"
 #include "ledger.cpp"
+#include "report.cpp"
 #include "access.cpp"
 #include "hooks.cpp"
 #endif
