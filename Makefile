@@ -14,7 +14,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format bench bench-build bench-gpu \
+.PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
+	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom hostile isolation static clean
 
 $(STAMP): pyproject.toml
@@ -95,6 +96,10 @@ bench: $(STAMP)
 # CUDA C++ and Triton from source to cubin, against a PyTorch extension.
 bench-build: $(STAMP)
 	$(BIN)/python benchmarks/build.py
+
+# One emulated evaluation of a CUDA and of a Triton kernel for each problem.
+bench-emulated: $(STAMP)
+	$(BIN)/python benchmarks/emulated.py
 
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)

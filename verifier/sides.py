@@ -91,6 +91,8 @@ class CandidateSide:
         self.name = name
         self.clocks = Clocks()
         self.slots: list[Slot] = []
+        self.asked: Item | None = None
+        """Of the last call."""
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -221,6 +223,7 @@ class CandidateSide:
         is_alone: bool = False,
     ) -> tuple[poison.Marks, Timed]:
         """One call; of one that is alone, all memory around its outputs is watched."""
+        self.asked = item
         slot = self._hold(slot, item.structure)
         marks = poison.Marks(poison.choose(self._rng))
         for output in slot.outputs.values():

@@ -96,6 +96,22 @@ def rewrite(source: str) -> Rewritten:
     return Rewritten("".join([*pieces, source[done:]]))
 
 
+def shared_names(source: str) -> set[str]:
+    """The variables in shared memory, as far as this module understands their declarations."""
+    code = blanked(source)
+    body = _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
+    names: set[str] = set()
+    for found in re.finditer(r"\b__shared__\b", body):
+        try:
+            start, end = _declaration(body, found)
+            names |= {
+                _name(part) for part in _declarators(_KEYWORDS.sub(_same_width, body[start:end]))
+            }
+        except _Unreadable:
+            continue
+    return names
+
+
 def blanked(source: str) -> str:
     """The source with spaces for comments and for what stands between quotes; as long as before."""
 

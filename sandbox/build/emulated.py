@@ -58,12 +58,19 @@ _FLAGS = {
     # Of the tables of lines, readers of the fifth edition name the wrong file at times.
     EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
 }  # fmt: skip
+_UNSET = ("-Wuninitialized", "-Wmaybe-uninitialized")
+"""What the log of the access build is asked for: variables that are read before they are set."""
 _SOURCE_FLAGS = {
     EmulatedVariant.PLAIN: (),
     EmulatedVariant.ASAN: (),
     # Calls before each access to memory, which our own runtime answers. A vector such as float4
     # stays whole: read element by element it would count as four requests far apart.
-    EmulatedVariant.ACCESS: ("-fsanitize=thread", "-fno-tree-vectorize", "-fno-tree-sra"),
+    EmulatedVariant.ACCESS: (
+        "-fsanitize=thread",
+        "--param=tsan-distinguish-volatile=1",
+        "-fno-tree-vectorize",
+        "-fno-tree-sra",
+    ),
 }
 _LINK = {
     EmulatedVariant.PLAIN: LINK_FLAGS,
@@ -139,7 +146,8 @@ def _wrong_names(kernels: Sequence[str]) -> str:
 def _flags(variant: EmulatedVariant, compiler: Compiler, *, is_std_whole: bool) -> tuple[str, ...]:
     fill = (FILL_FLAG,) if compiler.fills_variables else ()
     std = ("-DKW_ALL_OF_STD",) if is_std_whole else ()
-    return (*BASE_FLAGS, "-fvisibility=hidden", "-w", *std, *_FLAGS[variant], *fill,
+    warned = _UNSET if variant is EmulatedVariant.ACCESS else ("-w",)
+    return (*BASE_FLAGS, "-fvisibility=hidden", *warned, *std, *_FLAGS[variant], *fill,
             *_SOURCE_FLAGS[variant])  # fmt: skip
 
 

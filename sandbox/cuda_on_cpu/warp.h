@@ -7,11 +7,16 @@ namespace kw {
 // The value of a lane that does not take part is undefined in CUDA: here all its bits are set,
 // which is a NaN.
 inline void exchange(Parts parts, unsigned) {
-    for (const Part* part : parts) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        const Part* const part = parts[lane];
         if (!part) continue;
         const Part* from = part->argument < 0 ? part : parts[part->argument & 31];
-        if (from) std::memcpy(part->out, from->in, part->bytes);
-        else std::memset(part->out, 0xFF, part->bytes);
+        if (from) {
+            std::memcpy(part->out, from->in, part->bytes);
+            continue;
+        }
+        std::memset(part->out, 0xFF, part->bytes);
+        note_missing(lane, unsigned(part->argument & 31));
     }
 }
 

@@ -340,7 +340,8 @@ class Runner:
             ) from fault
 
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
-        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(CLEAN_CALLS)]
+        calls = CLEAN_CALLS if self._program.is_timed else 1
+        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(calls)]
         self.clean = Timed(
             0,
             min(one.wall_ns for one in empty),
