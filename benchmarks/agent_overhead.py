@@ -210,7 +210,7 @@ class Stub:
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
         """Nothing is to be made ready."""
-        return Preparation()
+        return Preparation() if is_wanted() else None
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """It knows the answers already."""

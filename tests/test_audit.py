@@ -73,7 +73,7 @@ class Script:
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
         """Nothing is to be made ready."""
-        return Preparation()
+        return Preparation() if is_wanted() else None
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """An audit looks at one after the other."""
