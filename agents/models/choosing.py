@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...config import OPENAI_URL, Config, user_file
+from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config, user_file
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
 from .arms import Arm, named
 from .capabilities import capabilities_for
@@ -35,7 +35,8 @@ class ModelSettings:
     key_file: Path = field(default_factory=lambda: user_file().parent / "keys.toml")
     prices_file: Path | None = None
     capabilities_file: Path | None = None
-    silence_s: float = 300.0
+    silence_s: float = DEFAULT_SILENCE_S
+    patience_s: float = DEFAULT_PATIENCE_S
     slots: int | None = None
     seed: int = 0
     """Of the ensemble's bandit."""
@@ -50,6 +51,7 @@ class ModelSettings:
             prices_file=config.prices_file or _existing(folder / "prices.toml"),
             capabilities_file=config.capabilities_file or _existing(folder / "capabilities.toml"),
             silence_s=config.model_silence,
+            patience_s=config.model_patience,
             slots=config.model_slots,
             seed=seed,
         )
