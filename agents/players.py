@@ -21,7 +21,7 @@ from ..traces.records import Protocol, Verdict
 from . import roster
 from .aids import Aids
 from .asking import Asker, Asking
-from .budget import Budget
+from .budget import CAPS_OF_WORK, Budget
 from .ledger import Ledger
 from .models import replay
 from .models.choosing import ModelSettings, model
@@ -149,7 +149,9 @@ def replay_request(request: CampaignRequest, recording: replay.Recording) -> Cam
         | {"model": replay.PREFIX + recording.campaign}
     )
     source = recording.records.get_blob(started.source).decode() if started.source else ""
-    limits = request.limits or _limits_of(recording)
+    limits = dict(request.limits)
+    if not limits.keys() & set(CAPS_OF_WORK):
+        limits = _limits_of(recording) | limits
     return request.model_copy(
         update={name: getattr(recorded, name) for name in (*_KEPT, "model")}
         | {"limits": limits, "source": source}

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import UnknownNameError, UsageError
 from ..kernelbench.recipe import Recipe
 from .asking import Asker, Asking
-from .models.choosing import is_model
+from .models.choosing import is_model, unknown
 from .protocols import Coder, Judge
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from .models.protocol import Model
     from .prompt_parts import Briefing
     from .terms import CampaignRequest
-
-CODERS = ("recipe",)
-JUDGES = ("rules",)
-"""The brains that ask no model."""
 
 WORKFLOWS = {
     "evolve": 2, "forge": 2, "refine": 2, "best_of_n": 2, "contrast": 2, "features": 2,
@@ -50,7 +46,7 @@ def coder(name: str, recipes: Sequence[Recipe], find: Find) -> Coder | Asking[Co
 
         return Asking(find(name), make)
     if name != "recipe":
-        raise UnknownNameError.among("model for the Coder", name, CODERS)
+        raise unknown(name, offline="recipe")
     from .brains.recipe import RecipeCoder
 
     return RecipeCoder(recipes)
@@ -70,7 +66,7 @@ def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Ju
 
         return Asking(find(name), make)
     if name != "rules":
-        raise UnknownNameError.among("model for the Judge", name, JUDGES)
+        raise unknown(name, offline="rules")
     return RuleJudge(recipes)
 
 

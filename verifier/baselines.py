@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +24,7 @@ import numpy as np
 
 from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
-from ..sandbox.isolation.tree import descendants
+from ..sandbox.isolation.ending import end_tree
 from ..sandbox.run.gate import Gate
 from ..sandbox.run.process import cpu_ns, thread_environment
 from . import gates
@@ -165,10 +164,7 @@ class BaselineProcess:
         self._channel.close()
         if self._process.poll() is None:
             # What compiles below it would go on with nobody to take its result.
-            self._process.send_signal(signal.SIGSTOP)
-            for pid in [*descendants(self._process.pid), self._process.pid]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            end_tree(self._process.pid)
         self._process.wait()
         self._gate.close()
         self._words.close()

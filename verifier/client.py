@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from typing import Any, Self
 
 from .. import errors
 from ..errors import KernelwrightError, SandboxError
-from ..sandbox.isolation.tree import descendants
+from ..sandbox.isolation.ending import end_tree
 from ..traces.records import Isolation, Preparation, Status, Tier, Verdict, candidate_id
 from .request import Order, Outlook, Task
 from .wire import PREPARE, Closed, receive, send
@@ -141,17 +140,8 @@ class RefereeProcess:
 
     def kill(self) -> None:
         """Ends the referee and everything below it now, whatever it is doing."""
-        if self._process.poll() is not None:
-            return
-        # Whoever leads a session of its own is out of the group's reach; a stopped parent makes no
-        # more of them while they are counted.
-        self._process.send_signal(signal.SIGSTOP)
-        below = list(descendants(self._process.pid))
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        for pid in below:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if self._process.poll() is None:
+            end_tree(self._process.pid)
 
     def close(self) -> None:
         """Ends the referee; candidates and baselines die with it. May be called twice."""
