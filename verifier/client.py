@@ -53,8 +53,27 @@ class RefereeProcess:
         self._is_preparing = False
         self._prepared: Preparation | None = None
         self._channel, theirs = socket.socketpair()
+        try:
+            self._process = self._launched(theirs)
+        except BaseException:
+            self._channel.close()
+            raise
+        finally:
+            theirs.close()
+        try:
+            hello = self._ask(self._task.model_dump(mode="json"))
+        except BaseException:
+            self.kill()
+            self.close()
+            raise
+        self.isolation = Isolation.model_validate(hello["isolation"])
+        self.facts: dict[str, float] = dict(hello["facts"])
+        self.is_emulated = bool(hello["is_emulated"])
+        self._started_s = time.monotonic() - begun
+
+    def _launched(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "kernelwright.verifier.referee", str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
@@ -63,16 +82,6 @@ class RefereeProcess:
             env=environment,
             start_new_session=True,
         )
-        theirs.close()
-        try:
-            hello = self._ask(self._task.model_dump(mode="json"))
-        except BaseException:
-            self.kill()
-            raise
-        self.isolation = Isolation.model_validate(hello["isolation"])
-        self.facts: dict[str, float] = dict(hello["facts"])
-        self.is_emulated = bool(hello["is_emulated"])
-        self._started_s = time.monotonic() - begun
 
     def __enter__(self) -> Self:
         return self
