@@ -12,11 +12,17 @@ from contextlib import ExitStack
 import pytest
 
 from kernelwright.agents.models.openai_client import Connection, OpenAIModel
+from kernelwright.cli import calls
+from kernelwright.cli.documents import campaign_document
+from kernelwright.cli.summary import winner_lines
 from kernelwright.errors import ProviderError
 from kernelwright.tests.agents.endpoint import Endpoint, Turn
 from kernelwright.tests.agents.test_asking import Desk
 from kernelwright.traces.events import ModelFailed
+from kernelwright.traces.history import derive
+from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
+from kernelwright.traces.transcript import transcribe
 
 Opened = Callable[..., Desk]
 
@@ -112,6 +118,30 @@ def test_a_silent_model_is_given_twice_the_time_once_and_then_it_stops(desk: Ope
     spending = at.ledger.progress.spending
     assert spending.booked.attempts == 2
     assert spending.booked.tokens == spending.tokens > 0
+
+
+def test_what_is_only_booked_is_told_apart_wherever_spending_is_shown(
+    desk: Opened, store: Store
+) -> None:
+    turns = [Turn("here"), Turn("late", delay_s=60), Turn("late", delay_s=60)]
+    with Endpoint(turns) as server:
+        at = desk(server.url, silence_s=1.0)
+        at.ask()
+        with pytest.raises(ProviderError):
+            at.ask("1/0/write/1")
+    events = store.events(at.campaign)
+    history = derive(events)
+    booked = history.booked.tokens
+    assert 0 < booked < history.tokens
+    document = campaign_document(history)
+    assert (document["tokens"], document["booked"]["attempts"]) == (history.tokens, 2)
+    assert document["booked"]["tokens"] == booked
+    told = f"of these {booked:,} tokens, at an unknown price, are only booked: for 2 attempts"
+    assert any(told in line for line in winner_lines(history))
+    assert told in calls._total(transcribe(events))
+    page = render_report(store, at.campaign, charts=False)
+    assert f"of which {booked:,} are only booked, for 2 attempts without an answer" in page
+    assert f"{booked:,} of the tokens are only booked" in page
 
 
 def test_calls_that_fall_silent_together_double_the_time_once() -> None:
