@@ -23,7 +23,7 @@ from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
 from . import devices, fences, gates, sampling, sanitize
-from .arena import EXTRA_BYTES
+from .arena import EXTRA_BYTES, room
 from .checking import run_trials, tried
 from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
 from .draft import Draft
@@ -48,7 +48,7 @@ ACCESS_TIMEOUT_S = 60.0
 COUNTED = 2_000_000
 """Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
 COUNTED_BYTES = 128 << 20
-"""Inputs and outputs of the workload that is emulated for its counts alone, at most."""
+"""Tensors and scratch of the workload that is emulated for its counts alone, at most."""
 COUNT_TIMEOUT_S = 20.0
 ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
@@ -188,7 +188,8 @@ def _side(
     session = draft.session
     with ExitStack() as stack:
         with draft.span("start"):
-            arena = stack.enter_context(sampling.arena_for(session, EXTRA_BYTES))
+            behind = EXTRA_BYTES + 2 * room(made.extra(session.stage.target))
+            arena = stack.enter_context(sampling.arena_for(session, behind))
             started = sampling.started(
                 session, draft.order.protocol, "candidate", program, arena, rng, made.extra
             )
@@ -230,7 +231,8 @@ def _counted(
     """What the launches do on the workload that was asked for, else on the small one."""
     session, subject = draft.session, made.workshop.subject
     name = session.task.workload.name
-    if session.problem.bytes_moved(subject.axes) > COUNTED_BYTES:
+    lent = sum(made.extra(subject).scratch)
+    if session.problem.bytes_moved(subject.axes) + lent > COUNTED_BYTES:
         lack = f"{name} has more than {COUNTED_BYTES >> 20} MiB"
     else:
         try:
