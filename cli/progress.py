@@ -115,12 +115,13 @@ class Progress:
         """Keeps what the panel shows."""
         self.campaign = event.campaign
         self._spending.apply(event)
+        if self._counts_since is None:
+            self._counts_since = self._clock()
         match event.payload:
             case CampaignStarted() | CampaignResumed():
                 self._counts_since = None
                 self._does("preparing the baselines")
             case CampaignPrepared():
-                self._counts_since = self._clock()
                 self._does("choosing what is tried first")
             case CandidateProposed(candidate=candidate, number=number, family=family):
                 self._numbers[candidate] = number
