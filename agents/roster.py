@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import UnknownNameError, UsageError
 from ..kernelbench.recipe import Recipe
 from .asking import Asker, Asking
-from .models.choosing import is_model
+from .models.choosing import is_model, unknown
 from .prompting.version import version as prompts_version
 from .protocols import Coder, Judge
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from .loop import Loop
     from .models.protocol import Model
     from .terms import CampaignRequest
-
-CODERS = ("recipe",)
-JUDGES = ("rules",)
-"""The brains that ask no model."""
 
 WORKFLOWS = {
     "evolve": 3, "forge": 3, "refine": 2, "best_of_n": 3, "contrast": 3, "features": 3,
@@ -48,7 +44,7 @@ def coder(name: str, recipes: Sequence[Recipe], find: Find) -> Coder | Asking[Co
 
         return Asking(find(name), make)
     if name != "recipe":
-        raise UnknownNameError.among("model for the Coder", name, CODERS)
+        raise unknown(name, offline="recipe")
     from .brains.recipe import RecipeCoder
 
     return RecipeCoder(recipes)
@@ -69,7 +65,7 @@ def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Ju
 
         return Asking(find(name), make)
     if name != "rules":
-        raise UnknownNameError.among("model for the Judge", name, JUDGES)
+        raise unknown(name, offline="rules")
     return RuleJudge(recipes)
 
 

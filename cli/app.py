@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
+app.command("run", epilog=run.EPILOG)(run.run)
 app.command("eval")(eval.evaluate)
 app.command("problems")(problems.problems)
 app.command("doctor")(doctor.doctor)

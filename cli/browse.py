@@ -93,13 +93,14 @@ def show(
             raise UsageError(
                 "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
             )
-        state = documents.state_of(history, is_running=store.is_running(found.campaign))
+        is_running = store.is_running(found.campaign)
+        state = documents.state_of(history, is_running=is_running)
         if as_json:
             entries = [documents.entry_document(entry) for entry in history.entries.values()]
-            document = documents.campaign_document(history)
+            document = documents.campaign_document(history, is_running=is_running)
             common.emit({**document, "state": state, "candidates": entries})
         else:
-            _print_campaign(config, history, state)
+            _print_campaign(config, history, state, is_running=is_running)
 
 
 def _show_calls(config: Config, name: str, call: str | None, *, as_json: bool) -> None:
@@ -193,8 +194,9 @@ def _row(store: Store, campaign: str) -> dict[str, Any]:
 
     events = store.events(campaign)
     history = derive(events)
-    document = documents.campaign_document(history)
-    state = documents.state_of(history, is_running=store.is_running(campaign))
+    is_running = store.is_running(campaign)
+    document = documents.campaign_document(history, is_running=is_running)
+    state = documents.state_of(history, is_running=is_running)
     is_estimated = transcribe(events).is_estimated
     more = {"started_at": history.started_at, "state": state, "is_estimated": is_estimated}
     return {**document, **more}
@@ -252,7 +254,7 @@ def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str
     return f"{speedup['median']:.2f}× vs {best['best_baseline']}"
 
 
-def _print_campaign(config: Config, history: History, state: str) -> None:
+def _print_campaign(config: Config, history: History, state: str, *, is_running: bool) -> None:
     from rich import box
     from rich.table import Table
 
@@ -263,7 +265,7 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     started = history.started
     common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
     common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
-    for line in winner_lines(history):
+    for line in winner_lines(history, is_running=is_running):
         common.put(line)
     for at, audit in history.audits[-1:]:
         common.put(f"audited {_moment(at)}: {audit_sentence(history, audit)}")

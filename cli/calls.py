@@ -17,6 +17,7 @@ from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
 from ..traces.history import History, derive
 from ..traces.transcript import Call, Transcript, find_call, step_of, transcribe
 from . import common
+from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -79,7 +80,8 @@ def _total(transcript: Transcript) -> str:
     if spent.usd is None:
         price = f"price unknown of {spent.unpriced} answers, the others ${spent.priced_usd:.4f}"
     note = "  (~ estimated)" if mark else ""
-    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}"
+    booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
+    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}{booked}"
 
 
 def _print_table(config: Config, calls: list[Call], history: History) -> None:

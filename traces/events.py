@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
-from .records import Advice, Record, Speedup, Status, Verdict
+from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
 
 class CampaignStarted(Record):
@@ -55,6 +55,12 @@ class CampaignResumed(Record):
     kind: Literal["campaign.resumed"] = "campaign.resumed"
     limits: dict[str, float] = Field(default_factory=dict)
     """The whole budget that now holds."""
+
+
+class CampaignPrepared(Preparation):
+    """The process may begin to judge; what it took until then is outside of the budget."""
+
+    kind: Literal["campaign.prepared"] = "campaign.prepared"
 
 
 class CandidateProposed(Record):
@@ -273,6 +279,7 @@ class CampaignAudited(Record):
 Payload = Annotated[
     CampaignStarted
     | CampaignResumed
+    | CampaignPrepared
     | CandidateProposed
     | ModelRequested
     | ModelReplied

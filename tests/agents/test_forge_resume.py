@@ -29,6 +29,7 @@ from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.wording import reword
 from kernelwright.traces.events import (
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     CandidateMissing,
     EvaluationStarted,
@@ -67,7 +68,9 @@ def story(events: list[Event]) -> list[Payload]:
     told: list[Payload] = []
     for payload in (event.payload for event in events):
         match payload:
-            case CampaignResumed() | CampaignFinished() | ModelRequested() | ModelFailed():
+            case CampaignResumed() | CampaignPrepared() | CampaignFinished():
+                continue
+            case ModelRequested() | ModelFailed():
                 continue
             case EvaluationStarted() if payload in told:
                 continue  # begun again after it was cut off

@@ -145,6 +145,8 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "modelled_us": row.modelled_us,
         "usd": history.usd,
         "tokens": history.tokens,
+        "booked": history.booked._asdict(),
+        "why_no_winner": row.why_no_winner or None,
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...errors import KernelwrightError
 from ..history import Entry, History
+from ..outcome import why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
 from .code import Difference, difference, highlighted
@@ -43,6 +44,11 @@ class CampaignRow:
     against: str
     is_estimated: bool = False
     """Some of what was spent on models was not told by a server."""
+
+    @property
+    def why_no_winner(self) -> str:
+        """The sentence; empty where there is a winner, or may still be one."""
+        return "" if self.state.word == "running" else why_no_winner(self.history)
 
     @property
     def credited(self) -> float:
