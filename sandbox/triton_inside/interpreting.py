@@ -20,7 +20,7 @@ from typing import Any
 from . import load, reasons
 from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
-from .modes import ALLOCATIONS, ZEROED, device_mode, pretend_device
+from .modes import ALLOCATIONS, ZEROED, device_mode, dispatching, pretend_device
 from .watch import MemoryFault, Region, TooLongError, Watch
 
 LIMITED, FAULT = 91, 92
@@ -271,7 +271,6 @@ def _settle_driver() -> None:
 def _allocating(kernel: Any) -> Any:
     """A mode in which new tensors lie in guarded memory and kernels may reach what torch makes."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
 
     def guarded(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         # Made on the CPU, to be laid out alike: the device `meta` takes seconds to import.
@@ -284,7 +283,7 @@ def _allocating(kernel: Any) -> Any:
             made.copy_(like)
         return made
 
-    class Allocating(TorchDispatchMode):
+    class Allocating(dispatching()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

@@ -25,15 +25,26 @@ class UnsupportedError(Exception):
     """The host code does what launches recorded as data cannot repeat."""
 
 
+def dispatching() -> type:
+    """The class of modes that see every operation; torch's own would import its compiler, which
+    takes a second and a folder for temporary files that a jail need not have."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Dispatching(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False
+
+    return Dispatching
+
+
 def recording_modes(memory: Memory, zeroed: Callable[[Any, Any], None]) -> list[Any]:
     """The two modes to enter, in order; `zeroed` hears of each tensor that is set to zero."""
     return [_dispatch_mode(memory, zeroed), device_mode()]
 
 
 def _dispatch_mode(memory: Memory, zeroed: Callable[[Any, Any], None]) -> Any:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Recording(TorchDispatchMode):
+    class Recording(dispatching()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
