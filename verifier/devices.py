@@ -258,6 +258,7 @@ class TritonCandidate:
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
             built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
+            kernels=self.device.kernels, launches=self.launches,
         )  # fmt: skip
 
 

@@ -29,18 +29,13 @@ from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
 from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
-from .sides import CandidateSide
+from .sides import CandidateSide, Seen
 from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
-LONGEST = 8192
-"""Axes of what is always interpreted: a program for each row of a longer one takes minutes. One
-such shape is tried beyond a screening, last of all, and may be left unchecked."""
-_TOO_SLOW = (Status.UNSUPPORTED, Status.TIMED_OUT)
-"""What the interpreter's own slowness looks like."""
 DRAWS = 6
-"""Long shapes of which the one with the fewest rows is tried."""
+"""Hidden shapes of which two long ones are tried by the interpreter."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "shared-memory races"
@@ -116,6 +111,7 @@ def _judge(
         draft.checks += _trials(draft, made, side, rng)
         if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
             draft.checks.append(fences.examine(side, draft.session.stage, rng))
+    _left_out(draft, side.seen)
     for schedule in others:
         if _failed(draft):
             return known
@@ -133,42 +129,45 @@ def _trials(
     draft: Draft, made: DeviceCandidate, side: CandidateSide, rng: np.random.Generator
 ) -> list[Check]:
     stage, protocol = draft.session.stage, draft.order.protocol
-
-    def is_wanted(trial: Trial) -> bool:
-        return made.is_native or max(trial.structure.axes.values()) <= LONGEST
-
     if protocol is Protocol.SCREEN:
-        if not made.is_native:
-            _untried_lengths(draft)
-        trials = [trial for trial in small_trials(stage, rng) if is_wanted(trial)]
+        trials = small_trials(stage, rng)
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
-    checks = run_trials(side, stage, protocol, rng, wanted)
+    checks = run_trials(side, stage, protocol, rng)
     if made.is_native or gates.first_failure(checks):
         return checks
-    return checks + _on_long(draft, side, rng)
+    return checks + tried(side, stage, _long(draft, rng), rng)
 
 
-def _on_long(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
-    """The check of a long shape with few rows; none where the interpreter takes too long for it."""
+def _long(draft: Draft, rng: np.random.Generator) -> list[Trial]:
+    """Of some hidden shapes the one with the most rows, and the longest of the others."""
     stage = draft.session.stage
     # The first hidden shape of each series is long in one axis or another.
     drawn = [next(hidden(stage, rng)) for _ in range(DRAWS)]
-    name, structure = min(drawn, key=lambda one: next(iter(one[1].axes.values())))
+    rows = max(range(DRAWS), key=lambda n: next(iter(drawn[n][1].axes.values())))
+    others = [n for n in range(DRAWS) if n != rows]
+    longest = max(others, key=lambda n: max(drawn[n][1].axes.values()))
     family = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
-    try:
-        return tried(side, stage, [Trial(name, structure, family)], rng)
-    except RunFault as fault:
-        if fault.status not in _TOO_SLOW:
-            raise
-        _untried_lengths(draft)
-        return []
+    return [Trial(*drawn[n], family) for n in (rows, longest)]
 
 
-def _untried_lengths(draft: Draft) -> None:
+def _left_out(draft: Draft, seen: Seen) -> None:
+    """Tells what the interpreter did not run; refuses where it has answered nothing."""
+    if not seen.partial:
+        return
+    if seen.unanswered == seen.calls:
+        raise Refused(
+            Status.UNSUPPORTED,
+            "the interpreter takes too long for its programs, which need each other: give each "
+            "more work, or write each answer by one program of one launch",
+        )
+    programs, ran = seen.largest
     draft.unchecked.append(
-        f"shapes of more than {LONGEST} rows or columns: Triton's interpreter is too slow"
+        f"answers of programs that Triton's interpreter left out: in {seen.partial} of "
+        f"{seen.calls} calls the first, the last and random programs ran (of the largest grids "
+        f"{ran} of {programs}); {100 * seen.judged / max(1, seen.elements):.0f} % of all answers "
+        "were judged"
+        + (f", in {seen.unanswered} calls none" if seen.unanswered else "")
     )
 
 

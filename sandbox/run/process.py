@@ -35,7 +35,7 @@ from ..frames import (
 )
 from ..isolation.model import Confinement, End, Jail, Job, Limits, Outcome
 from ..isolation.seccomp import build_filter
-from .gate import Gate
+from .gate import Coverage, Gate
 from .program import Descriptors, Program
 from .threads import Threads
 
@@ -174,6 +174,11 @@ class Runner:
     def pid(self) -> int:
         """Our runner's process, as this machine numbers it."""
         return self._pid
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the last call left out; nothing where the program may leave nothing out."""
+        return self._gate.coverage if self._program.may_leave_out else Coverage()
 
     def close(self) -> Outcome | None:
         """Kills the process tree and gives everything back. May be called twice."""

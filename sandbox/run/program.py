@@ -67,5 +67,7 @@ class Program:
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
+    may_leave_out: bool = False
+    """Whether a call may leave answers out and say so (`Gate.coverage`); emulation only."""
     overhead_us: float = 0.0
     """What this runner needs beyond a native one: CPU time between two calls, time to answer."""

@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
 import sys
 from typing import Any
 
-from . import load, reasons
+from . import card, load, reasons, warmed
 from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
-from .modes import ALLOCATIONS, ZEROED, device_mode, dispatching, pretend_device
-from .watch import MemoryFault, Region, TooLongError, Watch
+from .modes import ALLOCATIONS, ZEROED, device_mode, dispatching
+from .watch import (
+    WORD,
+    MemoryFault,
+    Patience,
+    Region,
+    SpoiledError,
+    TooLongError,
+    Watch,
+)
 
 LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
@@ -46,16 +53,15 @@ def main(arguments: list[str]) -> None:
 def _told(error: BaseException, status: int) -> tuple[BaseException, int]:
     """The exception that people want to hear of, and the exit status for it."""
     if fault := reasons.beneath(error, MemoryFault):
-        line = reasons.line(fault)
-        return (MemoryFault(f"line {line}: {fault}") if line else fault), FAULT
+        return MemoryFault(reasons.placed(fault)), FAULT
     for kind in (TooLongError, LimitError):
         if limit := reasons.beneath(error, kind):
-            return limit, LIMITED
+            return kind(reasons.placed(limit)), LIMITED
     from triton.runtime.errors import InterpreterError
 
     inner = reasons.beneath(error, InterpreterError)
     if inner is None:
-        return error, status
+        return reasons.with_line(error), status
     while isinstance(inner, InterpreterError) and (inner.__cause__ or inner.__context__):
         inner = inner.__cause__ or inner.__context__
     if isinstance(inner, AssertionError):
@@ -95,6 +101,7 @@ class Interpreted:
     plan: dict[str, Any]
     source: bytes
     bytes: Any
+    looks: Any
     deliver: Any
     parameters: Any
     entry: Any
@@ -103,19 +110,23 @@ class Interpreted:
     def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
         above: Any = super()
         above.__init__(plan, *rest)
-        self.watch = Watch(os.environ["KW_SCHEDULE"].split(","), int(os.environ["KW_STEPS"]))
+        self.watch = Watch(plan["schedules"], Patience(**plan["patience"]))
         self.at_end = True
         self.alive: list[Any] = []
         self.held: list[Any] = []
         self.lasting: list[Region] = []
         """What models have made for themselves."""
-        pretend_device(plan["properties"])
+        card.show(plan["properties"])
         open_eyes(self.watch)
-        _settle_driver()
+        warmed.install(plan["facts"])
         self.module: Any = None
 
     def load(self) -> None:
-        self.module = load.module(self.source.decode("utf-8-sig"))
+        self.watch.begin([])
+        with self._looking():
+            self.module = load.module(self.source.decode("utf-8-sig"))
+        self.lasting += self.watch.regions
+        self.held += self.alive
         if self.plan["entry"]:
             self.entry = getattr(self.module, self.plan["entry"])
             self.named = self.parameters(self.entry)
@@ -136,6 +147,27 @@ class Interpreted:
 
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
+        try:
+            known = self._called(prepared)
+        except Exception as error:
+            if not reasons.beneath(error, SpoiledError):
+                raise
+            known = self._called_whole(prepared)
+        self._tell(known)
+
+    def _called_whole(self, prepared: Staged) -> dict[str, Any]:
+        """The call anew without leaving programs out; nothing is known where it takes too long."""
+        self.watch.needs_all = True
+        try:
+            return self._called(prepared)
+        except Exception as error:
+            if not (reasons.beneath(error, SpoiledError) or reasons.beneath(error, TooLongError)):
+                raise
+        self.watch.leave()
+        return {name: output.new_zeros(()).bool() for name, output in prepared.outputs.items()}
+
+    def _called(self, prepared: Staged) -> dict[str, Any]:
+        """One call; for each output which elements are known, None where all are."""
         inputs = {name: self._copied(one) for name, one in prepared.inputs.items()}
         outputs = {name: self._copied(one) for name, one in prepared.outputs.items()}
         regions = []
@@ -146,19 +178,35 @@ class Interpreted:
             regions.append(Region(name, memory.start, memory.size, is_writable=True))
         self.alive = []
         self.watch.begin([*regions, *self.lasting])
+        results = _tensors(outputs)
         if prepared.table is None:
-            self._run_host(prepared, _tensors(inputs), _tensors(outputs))
+            results = self._run_host(prepared, _tensors(inputs), results)
         else:
             self._play(prepared.table, [*inputs.values(), *outputs.values()])
-        for name, (_, copy) in outputs.items():
-            prepared.outputs[name].copy_(copy)
+        known = {name: _known(result, self.watch) for name, result in results.items()}
+        for name, mask in known.items():
+            output, result = prepared.outputs[name], results[name]
+            output.copy_(result if mask is None else result.where(mask, output))
+        return known
+
+    def _tell(self, known: dict[str, Any]) -> None:
+        """Leaves for the referee how much ran and is known, see `Gate.coverage`."""
+        coverage = self.watch.coverage
+        unknown = sum(int((~mask).sum()) for mask in known.values() if mask is not None)
+        is_whole = coverage.left_out == 0 and unknown == 0
+        told = (0, 0, 0) if is_whole else (1, coverage.programs, coverage.left_out)
+        for place, number in enumerate(told, 1):
+            self.looks[place] = min(number, 0xFFFFFFFF)
 
     def _copied(self, shared: Any) -> tuple[Guarded, Any]:
         memory = Guarded(shared.numel() * shared.element_size(), at_end=self.at_end)
         copy = memory.tensor(shared.dtype, shared.numel()).view(shared.shape)
         return memory, copy.copy_(shared)
 
-    def _run_host(self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+    def _run_host(
+        self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The tensors that hold the outputs at the end: given ones, or those that it returned."""
         with self._looking():
             if self.plan["entry"] == "ModelNew":
                 returned = prepared.made.model(*inputs.values())
@@ -168,8 +216,12 @@ class Interpreted:
                 returned = self.entry(
                     **{k: v for k, v in given.items() if named is None or k in named}
                 )
-        if prepared.made.awaited:
-            self.deliver(returned, outputs)
+        if not prepared.made.awaited:
+            return outputs
+        # Says what is wrong with them, if something is.
+        self.deliver(returned, outputs)
+        results = returned if isinstance(returned, tuple | list) else (returned,)
+        return dict(zip(outputs, results, strict=True))
 
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
@@ -241,6 +293,20 @@ def _tensors(made: dict[str, tuple[Guarded, Any]]) -> dict[str, Any]:
     return {name: tensor for name, (_, tensor) in made.items()}
 
 
+def _known(tensor: Any, watch: Watch) -> Any:
+    """Which elements of a tensor are known, None where all are."""
+    storage = tensor.untyped_storage()
+    region = watch.at(storage.data_ptr())
+    if region is None or region.unknown is None or not tensor.numel():
+        return None
+    import torch
+
+    words = torch.from_numpy(~region.unknown)
+    first = (tensor.data_ptr() - region.start) // WORD
+    known = words.as_strided(tensor.shape, tensor.stride(), first)
+    return None if bool(known.all()) else known
+
+
 def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> Any:
     kind, value, offset = argument
     if kind in buffers:
@@ -251,21 +317,6 @@ def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> An
     if kind == FLOAT64:
         return struct.unpack("<d", struct.pack("<q", value))[0]
     return value
-
-
-def _settle_driver() -> None:
-    """Lets @triton.autotune choose its first configuration instead of looking for a device."""
-    import types
-
-    import triton
-
-    stand_in = types.SimpleNamespace(
-        get_benchmarker=lambda: lambda call, quantiles=None, **_: [1.0] * len(quantiles or (1,)),
-        get_current_device=lambda: 0, get_current_stream=lambda device=None: 0,
-        get_active_torch_device=lambda: "cpu",
-        utils=types.SimpleNamespace(get_device_properties=lambda device: {}),
-    )  # fmt: skip
-    triton.runtime.driver.set_active(stand_in)
 
 
 def _allocating(kernel: Any) -> Any:

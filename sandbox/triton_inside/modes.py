@@ -149,30 +149,3 @@ def device_mode() -> Any:
 
 def _names_a_device(value: Any) -> bool:
     return str(value).split(":")[0] == "cuda" if value is not None else False
-
-
-def pretend_device(properties: dict[str, int]) -> None:
-    """Lets torch.cuda answer what host code asks before it launches."""
-    import contextlib
-    import types
-
-    import torch
-
-    stream = types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
-    facts = types.SimpleNamespace(
-        multi_processor_count=properties["multiprocessor_count"],
-        shared_memory_per_block_optin=properties["max_shared_mem"],
-        major=properties["capability"] // 10, minor=properties["capability"] % 10,
-        warp_size=32, name="recording", total_memory=1 << 34,
-    )  # fmt: skip
-    cuda: Any = torch.cuda
-    cuda.is_available = lambda: True
-    cuda.device_count = lambda: 1
-    cuda.current_device = lambda: 0
-    cuda.set_device = lambda device: None
-    cuda.synchronize = lambda device=None: None
-    cuda.current_stream = cuda.default_stream = lambda device=None: stream
-    cuda.get_device_properties = lambda device=None: facts
-    cuda.get_device_capability = lambda device=None: (facts.major, facts.minor)
-    cuda.get_device_name = lambda device=None: facts.name
-    cuda.device = cuda.device_of = lambda device: contextlib.nullcontext()
