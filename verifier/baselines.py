@@ -24,7 +24,8 @@ import numpy as np
 from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
 from ..sandbox.run.gate import Gate
-from ..sandbox.run.process import cpu_ns, thread_environment
+from ..sandbox.run.process import cpu_ns
+from ..sandbox.run.starting import thread_environment
 from . import gates
 from .arena import Arena, Region, Slot, footprint
 from .trials import make_item

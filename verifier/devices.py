@@ -27,6 +27,7 @@ from ..sandbox.plan.model import Scratch
 from ..sandbox.run import interpreted
 from ..sandbox.run.emulated import emulated_program
 from ..sandbox.run.program import Program
+from ..sandbox.run.starting import Waiting
 from ..traces.records import Status
 from .arena import EXTRA_BYTES, MAX_ARGUMENTS, NOTHING_MORE, Behind, Extra
 
@@ -58,6 +59,14 @@ class Workshop:
     cache_dir: Path
     jail: Jail
     triton: TritonBuilder | None = None
+    interpreters: Waiting | None = None
+    """Interpreters that have imported all and wait for a candidate."""
+
+    def close(self) -> None:
+        """Ends what waits for candidates."""
+        for each in (self.triton, self.interpreters):
+            if each is not None:
+                each.close()
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,9 @@ class TritonCandidate:
         plan = parse(source, "triton")
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
+        if workshop.interpreters is not None:
+            # It imports while the candidate is built.
+            interpreted.prepare(workshop.interpreters, workshop.problem, workshop.architecture)
         entry = ""
         if not plan.launches:
             entry = _made(python.check(source, workshop.problem)).entry
@@ -259,6 +271,7 @@ class TritonCandidate:
         return interpreted.interpreted_program(
             built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
             kernels=self.device.kernels, launches=self.launches,
+            waiting=self.workshop.interpreters,
         )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ from ..sandbox.build.triton import TritonBuilder
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
 from ..sandbox.isolation.model import Jail
+from ..sandbox.run import interpreted
+from ..sandbox.run.starting import Waiting
 from ..traces.records import Check, Isolation
 from . import null_kernels
 from .arena import footprint
@@ -222,8 +224,8 @@ class Session:
             if self._reference is not None and not self._reference.cancel():
                 self._reference.result().process.close()
         finally:
-            if self.device is not None and self.device.triton is not None:
-                self.device.triton.close()
+            if self.device is not None:
+                self.device.close()
             self._pool.shutdown()
             if self.leased is not None:
                 self.leased.close()
@@ -279,10 +281,11 @@ def _workshop(
 ) -> Workshop:
     target = architecture(task.target)
     subject = problem.structure(task.workload)
-    builder = None
+    builder = waiting = None
     if "triton" in task.languages:
         builder = TritonBuilder(jail, target, cache_dir=cache_dir, workers=_abreast(cpus))
-    return Workshop(problem, target, subject, cache_dir, jail, builder)
+        waiting = Waiting(jail, interpreted.LIMITS, cpus)
+    return Workshop(problem, target, subject, cache_dir, jail, builder, waiting)
 
 
 def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:

@@ -22,15 +22,21 @@ from ...kernelbench.targets import WARP, Architecture
 from ...traces.records import Status
 from ..build import triton
 from ..build.model import Built, KernelFacts
+from ..isolation.model import Limits
 from ..plan.model import Launches
 from ..triton_inside.outside import readable, started
 from .host_code import RAISED
 from .program import Descriptors, Program
+from .starting import Waiting
 
 LIMITED, FAULT = 91, 92
 """Exit statuses of `triton_inside/interpreting.py`."""
 STEPS = 12_000
 """Loads, stores, atomics and products in one call; a step takes 0.1 to 0.3 ms."""
+LIMITS = Limits(
+    # It may wait for hours; each call has a deadline of its own.
+    wall_s=86_400.0, cpu_s=3_600.0, memory_bytes=6 << 30, processes=256, open_files=256,
+)  # fmt: skip
 SCHEDULES = ("order", "reverse", "random:0")
 
 
@@ -45,6 +51,7 @@ def interpreted_program(
     schedules: Sequence[str] = SCHEDULES,
     steps: int = STEPS,
     sample: int = 0,
+    waiting: Waiting | None = None,
 ) -> Program:
     """The program of a Triton source, whose bytes are the artefact.
 
@@ -54,6 +61,7 @@ def interpreted_program(
         schedules: Each `order`, `reverse`, or `random:` and a seed; calls take them in turn. In
             reverse, tensors begin where memory begins, else they end where it ends.
         steps: Loads, stores, atomics and products that one call may take at most.
+        waiting: Where a process may wait that has imported all.
         sample: From how many on programs are left out; 0: as `triton_inside/watch.py` has it.
 
     Raises:
@@ -95,7 +103,18 @@ def interpreted_program(
         },
         statuses={LIMITED: Status.UNSUPPORTED},
         may_leave_out=True,
+        waiting=waiting,
     )
+
+
+def prepare(waiting: Waiting, problem: Problem, architecture: Architecture) -> None:
+    """Lets an interpreter import what it needs before there is a candidate for it.
+
+    Raises:
+        PrerequisiteError: torch is not where packages are installed.
+        SandboxError: the jail failed.
+    """
+    waiting.prepare(interpreted_program(Built(b"", "", 0.0), problem, architecture))
 
 
 def _figures(

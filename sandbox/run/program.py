@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...traces.records import Status
 from ..build.model import Built
+
+if TYPE_CHECKING:
+    from .starting import Waiting
 
 
 class Descriptors(NamedTuple):
@@ -67,6 +70,8 @@ class Program:
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
+    waiting: Waiting | None = None
+    """Where a process of such programs may have been started before."""
     may_leave_out: bool = False
     """Whether a call may leave answers out and say so (`Gate.coverage`); emulation only."""
     overhead_us: float = 0.0
