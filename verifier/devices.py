@@ -266,12 +266,19 @@ class TritonCandidate:
     def program(self, schedule: str) -> Program:
         """See DeviceCandidate."""
         del schedule
+        return self._interpreted()
+
+    def patient(self) -> Program:
+        """The interpreter with more patience, for one call that is to be explained."""
+        return self._interpreted(sample=interpreted.STEPS // 2)
+
+    def _interpreted(self, sample: int = 0) -> Program:
         raw = self.source.encode()
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
             built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
             kernels=self.device.kernels, launches=self.launches,
-            waiting=self.workshop.interpreters,
+            waiting=self.workshop.interpreters, sample=sample,
         )  # fmt: skip
 
 

@@ -22,10 +22,10 @@ from ..sandbox.run.once import Call
 from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
-from . import devices, fences, gates, sampling, sanitize
+from . import devices, fences, gates, sampling, sanitize, triton_causes
 from .arena import EXTRA_BYTES
 from .checking import run_trials, tried
-from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
+from .devices import CudaCandidate, DeviceCandidate, Refused, TritonCandidate, Workshop
 from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
@@ -36,6 +36,8 @@ SCREENED = 4
 """Trials of a screening."""
 DRAWS = 6
 """Hidden shapes of which two long ones are tried by the interpreter."""
+TABLE_ROOM = 1 << 20
+"""For the launches that the interpreter is given; it makes the work buffers itself."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "shared-memory races"
@@ -77,7 +79,9 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
         return draft.close(fault.status, fault.reason, known=known)
     failed = gates.first_failure(draft.checks)
     if failed:
-        return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}", known=known)
+        found = f"{failed.name}: {failed.detail}"
+        reason = f"{draft.cause}; {found}" if draft.cause else found
+        return draft.close(Status.INCORRECT, reason, known=known)
     return draft.close(Status.SCREENED, known=known)
 
 
@@ -111,6 +115,9 @@ def _judge(
         draft.checks += _trials(draft, made, side, rng)
         if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
             draft.checks.append(fences.examine(side, draft.session.stage, rng))
+    if isinstance(made, TritonCandidate) and side.wrong is not None:
+        with draft.span("explain"):
+            draft.cause = triton_causes.explain(draft.session, made, side.wrong, rng)
     _left_out(draft, side.seen)
     for schedule in others:
         if _failed(draft):
@@ -187,7 +194,7 @@ def _side(
     session = draft.session
     with ExitStack() as stack:
         with draft.span("start"):
-            arena = stack.enter_context(sampling.arena_for(session, EXTRA_BYTES))
+            arena = stack.enter_context(sampling.arena_for(session, EXTRA_BYTES if made.is_native else TABLE_ROOM))
             started = sampling.started(
                 session, draft.order.protocol, "candidate", program, arena, rng, made.extra
             )

@@ -123,6 +123,8 @@ class CandidateSide:
         self.clocks = Clocks()
         self.slots: list[Slot] = []
         self.seen = Seen()
+        self.wrong: Item | None = None
+        """What the last wrong answer was asked."""
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -182,7 +184,10 @@ class CandidateSide:
         if (coverage := self._runner.coverage).is_partial:
             answer = replace(answer, known=answer.unpoisoned())
         self.seen.add(coverage, answer)
-        return [marks.check(slot.index), *answer.checks()]
+        found = [marks.check(slot.index), *answer.checks()]
+        if gates.first_failure(found):
+            self.wrong = item
+        return found
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. What is to be judged is kept for `answers`. Raises RunFault, or Wrong."""

@@ -46,6 +46,8 @@ def open_eyes(watch: Watch) -> None:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
         watch.kernel = self.fn.__name__
+        tensors = [getattr(one, "base", one) for one in (*args, *kwargs.values())]
+        watch.given = [one.data_ptr() for one in tensors if hasattr(one, "data_ptr")]
         try:
             called(self, *args, **kwargs)
         except Exception as error:
@@ -140,8 +142,15 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
         kind = ptrs.get_element_ty()
         dtype = np.dtype(interpreter._get_np_dtype(kind))
         watch.read(ptrs.data, mask.data, dtype.itemsize)
+        given = other
         if other is None:
             other = interpreter.TensorHandle(_garbage(ptrs.data.shape, dtype), kind)
+        if watch.story.is_told:
+            told = None if given is None else given.data
+            instead = watch.story.loads(mask.data, told, dtype.kind)
+            if instead is not None:
+                held = np.full(ptrs.data.shape, instead, dtype)
+                other = interpreter.TensorHandle(held, kind)
         return load(self, ptrs, mask, other, *hints, **more)
 
     def create_masked_store(
@@ -197,7 +206,11 @@ def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
 
     def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
         watch.step()
-        if input_precision == tf32 and a.data.dtype == np.float32:
+        is_rounded = input_precision == tf32 and a.data.dtype == np.float32
+        if watch.story.is_told:
+            watch.story.multiplies("tf32" if is_rounded else "")
+            is_rounded &= not watch.story.is_exact
+        if is_rounded:
             a, b = _rounded(interpreter, a), _rounded(interpreter, b)
         return dot(self, a, b, d, input_precision, imprecise)
 

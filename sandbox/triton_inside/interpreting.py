@@ -10,17 +10,21 @@ candidate with a plan has no entry point: the last argument of a slot is then a 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import struct
 import sys
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from . import card, load, reasons, warmed
 from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
-from .modes import ALLOCATIONS, ZEROED, device_mode, dispatching
+from .modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching
+from .story import Story
 from .watch import (
     WORD,
     MemoryFault,
@@ -107,12 +111,11 @@ class Staged:
     """
 
     def __init__(
-        self, made: Any, axes: dict[str, int], table: dict[str, Any] | None,
-        tensors: dict[str, dict[str, Any]],
-    ) -> None:  # fmt: skip
+        self, made: Any, entry: Entry, tensors: dict[str, dict[str, Any]]
+    ) -> None:
         self.made = made
-        self.axes = axes
-        self.table = table
+        self.axes = entry.axes
+        self.entry = entry
         self.inputs, self.outputs = tensors["inputs"], tensors["outputs"]
 
     def __getattr__(self, name: str) -> Any:
@@ -131,6 +134,7 @@ class Interpreted:
     plan: dict[str, Any]
     source: bytes
     bytes: Any
+    memory: Any
     looks: Any
     deliver: Any
     parameters: Any
@@ -163,7 +167,7 @@ class Interpreted:
 
     def _made(self, entry: bytes) -> Staged:
         above: Any = super()
-        axes, table = _read_entry(entry, self.plan, self.bytes)
+        read = _read_entry(entry, self.plan)
         if self.plan["entry"] == "ModelNew":
             # A model may make tensors of its own, which its kernels will reach.
             self.watch.begin([])
@@ -173,7 +177,7 @@ class Interpreted:
             self.held += self.alive
         else:
             made = above._made(entry)
-        return Staged(made, axes, table, _shared_tensors(self, entry, axes))
+        return Staged(made, read, _shared_tensors(self, entry, read.axes))
 
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
@@ -207,12 +211,18 @@ class Interpreted:
         for name, (memory, _) in outputs.items():
             regions.append(Region(name, memory.start, memory.size, is_writable=True))
         self.alive = []
+        table = prepared.entry.table(self.bytes)
+        self.watch.story = Story(table.get("story"))
+        self._refresh(regions[len(inputs) :])
         self.watch.begin([*regions, *self.lasting])
         results = _tensors(outputs)
-        if prepared.table is None:
+        if self.plan["entry"]:
             results = self._run_host(prepared, _tensors(inputs), results)
         else:
-            self._play(prepared.table, [*inputs.values(), *outputs.values()])
+            self._play(table, [*inputs.values(), *outputs.values()])
+        if self.watch.story.is_told:
+            room = prepared.entry.room(self.memory["outputs"])
+            self.watch.story.leave(room, {n: _sites(r, self.watch) for n, r in results.items()})
         known = {name: _known(result, self.watch) for name, result in results.items()}
         for name, mask in known.items():
             output, result = prepared.outputs[name], results[name]
@@ -269,6 +279,7 @@ class Interpreted:
             values = [_value(argument, buffers) for argument in call["arguments"]]
             if call["kernel"] is None:
                 values[0].view(torch.uint8)[: values[1]].zero_()
+                self.watch.written(values[0].data_ptr(), values[1])
                 continue
             constants = {
                 name: getattr(tl, value["dtype"]) if isinstance(value, dict) else value
@@ -277,12 +288,22 @@ class Interpreted:
             kernel = getattr(self.module, call["kernel"])
             kernel[tuple(call["grid"])](*values, **constants, **call["options"])
 
-    def _lend(self, name: str, size: int) -> Guarded:
+    def _lend(self, name: str, size: int, *, is_set: bool = False) -> Guarded:
         """New memory that kernels may reach until the call ends."""
         memory = Guarded(size, at_end=self.at_end)
         self.alive.append(memory)
-        self.watch.add(Region(name, memory.start, size, is_writable=True))
+        region = Region(name, memory.start, size, is_writable=True)
+        if not is_set:
+            self._refresh([region])
+        self.watch.add(region)
         return memory
+
+    def _refresh(self, regions: list[Region]) -> None:
+        """Where a story is told, keeps that nobody has written them."""
+        for region in regions if self.watch.story.is_told else ():
+            region.fresh = np.ones(-(-region.bytes // WORD) + 1, dtype=bool)
+            if self.watch.story.is_zeroed:
+                ctypes.memset(region.start, 0, region.bytes)
 
     def _looking(self) -> Any:
         """While host code runs: new tensors are guarded, all seem to be on a device."""
@@ -305,18 +326,45 @@ def _shared_tensors(kernel: Any, entry: bytes, axes: dict[str, int]) -> dict[str
     }
 
 
-def _read_entry(
-    entry: bytes, plan: dict[str, Any], inputs: Any
-) -> tuple[dict[str, int], dict[str, Any] | None]:
-    """The axes of a slot, and the table of launches where the candidate has a plan."""
+class Entry(NamedTuple):
+    """What a slot says beside its tensors."""
+
+    axes: dict[str, int]
+    table_at: tuple[int, int]
+    """Where launches and requests stand in the inputs' memory, and how long they are."""
+    room_at: tuple[int, int]
+    """Where a story may be left in the outputs' memory."""
+
+    def table(self, inputs: Any) -> dict[str, Any]:
+        """The launches of a plan, and what is asked for."""
+        start, size = self.table_at
+        found: dict[str, Any] = json.loads(bytes(inputs[start : start + size])) if size else {}
+        return found
+
+    def room(self, outputs: Any) -> Any:
+        """Memory that the referee reads."""
+        start, size = self.room_at
+        return memoryview(outputs).cast("B")[start : start + size]
+
+
+def _read_entry(entry: bytes, plan: dict[str, Any]) -> Entry:
     (count,) = struct.unpack_from("<Q", entry)
     numbers = struct.unpack_from(f"<{4 * count}Q", entry, 8)[1::2]
     axes = dict(zip(plan["axes"], numbers, strict=False))
-    if plan["entry"]:
-        return axes, None
     place = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
-    start, size = numbers[place], numbers[count + place]
-    return axes, json.loads(bytes(inputs[start : start + size]))
+    rest = list(zip(numbers[place:count], numbers[count + place :], strict=True))
+    return Entry(axes, *[*rest, (0, 0), (0, 0)][:2])
+
+
+def _sites(tensor: Any, watch: Watch) -> Any:
+    """For each element of an output the store that wrote it, 0: none."""
+    import torch
+
+    region = watch.at(tensor.data_ptr())
+    if region is None or region.sites is None or not tensor.numel():
+        return np.zeros(tensor.numel(), np.int32)
+    first = (tensor.data_ptr() - region.start) // WORD
+    return torch.from_numpy(region.sites).as_strided(tensor.shape, tensor.stride(), first).numpy()
 
 
 def _tensors(made: dict[str, tuple[Guarded, Any]]) -> dict[str, Any]:
@@ -357,7 +405,7 @@ def _allocating(kernel: Any) -> Any:
         # Made on the CPU, to be laid out alike: the device `meta` takes seconds to import.
         like = function(*args, **{**kwargs, "device": "cpu", "pin_memory": None})
         size = like.untyped_storage().nbytes()
-        memory = kernel._lend("a new tensor", size)
+        memory = kernel._lend("a new tensor", size, is_set=name in ZEROED)
         flat = memory.tensor(like.dtype, size // like.dtype.itemsize)
         made = flat.as_strided(like.shape, like.stride())
         if name in ZEROED:
@@ -373,12 +421,14 @@ def _allocating(kernel: Any) -> Any:
             if name in ALLOCATIONS:
                 return guarded(name, function, args, kwargs)
             result = function(*args, **kwargs)
+            if name in FILLS:
+                kernel.watch.written(args[0].data_ptr(), args[0].numel() * args[0].element_size())
             for made in result if isinstance(result, tuple | list) else (result,):
                 if isinstance(made, torch.Tensor):
-                    _known(made)
+                    reached(made)
             return result
 
-    def _known(tensor: Any) -> None:
+    def reached(tensor: Any) -> None:
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         if not any(r.start <= start < r.end for r in kernel.watch.regions):

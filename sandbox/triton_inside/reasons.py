@@ -77,7 +77,8 @@ def with_line(error: BaseException) -> BaseException:
     if not (at := line(error)):
         return error
     named = type(type(error).__name__, (Exception,), {})
-    return named(f"{error} (line {at})").with_traceback(error.__traceback__)
+    found: BaseException = named(f"{error} (line {at})")
+    return found.with_traceback(error.__traceback__)
 
 
 def lacking(error: BaseException, source: str) -> str:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from .story import Story
+
 NOBODY, MANY = -1, -2
 HEAD = 64
 """Programs of a grid that is run in plain order, whatever it takes."""
@@ -23,6 +25,8 @@ ALONE = 4
 """A program that takes so many times what a call has may be given up."""
 LEAST = 8
 """Programs of each grid that run in any case."""
+PER_STEP = 8192
+"""Elements of a tile beyond which an access counts for more steps."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
 
@@ -55,6 +59,10 @@ class Region:
     """For each word the program of this launch that wrote it."""
     reader: Any = None
     touched: bool = False
+    fresh: Any = None
+    """For each word whether nobody has written it, where a story is told."""
+    sites: Any = None
+    """For each word the store that wrote it, where a story is told."""
     unknown: Any = None
     """For each word whether programs that were left out may have written it, or what came of it."""
 
@@ -85,11 +93,11 @@ class Patience:
 
     steps: int = 12_000
     """In one call; more is an error."""
-    sample: int = 300
+    sample: int = 160
     """In one call, from which on the programs of a grid are left out that have not run."""
-    sampled: int = 12_000
+    sampled: int = 6_000
     """In all calls: an eighth of what is left may be spent in a call beyond `sample`."""
-    whole: int = 48_000
+    whole: int = 36_000
     """In all calls whose programs need each other, so that none is left out."""
 
     def share(self) -> int:
@@ -117,6 +125,9 @@ class Watch:
         self._calls = 0
         self.schedule = schedules[0]
         self.regions: list[Region] = []
+        self.story = Story()
+        self.given: list[int] = []
+        """Addresses that the launch was given."""
         self._starts = np.zeros(0, dtype=np.uint64)
         self.steps = 0
         self.kernel = ""
@@ -162,6 +173,13 @@ class Watch:
         """The region that holds an address."""
         return next((r for r in self.regions if r.start <= address < r.end), None)
 
+    def written(self, address: int, size: int) -> None:
+        """Host code has set this memory."""
+        region = self.at(address)
+        if region is not None and region.fresh is not None:
+            first = (address - region.start) // WORD
+            region.fresh[first : first + -(-size // WORD)] = False
+
     def launch(self, grid: tuple[int, int, int]) -> None:
         """A grid begins: nobody has touched anything yet."""
         self._grid = grid
@@ -203,11 +221,14 @@ class Watch:
         if self._done >= count:
             return
         self.coverage.left_out += count - self._done
+        given = {id(self.at(address)) for address in self.given}
         for region in self.regions:
-            if region.touched and region.writer is not None:
-                silent = region.writer == NOBODY
-                if not silent.all():
-                    region.unknown = silent if region.unknown is None else region.unknown | silent
+            # What all have read and nobody wrote is no output; what nobody touched may be one.
+            is_output = region.is_writable and id(region) in given and not region.touched
+            if not is_output and (region.writer is None or (region.writer == NOBODY).all()):
+                continue
+            silent = _marks(region, "writer") == NOBODY
+            region.unknown = silent if region.unknown is None else region.unknown | silent
 
     def turn(self, x: int, y: int, z: int) -> tuple[int, int, int]:
         """Which program runs now, where the interpreter would run (x, y, z).
@@ -223,14 +244,15 @@ class Watch:
             self._cut()
         self.program = self._turns[number]
         self._done += 1
+        self.steps += 1
         rest, z = divmod(self.program, nz)
         x, y = divmod(rest, ny)
         self.place = (x, y, z)
         return self.place
 
-    def step(self) -> None:
+    def step(self, elements: int = 0) -> None:
         """One operation on memory or one product of matrices."""
-        self.steps += 1
+        self.steps += 1 + elements // PER_STEP
         limit = min(self._limit, ALONE * self._budget) if self._done > LEAST else self._limit
         if self.steps <= limit:
             return
@@ -256,10 +278,11 @@ class Watch:
 
     def read(self, pointers: Any, mask: Any, size: int) -> None:
         """Checks a load before it is made."""
-        self.step()
+        self.step(np.size(pointers))
         for region, words in self._found(pointers, mask, size, "reads"):
             if region.unknown is not None and region.unknown[words].any():
                 raise SpoiledError
+            self._note_read(region, words, "reads")
             writers = _marks(region, "writer")[words]
             foreign = self._foreign(writers)
             if foreign is not None:
@@ -275,7 +298,7 @@ class Watch:
 
         Programs may overlap where they store the same: a last tile that is moved back does.
         """
-        self.step()
+        self.step(np.size(pointers))
         for region, words in self._found(pointers, mask, size, "writes"):
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
@@ -293,6 +316,7 @@ class Watch:
                 if foreign is not None:
                     self._race(region, doing, foreign, verb)
             writers[words] = self.program
+            self._note_write(region, words)
             if region.unknown is not None:
                 region.unknown[words] = False
             self._has_met |= size < WORD
@@ -311,9 +335,24 @@ class Watch:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
             if orders and addresses.size == 1:
                 self._order.meet(self.program, int(addresses[0]))
+            self._note_read(region, words, "adds to")
+            self._note_write(region, words)
             foreign = self._foreign(_marks(region, "writer")[words])
             if foreign is not None:
                 self._race(region, "updates atomically what", foreign, "writes plainly")
+
+    def _note_read(self, region: Region, words: Any, doing: str) -> None:
+        if self.story.is_told and region.fresh is not None and region.fresh[words].any():
+            self.story.reads_unwritten(self, region.name, doing)
+
+    def _note_write(self, region: Region, words: Any) -> None:
+        if not self.story.is_told:
+            return
+        if region.sites is None:
+            region.sites = np.zeros(-(-region.bytes // WORD) + 1, dtype=np.int32)
+        region.sites[words] = self.story.site(self)
+        if region.fresh is not None:
+            region.fresh[words] = False
 
     def _found(self, pointers: Any, mask: Any, size: int, verb: str) -> list[tuple[Region, Any]]:
         """The regions that an access reaches, with the words in each."""
