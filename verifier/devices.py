@@ -270,7 +270,7 @@ class TritonCandidate:
 
     def patient(self) -> Program:
         """The interpreter with more patience, for one call that is to be explained."""
-        return self._interpreted(sample=interpreted.STEPS // 2)
+        return self._interpreted(sample=interpreted.STEPS // 8)
 
     def _interpreted(self, sample: int = 0) -> Program:
         raw = self.source.encode()

@@ -8,6 +8,7 @@ named. All of it is a hint beside a verdict that stands already.
 
 from __future__ import annotations
 
+import ast
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -94,13 +95,13 @@ def explain(
             with sampling.started(
                 session, Protocol.FULL, "candidate", made.patient(), arena, rng, extra
             ) as side:
-                return diagnostics.clean(_found(side, item, request))
+                return diagnostics.clean(_found(side, item, request, made.source))
         except RunFault as fault:
             # Now it ended otherwise, e.g. in another order of its programs.
             return fault.reason if "line" in fault.reason else ""
 
 
-def _found(side: CandidateSide, item: Item, request: dict[str, Any]) -> str:
+def _found(side: CandidateSide, item: Item, request: dict[str, Any], source: str) -> str:
     until = time.monotonic() + BUDGET_S
     is_right, outputs, told = _run(side, item)
     if is_right or told is None:
@@ -112,7 +113,7 @@ def _found(side: CandidateSide, item: Item, request: dict[str, Any]) -> str:
         request.update(change.request)
         if _run(side, item)[0]:
             return change.sentence
-    return _stored(item, outputs, told)
+    return _stored(item, outputs, told, source)
 
 
 def _run(side: CandidateSide, item: Item) -> tuple[bool, dict[str, np.ndarray], Told | None]:
@@ -166,7 +167,7 @@ def _others(line: int, facts: Mapping[str, Any]) -> Iterator[Change]:
         )
 
 
-def _stored(item: Item, outputs: Mapping[str, np.ndarray], told: Told) -> str:
+def _stored(item: Item, outputs: Mapping[str, np.ndarray], told: Told, source: str) -> str:
     """Who stored the first wrong answer, or that nobody has."""
     for name, expected in item.expected.items():
         place = _first_wrong(item, outputs[name], expected)
@@ -184,10 +185,25 @@ def _stored(item: Item, outputs: Mapping[str, np.ndarray], told: Told) -> str:
             )
         lines = sorted({told.sites[n - 1]["line"] for n in np.unique(told.stores[name]) if n > 0})
         if not lines:
-            return f"no line stores {name}"
+            return _unreached(source, element)
         where = " and ".join(map(str, lines))
         return f"line {lines[0]}: no program stores {element}; what is stored is by line {where}"
     return ""
+
+
+def _unreached(source: str, element: str) -> str:
+    """No store was made at all: the lines that hold one."""
+    lines = sorted(
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr == "store" or node.func.attr.startswith("atomic_"))
+    )
+    if not lines:
+        return ""
+    where = " and ".join(map(str, lines))
+    return f"line {lines[0]}: no program stores {element}; the store at line {where} is not reached"
 
 
 def _first_wrong(item: Item, got: np.ndarray, expected: Expected) -> tuple[int, ...] | None:

@@ -74,7 +74,7 @@ def interpreted_program(
         "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
         "packages": [],
         "schedules": list(schedules),
-        "patience": {"steps": steps, **({"sample": sample} if sample else {})},
+        "patience": {"steps": steps, **({"sample": sample, "sampled": 0} if sample else {})},
         "facts": _figures(launches, kernels),
         "properties": triton.properties(architecture),
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.triton_inside.watch import MemoryFault, Region, TooLongError, Watch
+from kernelwright.sandbox.triton_inside.watch import MemoryFault, Patience, Region, TooLongError, Watch
 
 BASE = 1 << 20
 WORDS = 64
 
 
-def watch(*schedules: str, steps: int = 1000) -> Watch:
-    made = Watch(schedules or ("order",), steps)
+def watch(*schedules: str, steps: int = 1000, sample: int = 1000) -> Watch:
+    made = Watch(schedules or ("order",), Patience(steps=steps, sample=sample))
     made.next_schedule()
     made.begin([
         Region("x", BASE, 4 * WORDS, is_writable=False),
