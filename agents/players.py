@@ -94,7 +94,7 @@ def choose(
     from ..kernelbench.registry import get
 
     recipes = recipes_for(names.problem, names.language)
-    problem = get(names.problem)
+    problem = get(names.problem).on(names.target)
     if names.model.startswith(replay.PREFIX):
         assert records is not None, "a replay needs the store of its recording"
         recording = recording_of(records, names.model.removeprefix(replay.PREFIX))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..kernelbench.features import SPARSE_FEATURES
-from ..kernelbench.problem import SUM_FACTOR, Family, Problem, Tensor
+from ..kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
 from ..kernelbench.signature import signature
 from ..kernelbench.targets import CPU
 from ..sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
@@ -224,8 +224,14 @@ def _precision(problem: Problem) -> str:
         element=f"{SUM_FACTOR:g} u sqrt(n) s + 2 u |r|",
         nrmse=f"{precision.nrmse:g}",
         accuracy=problem.accuracy,
-        families="; ".join(_LEGAL[family] for family in problem.families),
+        families="; ".join(_legal(family, precision) for family in problem.families),
     )
+
+
+def _legal(family: Family, precision: Precision) -> str:
+    if family is Family.DENORMAL and precision.underflow >= FLUSHED:
+        return "denormals (which may count as zero, as they do in atomic sums on global memory)"
+    return _LEGAL[family]
 
 
 def _timing(situation: Situation, card: Card) -> str:

@@ -17,8 +17,6 @@ from ..traces.export import Case
 SHAPES = 3
 MAX_BYTES = 4 << 20
 """A case is carried in the package; larger shapes are passed over."""
-SMALLEST = 2.0**-149
-"""The smallest float32 denormal: what an underflowing term may be wrong by."""
 
 
 def recorded_cases(problem: str, seed: int = 0) -> tuple[Case, ...]:
@@ -68,6 +66,6 @@ def tolerance(precision: Precision, answer: Expected) -> np.ndarray:
         return np.zeros_like(answer.value)
     terms = np.asarray(answer.terms, dtype=np.float64)
     limit = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * answer.scale
-    limit = limit + 2 * precision.u_out * np.abs(answer.value) + SMALLEST * terms
+    limit = limit + 2 * precision.u_out * np.abs(answer.value) + precision.underflow * terms
     allowed = np.where(np.isfinite(answer.value), limit, 0.0)
     return np.broadcast_to(allowed, answer.value.shape)

@@ -8,12 +8,14 @@ library calls it is held against. It knows no sandbox, no clock and no torch at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+
+from .targets import CPU
 
 Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]
@@ -83,9 +85,16 @@ class Precision(BaseModel):
     """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
     probe: float = 4 * 2.0**-24
     """Relative error allowed on the precision probe, componentwise."""
+    underflow: float = 2.0**-149
+    """What each term of a sum may be off by where it underflows, whatever its size."""
 
 
 STRICT_FP32 = Precision()
+
+FLUSHED = 2.0**-126
+"""The smallest normal float32. Atomic sums of a GPU on global memory take what is smaller for zero,
+their operands and their results (PTX ISA, atom: `.f32` flushes subnormals), and so do libraries
+that are built on them: on a GPU each term of any sum may be off by this much."""
 
 SUM_FACTOR = 4.0
 """Of u·sqrt(terms)·scale, which a float32 sum may be wrong by. Each of n additions rounds by up to
@@ -244,6 +253,12 @@ class Problem:
         raise UnknownNameError.among(
             f"workload of {self.name}", name, [w.name for w in self.workloads]
         )
+
+    def on(self, target: str) -> Problem:
+        """The problem as it is held on a target: what the hardware does with denormals differs."""
+        if target == CPU:
+            return self
+        return replace(self, precision=self.precision.model_copy(update={"underflow": FLUSHED}))
 
     @property
     def default_workload(self) -> Workload:

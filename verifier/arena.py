@@ -22,7 +22,8 @@ import numpy as np
 from ..errors import SandboxError
 from ..kernelbench.problem import Arrays, Problem, Structure
 
-MAX_ARGUMENTS = 32
+MAX_ARGUMENTS = 176
+"""Half of them are sizes: of axes, tensors, a table of launches and 64 work buffers."""
 MAX_SLOTS = 64
 _ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
 GUARD_BYTES = 4096
@@ -59,7 +60,21 @@ class Extra:
 
 NOTHING_MORE = Extra()
 EXTRA_BYTES = 64 << 20
-"""Room for what calls are given behind their tensors, where they are."""
+"""Room for what calls are given behind their tensors, where they are given a little."""
+
+
+def room(extra: Extra) -> int:
+    """Bytes that one call's extra takes, guard bands included."""
+    return sum(_rooms(extra))
+
+
+def _rooms(extra: Extra) -> tuple[int, int]:
+    """The same among the inputs, and among the outputs."""
+    bands = 2 * GUARD_BYTES + ALIGN
+    table = len(extra.table) + bands if extra.table else 0
+    return table, sum(extra.scratch) + bands * len(extra.scratch)
+
+
 Behind = Callable[[Structure], Extra]
 """What a call on a structure is given behind its tensors."""
 
@@ -204,12 +219,13 @@ class Arena:
         self._at = [TABLE_BYTES + shift, shift]
         self._index = 0
 
-    def fits(self, problem: Problem, axes: Mapping[str, int]) -> bool:
+    def fits(self, problem: Problem, axes: Mapping[str, int], extra: Extra = NOTHING_MORE) -> bool:
         """Whether one more call of these axes has room."""
         inputs, outputs = footprint(problem, axes)
+        table, scratch = _rooms(extra)
         return (
-            self._at[0] + inputs <= self._inputs.size - _FENCE_ROOM
-            and self._at[1] + outputs <= self._outputs.size - _FENCE_ROOM
+            self._at[0] + inputs + table <= self._inputs.size - _FENCE_ROOM
+            and self._at[1] + outputs + scratch <= self._outputs.size - _FENCE_ROOM
             and self._index < MAX_SLOTS
         )
 
@@ -226,7 +242,8 @@ class Arena:
         A fenced call stands alone. It is a native runner that puts the fences up. What is `extra`
         comes after the tensors: the table's argument, then one for each work buffer.
         """
-        if not self.fits(problem, structure.axes) or (fence is not Fence.NONE and self._index):
+        is_second = fence is not Fence.NONE and self._index > 0
+        if is_second or not self.fits(problem, structure.axes, extra):
             raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
         regions = {
             tensor.name: self._reserve(side, tensor.dtype, tensor.extent(structure.axes), fence)

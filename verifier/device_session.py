@@ -27,6 +27,7 @@ from ..sandbox.run.device.health import Health, probe
 from ..sandbox.run.device.lease import Lease, lease, quarantined
 from ..sandbox.run.device.nvml import ComputeMode, Device
 from ..traces.records import Check
+from .baseline_device import BF16_PRODUCTS
 from .baselines import BaselineProcess, Place
 from .roofline import Peaks
 
@@ -183,7 +184,7 @@ class Leased:
         near = _L2_TIMES * sheet.memory_gbs
         return Peaks(
             bandwidth_gbs=sheet.memory_gbs, llc_bandwidth_gbs=near, cache_bandwidth_gbs=near,
-            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops.get("tf32", 0.0) / 3),
+            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops["fp16"] / BF16_PRODUCTS),
             l2_bytes=0, llc_bytes=0, cpus=(), compiler="none",
             cache_source=f"{sheet.name}, {sheet.source}",
         )  # fmt: skip

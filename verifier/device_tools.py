@@ -18,7 +18,7 @@ from ..sandbox.plan.model import ZERO_FILL
 from ..sandbox.run.device.replay import Call, host_command
 from ..traces.records import Check, Measurement, Profile, Protocol
 from . import device_sanitizer
-from .arena import EXTRA_BYTES, Arena, footprint
+from .arena import EXTRA_BYTES, Arena, footprint, room
 from .device_session import Leased
 from .devices import OnDevice
 from .draft import Draft
@@ -117,11 +117,13 @@ def _host(
     problem = session.problem
     inputs, outputs = footprint(problem, structure.axes)
     item = make_item(problem, structure, Family.NORMAL, rng)
+    extra = on_device.extra(structure)
+    behind = EXTRA_BYTES + room(extra)
     with (
-        Arena(inputs + EXTRA_BYTES, outputs + EXTRA_BYTES) as arena,
+        Arena(inputs + behind, outputs + behind) as arena,
         tempfile.TemporaryDirectory(prefix="kernelwright-host-") as folder,
     ):
-        slot = arena.place(problem, structure, extra=on_device.extra(structure))
+        slot = arena.place(problem, structure, extra=extra)
         for name, array in item.inputs.items():
             slot.inputs[name][...] = array
         call = Call(arena.copy_of_inputs(), arena.sizes[1])

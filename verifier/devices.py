@@ -29,7 +29,7 @@ from ..sandbox.run.emulated import emulated_program
 from ..sandbox.run.program import Program
 from ..sandbox.run.starting import Waiting
 from ..traces.records import Status
-from .arena import EXTRA_BYTES, MAX_ARGUMENTS, NOTHING_MORE, Behind, Extra
+from .arena import NOTHING_MORE, Behind, Extra
 
 _STATUS = {
     FaultKind.MISTAKE: Status.BUILD_FAILED,
@@ -122,18 +122,6 @@ def _fits(
         raise Refused(status_of(fault), fault.sentence if plan else fault.reason)
 
 
-def _lent(problem: Problem, launches: Launches) -> None:
-    """Raises Refused where the work buffers are more than we lend for one emulated call."""
-    most = MAX_ARGUMENTS // 2 - len(problem.axes) - len(problem.tensors) - 2
-    size = sum(_bytes(each) for each in launches.scratch)
-    if len(launches.scratch) > most or size > EXTRA_BYTES // 2:
-        raise Refused(
-            Status.RESOURCE,
-            f"{len(launches.scratch)} scratch buffers of {size} bytes; a call has at most {most} "
-            f"of {EXTRA_BYTES // 2} bytes together: use fewer, or parts of one",
-        )
-
-
 def _bytes(scratch: Scratch) -> int:
     return math.prod(scratch.shape) * ITEM_BYTES[scratch.dtype]
 
@@ -186,7 +174,6 @@ class CudaCandidate:
         """Its launches on this structure. Raises Refused."""
         launches = _resolved(self.workshop, self.plan, structure)
         _fits(self.workshop, launches, self.device, self.plan)
-        _lent(self.workshop.problem, launches)
         return launches
 
     def program(self, schedule: str) -> Program:
@@ -255,7 +242,7 @@ class TritonCandidate:
         """See DeviceCandidate: each structure has kernels of its own, as Triton specialises."""
         parts = [self._built((one,)) for one in structures]
         whole = self._built(tuple(structures)) if len(parts) > 1 else parts[0]
-        known = _Tables(self.workshop.problem, whole.device, self._built)
+        known = _Tables(whole.device, self._built)
         for structure, launches in zip(structures, whole.launches, strict=True):
             known.add(structure, launches)
         return OnDevice(whole.device, known.extra)
@@ -302,18 +289,15 @@ class _Tables:
 
     def __init__(
         self,
-        problem: Problem,
         loaded: DeviceBuilt,
         build: Callable[[tuple[Structure, ...]], TritonBuilt],
     ) -> None:
-        self._problem = problem
         self._loaded = {_identity(loaded, n): n for n in range(len(loaded.kernels))}
         self._build = build
         self._known: dict[int, tuple[Structure, Extra]] = {}
 
     def add(self, structure: Structure, launches: Launches) -> None:
         """Keeps the launches on a structure. Raises Refused."""
-        _lent(self._problem, launches)
         sizes = tuple(_bytes(each) for each in launches.scratch)
         # The structure is kept as well: its identity is its key.
         self._known[id(structure)] = (structure, Extra(launches.pack(), sizes))

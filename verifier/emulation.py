@@ -23,14 +23,14 @@ from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
 from . import devices, fences, gates, sampling, sanitize, triton_causes
-from .arena import EXTRA_BYTES
+from .arena import EXTRA_BYTES, room
 from .checking import run_trials, tried
 from .devices import CudaCandidate, DeviceCandidate, Refused, TritonCandidate, Workshop
 from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
 from .sides import CandidateSide, Seen
-from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
+from .trials import SHARP, Trial, hidden, make_item, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
@@ -45,7 +45,7 @@ ACCESS_TIMEOUT_S = 60.0
 COUNTED = 2_000_000
 """Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
 COUNTED_BYTES = 128 << 20
-"""Inputs and outputs of the workload that is emulated for its counts alone, at most."""
+"""Tensors and scratch of the workload that is emulated for its counts alone, at most."""
 COUNT_TIMEOUT_S = 20.0
 ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
@@ -173,8 +173,7 @@ def _left_out(draft: Draft, seen: Seen) -> None:
         f"answers of programs that Triton's interpreter left out: in {seen.partial} of "
         f"{seen.calls} calls the first, the last and random programs ran (of the largest grids "
         f"{ran} of {programs}); {100 * seen.judged / max(1, seen.elements):.0f} % of all answers "
-        "were judged"
-        + (f", in {seen.unanswered} calls none" if seen.unanswered else "")
+        "were judged" + (f", in {seen.unanswered} calls none" if seen.unanswered else "")
     )
 
 
@@ -194,7 +193,9 @@ def _side(
     session = draft.session
     with ExitStack() as stack:
         with draft.span("start"):
-            arena = stack.enter_context(sampling.arena_for(session, EXTRA_BYTES if made.is_native else TABLE_ROOM))
+            behind = EXTRA_BYTES if made.is_native else TABLE_ROOM
+            behind += 2 * room(made.extra(session.stage.target))
+            arena = stack.enter_context(sampling.arena_for(session, behind))
             started = sampling.started(
                 session, draft.order.protocol, "candidate", program, arena, rng, made.extra
             )
@@ -236,7 +237,8 @@ def _counted(
     """What the launches do on the workload that was asked for, else on the small one."""
     session, subject = draft.session, made.workshop.subject
     name = session.task.workload.name
-    if session.problem.bytes_moved(subject.axes) > COUNTED_BYTES:
+    lent = sum(made.extra(subject).scratch)
+    if session.problem.bytes_moved(subject.axes) + lent > COUNTED_BYTES:
         lack = f"{name} has more than {COUNTED_BYTES >> 20} MiB"
     else:
         try:

@@ -19,10 +19,6 @@ BLOCK = 1 << 13
 """Elements looked at together: their float64 temporaries stay in the L2 cache and below the size
 from which every allocation costs page faults. Gate G3 is held on each block, too."""
 
-SMALLEST = 2.0**-149
-"""The smallest float32 denormal. A product that underflows is wrong by up to half of it whatever
-its size, so each term of a reduction gets this much; it is nothing beside a normal number."""
-
 UNDERFLOW = 4 * 2.0**-126
 """RMS error that gate G3 never looks at. Where all answers of a block are near the end of the
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
@@ -63,6 +59,8 @@ class _Sums:
     walk: float = 0.0
     count: int = 0
     terms: float = 1.0
+    underflow: float = 0.0
+    """What may be off whatever the size of the answer."""
 
     def add(self, other: _Sums) -> None:
         self.error += other.error
@@ -70,6 +68,7 @@ class _Sums:
         self.walk += other.walk
         self.count += other.count
         self.terms = max(self.terms, other.terms)
+        self.underflow = max(self.underflow, other.underflow)
 
     @property
     def nrmse(self) -> float:
@@ -78,7 +77,7 @@ class _Sums:
         The second keeps the gate fair where terms cancel: there the answer itself is noise.
         """
         count = max(self.count, 1)
-        rms_error = math.sqrt(self.error / count) - UNDERFLOW - SMALLEST * self.terms
+        rms_error = math.sqrt(self.error / count) - UNDERFLOW - self.underflow
         rms_size = math.sqrt(max(self.reference, self.walk) / count)
         if rms_error <= 0.0:
             return 0.0
@@ -271,7 +270,7 @@ def _measure(
 ) -> None:
     size = np.abs(r)
     error = np.abs(np.subtract(y, r, out=y), out=y)
-    slack = SMALLEST * terms
+    slack = precision.underflow * terms
     absolute = slack
     if r.ndim > 1:
         # The only absolute term: one rounding of the row's RMS. A vector has rows of one element.
@@ -296,6 +295,7 @@ def _measure(
         walk=_squares(walk) * (r.size / walk.size),
         count=r.size,
         terms=float(terms.max()),
+        underflow=float(slack.max()),
     )
     survey.whole.add(sums)
     _hold_nrmse(survey, sums, precision, family, tuple(part.start for part in block))

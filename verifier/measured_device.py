@@ -21,7 +21,7 @@ from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Measurement, Profile, Protocol, Status, Verdict
 from . import clocks, device_tools, devices, emulation, gates, roofline, sampling, timing, trials
-from .arena import ALIGN, EXTRA_BYTES, GUARD_BYTES, Arena, Extra
+from .arena import EXTRA_BYTES, Arena, room
 from .checking import run_trials
 from .device_session import Leased
 from .devices import DeviceCandidate, OnDevice, Refused, Workshop
@@ -115,7 +115,7 @@ def _ready(
         made = devices.candidate(workshop, order.language, source, int(rng.integers(1 << 30)))
         on_device = made.on_device(_structures(session, drawn))
         program = device_program(on_device.built, session.problem, leased.access, session.cache_dir)
-    each = _room(on_device.extra(session.stage.target))
+    each = room(on_device.extra(session.stage.target))
     return _Ready(made, on_device, program, EXTRA_BYTES + session.slots * each, drawn)
 
 
@@ -125,11 +125,6 @@ def _structures(session: Session, drawn: list[Trial]) -> list[Structure]:
     others = [s for _, s in stage.others] if drawn else []
     known = [stage.target, *others, *(trial.structure for trial in drawn)]
     return list({id(structure): structure for structure in known}.values())
-
-
-def _room(extra: Extra) -> int:
-    bands = 2 * GUARD_BYTES + ALIGN
-    return len(extra.table) + sum(extra.scratch) + bands * (1 + len(extra.scratch))
 
 
 def _judge(

@@ -28,7 +28,7 @@ from ..sandbox.run.process import Plane, RunFault, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Status
 from . import gates, reports
-from .arena import EXTRA_BYTES, Arena, Behind, Slot, footprint, nothing_more
+from .arena import EXTRA_BYTES, Arena, Behind, Slot, footprint, nothing_more, room
 from .session import Session
 from .sides import CandidateSide
 from .trials import Trial, make_item, small_trials
@@ -227,9 +227,10 @@ def _side(
     extra: Behind,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
-    room = 8192  # for the shift of addresses
-    room += 0 if extra is nothing_more else EXTRA_BYTES
-    with Arena(max(n[0] for n in needs) + room, max(n[1] for n in needs) + room) as arena:
+    more = 8192  # for the shift of addresses
+    if extra is not nothing_more:
+        more += EXTRA_BYTES + max(room(extra(trial.structure)) for trial in trials)
+    with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
         limits = Limits(
             wall_s=120.0,
             cpu_s=120.0 * len(session.cpus),

@@ -103,7 +103,7 @@ class Session:
     @classmethod
     def open(cls, task: Task, machine: Machine | None = None) -> Session:
         """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
-        problem = registry.get(task.problem)
+        problem = registry.get(task.problem).on(task.target)
         cpus = task.cpus or tuple(sorted(os.sched_getaffinity(0)))
         cache_dir = Path(task.cache_dir)
         jail = choose(task.jail)

@@ -22,8 +22,8 @@ import numpy as np
 from ..kernelbench.problem import Arrays, Expected, Problem, Structure
 from ..sandbox.frames import SUMMED_WORDS
 from ..sandbox.run.gate import Coverage
-from ..sandbox.run.process import Runner, Timed
-from ..traces.records import Check
+from ..sandbox.run.process import RunFault, Runner, Timed
+from ..traces.records import Check, Status
 from . import gates, poison
 from .arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from .baselines import BaselineProcess
@@ -156,6 +156,12 @@ class CandidateSide:
     def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
         extra = self._extra(structure)
         self._arena.reset(self._shift)
+        if extra.scratch and not self._arena.fits(self._problem, structure.axes, extra):
+            raise RunFault(
+                Status.RESOURCE,
+                f"its scratch buffers take {sum(extra.scratch)} bytes on {structure.axes}, a small "
+                "shape, for which there is less room: let their size follow from the axes",
+            )
         self.slots = [
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
@@ -334,8 +340,8 @@ class _Answer:
         found: list[Check] = []
         for name, expected in self.item.expected.items():
             found += gates.check_output(
-                name, self._judged(name, expected), expected, self.problem.precision, self.item.family,
-                poison=self.pattern,
+                name, self._judged(name, expected), expected, self.problem.precision,
+                self.item.family, poison=self.pattern,
             )  # fmt: skip
         # After the gates, which say more: an answer that is wrong differs here as well.
         return [*found, _told_when_done(self.outputs, self.timed)]

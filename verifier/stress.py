@@ -124,4 +124,6 @@ def _apart(problem: Problem, expected: Expected, low: np.ndarray, high: np.ndarr
     is_apart = differ > 0
     if not is_apart.any():
         return 0.0
-    return float(np.max(differ[is_apart] / np.maximum(allowed[is_apart], gates.SMALLEST)))
+    return float(
+        np.max(differ[is_apart] / np.maximum(allowed[is_apart], problem.precision.underflow))
+    )

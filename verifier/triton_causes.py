@@ -79,9 +79,7 @@ class Change:
     """What is wrong, if the call is right with it."""
 
 
-def explain(
-    session: Session, made: TritonCandidate, item: Item, rng: np.random.Generator
-) -> str:
+def explain(session: Session, made: TritonCandidate, item: Item, rng: np.random.Generator) -> str:
     """One sentence with a line; empty where nothing is found."""
     request: dict[str, Any] = {}
 
@@ -126,12 +124,12 @@ def _run(side: CandidateSide, item: Item) -> tuple[bool, dict[str, np.ndarray], 
 
 def _changes(told: Told) -> Iterator[Change]:
     """What is tried, the likely first."""
-    rounded = [line for line, precision in told.products.items() if precision == "tf32"]
+    rounded = [line for line, precision in told.products.items() if precision]
     if rounded:
         yield Change(
             {"exact": True},
-            f"line {rounded[0]}: tl.dot rounds float32 to TF32, and is right with "
-            'input_precision="ieee"',
+            f"line {rounded[0]}: tl.dot rounds float32 to {told.products[rounded[0]]}, and is "
+            'right with input_precision="ieee"',
         )
     if told.unwritten:
         line, facts = next(iter(told.unwritten.items()))

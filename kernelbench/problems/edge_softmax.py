@@ -32,7 +32,7 @@ from ..sparse import (
 )
 from ..standins import STAND_INS
 from ..twins import twins
-from .softmax import FARTHEST, drift, roughened, softmax_scale
+from .softmax import FARTHEST, drift, reach, roughened, softmax_scale
 
 AXES = ("M", "H", "nnz")
 
@@ -74,10 +74,11 @@ def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
     np.minimum(distance, FARTHEST, out=distance)
     value = np.exp(-distance)
     value /= segment_sums(structure, value)[rows]
-    spread = segment_sums(structure, value * distance)[rows]
+    reached = reach(distance, inputs["e"])
+    spread = segment_sums(structure, value * reached)[rows]
     lost = segment_sums(structure, drift(value))[rows]
     terms = lengths[rows].astype(np.float64)[:, None]
-    return {"alpha": Expected(value, softmax_scale(value, distance, spread, terms, lost), terms)}
+    return {"alpha": Expected(value, softmax_scale(value, reached, spread, terms, lost), terms)}
 
 
 def flops(axes: Axes) -> float:
@@ -178,9 +179,10 @@ PROBLEM = Problem(
     twins=twins,
     precision=Precision(nrmse=1.5e-4),
     accuracy=(
-        "n = the entries of the row. With d = max - e of an entry and D the mean of d "
+        "n = the entries of the row. With d = max - e + |e| of an entry and D the mean of d "
         "weighted by r the limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential "
-        "that is a few units in the last place off. Answers below 2^-124 may be flushed to 0. "
+        "that is a few units in the last place off, and for one to the base 2 of e log2(e). "
+        "Answers below 2^-124 may be flushed to 0. "
         "A NaN makes its row of that head NaN; -inf is a mask, never the first entry of a "
         "row; +inf is never drawn."
     ),

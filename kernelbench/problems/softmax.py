@@ -1,11 +1,13 @@
 """Softmax over the rows of a dense matrix.
 
 How far an honest float32 kernel may be off: exp(x - max) takes the rounding of its argument,
-u |x - max|, and a few units of its own; the row's sum adds the weighted mean of the same and a
+u |x - max|, and a few units of its own; where the exponential is one to the base 2, as in most
+published kernels and in a GPU's own instruction, x log2(e) and its difference to max log2(e) are
+rounded too, another u |x| and u |x - max|. The row's sum adds the weighted mean of the same and a
 random walk of N roundings (rescaling online adds as much again). So the scale of an element is
-value * (2 + (8 + |x - max| + E|x - max| + L/2u) / sqrt(N)) with N terms, E being the mean weighted
-by the answer and L what the sum may lose of terms near its last place. Below the smallest normal
-float32 a kernel may flush to zero.
+value * (2 + (8 + d + E(d) + L/2u) / sqrt(N)) with N terms and d = |x - max| + |x|, E being the
+mean weighted by the answer and L what the sum may lose of terms near its last place. Below the
+smallest normal float32 a kernel may flush to zero.
 """
 
 from __future__ import annotations
@@ -53,20 +55,27 @@ def drift(value: np.ndarray) -> np.ndarray:
 
 def softmax_scale(
     value: np.ndarray,
-    distance: np.ndarray,
+    reached: np.ndarray,
     spread: np.ndarray,
     terms: np.ndarray | float,
     lost: np.ndarray,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The scale from the answer, max - x, its weighted mean, N, and the row's sum of `drift`."""
+    """The scale from the answer, `reach`, its weighted mean, N, and the row's sum of `drift`."""
     root = np.sqrt(terms)
-    scale: np.ndarray = np.add(distance, spread + EXP_ULPS + lost * 2.0**23, out=out)
+    scale: np.ndarray = np.add(reached, spread + EXP_ULPS + lost * 2.0**23, out=out)
     scale /= root
     scale += 2.0
     scale *= value
     scale += TINY * 2.0**23 / root
     return scale
+
+
+def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """|x - max| + |x|, in the first array: what the roundings of an exponent are shares of."""
+    size = np.abs(x, dtype=distance.dtype)
+    distance += np.minimum(size, FARTHEST, out=size)
+    return distance
 
 
 def roughened(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
@@ -118,9 +127,10 @@ def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
         np.minimum(distance, FARTHEST, out=distance)
         y = np.exp(-distance, out=value[part])
         y /= y.sum(1, keepdims=True)
-        spread = np.einsum("ij,ij->i", y, distance)[:, None]
+        reached = reach(distance, x[part])
+        spread = np.einsum("ij,ij->i", y, reached)[:, None]
         lost = drift(y).sum(1, keepdims=True)
-        softmax_scale(y, distance, spread, terms, lost, out=scale[part])
+        softmax_scale(y, reached, spread, terms, lost, out=scale[part])
     return {"y": Expected(value, scale, terms)}
 
 
@@ -191,9 +201,10 @@ PROBLEM = Problem(
     # A plain sum of 16,384 terms drifts by 1e-4; an answer rounded to fp16 is 2e-4 off.
     precision=Precision(nrmse=1.5e-4),
     accuracy=(
-        "n = N. With d = max - x of an element and D the mean of d weighted by r the limit is "
-        "4 u r (2 sqrt(N) + d + D + 8), some 2e-5 r for N = 1024: enough for an exponential "
-        "that is a few units in the last place off. Answers below 2^-124 may be flushed to 0. "
+        "n = N. With d = max - x + |x| of an element and D the mean of d weighted by r the limit "
+        "is 4 u r (2 sqrt(N) + d + D + 8), some 2e-5 r for N = 1024: enough for an exponential "
+        "that is a few units in the last place off, and for one to the base 2 of x log2(e). "
+        "Answers below 2^-124 may be flushed to 0. "
         "A NaN makes its whole row NaN; -inf is a mask, never the first element of a row; "
         "+inf is never drawn."
     ),

@@ -1,5 +1,9 @@
 // Mathematics: CUDA's names beyond those of C, integer intrinsics, conversions by rounding mode.
-// The fast intrinsics are exact here: their errors are the device's to show.
+//
+// The fast intrinsics are as wrong as the device's may be: each result is moved by a share of its
+// documented error (CUDA C++ Programming Guide, "Mathematical Functions", intrinsics; PTX ISA, the
+// .approx instructions), which its operands choose, so that a kernel that needs more precision than
+// the hardware has fails here too. The share is a hash: the same call gives the same answer.
 #pragma once
 
 namespace kw {
@@ -17,6 +21,33 @@ template <typename To, typename From> inline To saturated(From value) {
     if (value <= low) return std::numeric_limits<To>::min();
     if (value >= high) return std::numeric_limits<To>::max();
     return To(value);
+}
+// From -1 to 1, chosen by the bits of the operands.
+inline double share_of(float a, float b = 0.0f) {
+    std::uint32_t mixed = bits_as<std::uint32_t>(a) * 0x9E3779B1u ^ bits_as<std::uint32_t>(b);
+    mixed = (mixed ^ mixed >> 15) * 0x85EBCA77u;
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE3Du;
+    return double(mixed ^ mixed >> 16) / 2147483648.0 - 1.0;
+}
+// Zero, one and what is not finite are exact on the device, too.
+inline float off_by(double exact, double error) {
+    return exact == 0.0 || exact == 1.0 || !std::isfinite(exact) ? float(exact)
+                                                                 : float(exact + error);
+}
+// 2^-21.41 and 2^-21.19, absolute.
+constexpr double LOG_ERROR = 3.589e-7, SIN_ERROR = 3.589e-7, COS_ERROR = 4.180e-7;
+constexpr double ULP = 0x1p-23;  // of a result: at most this share of it
+inline float ex2_approx(float x) {
+    const double exact = std::exp2(double(x));
+    return off_by(exact, exact * share_of(x) * 0.9 * ULP);  // and rounding, and its argument's
+}
+// Within [0.5, 2] the error is absolute, beyond it in units of the last place.
+inline float log_approx(double exact, float x, double absolute, double ulps) {
+    const bool is_near = x >= 0.5f && x <= 2.0f;
+    return off_by(exact, share_of(x) * (is_near ? absolute : ulps * ULP * std::fabs(exact)));
+}
+inline float sin_approx(double exact, float x, double absolute) {
+    return off_by(exact, share_of(x) * absolute * std::fmax(1.0, std::fabs(double(x)) / M_PI));
 }
 template <typename A, typename B>
 using Common = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>,
@@ -42,11 +73,13 @@ template <typename A, typename B> constexpr kw::Common<A, B> min(A a, B b) {
 inline unsigned umax(unsigned a, unsigned b) { return a < b ? b : a; }
 inline unsigned umin(unsigned a, unsigned b) { return b < a ? b : a; }
 
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline float rsqrtf(float x) {
+    const double exact = 1.0 / std::sqrt(double(x));
+    return kw::off_by(exact, exact * kw::share_of(x) * kw::ULP);
+}
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
-inline float fdividef(float a, float b) { return a / b; }
 inline float sinpif(float x) { return float(std::sin(M_PI * x)); }
 inline float cospif(float x) { return float(std::cos(M_PI * x)); }
 inline float normcdff(float x) { return 0.5f * std::erfc(-x * float(M_SQRT1_2)); }
@@ -54,18 +87,28 @@ inline float norm3df(float a, float b, float c) { return std::hypot(a, b, c); }
 inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 inline float rhypotf(float a, float b) { return 1.0f / std::hypot(a, b); }
 
-inline float __expf(float x) { return std::exp(x); }
-inline float __exp10f(float x) { return std::pow(10.0f, x); }
-inline float __logf(float x) { return std::log(x); }
-inline float __log2f(float x) { return std::log2(x); }
-inline float __log10f(float x) { return std::log10(x); }
-inline float __sinf(float x) { return std::sin(x); }
-inline float __cosf(float x) { return std::cos(x); }
-inline float __tanf(float x) { return std::tan(x); }
-inline float __tanhf(float x) { return std::tanh(x); }
-inline void __sincosf(float x, float* s, float* c) { *s = std::sin(x), *c = std::cos(x); }
-inline float __powf(float x, float y) { return std::pow(x, y); }
-inline float __fdividef(float a, float b) { return a / b; }
+// x log2(e) is rounded before the exponential: its error grows with |x|.
+inline float __expf(float x) { return kw::ex2_approx(x * 1.4426950408889634f); }
+inline float __exp10f(float x) { return kw::ex2_approx(x * 3.3219280948873623f); }
+inline float __logf(float x) { return kw::log_approx(std::log(double(x)), x, kw::LOG_ERROR, 2); }
+inline float __log2f(float x) { return kw::log_approx(std::log2(double(x)), x, 0x1p-22, 1); }
+inline float __log10f(float x) { return kw::log_approx(std::log10(double(x)), x, 0x1p-24, 2); }
+inline float __sinf(float x) { return kw::sin_approx(std::sin(double(x)), x, kw::SIN_ERROR); }
+inline float __cosf(float x) { return kw::sin_approx(std::cos(double(x)), x, kw::COS_ERROR); }
+inline float __tanf(float x) { return __sinf(x) / __cosf(x); }
+inline float __tanhf(float x) {
+    const double exact = std::tanh(double(x));
+    return kw::off_by(exact, exact * kw::share_of(x) * 0x1p-11);
+}
+inline void __sincosf(float x, float* s, float* c) { *s = __sinf(x), *c = __cosf(x); }
+inline float __powf(float x, float y) { return kw::ex2_approx(y * __log2f(x)); }
+// Beyond 2^126 the reciprocal of the divisor is a zero.
+inline float __fdividef(float a, float b) {
+    if (std::isfinite(b) && std::fabs(b) > 0x1p126f) return std::isinf(a) ? NAN : a * 0.0f;
+    const double exact = double(a) / double(b);
+    return kw::off_by(exact, exact * kw::share_of(a, b) * 1.5 * kw::ULP);
+}
+inline float fdividef(float a, float b) { return __fdividef(a, b); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 
 #define KW_ROUNDED(MODE)                                                                 \

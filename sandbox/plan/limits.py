@@ -19,8 +19,11 @@ from .dtypes import ITEM_BYTES
 from .faults import FaultKind
 from .model import ArgumentKind, Extent, Launch
 
-MAX_SCRATCH_BYTES = 2 << 30
-"""All work buffers of a candidate together: more than kernels need, less than devices hold."""
+MAX_SCRATCH = 16
+"""Work buffers of a candidate."""
+MAX_SCRATCH_BYTES = 512 << 20
+"""All of them together: the partial sums of 8 parts of a product of 4096 x 4096. Each slot of a
+call has its own, on the host and on a device."""
 
 _AXES = "xyz"
 _WIDTHS = (1, 2, 4, 8)

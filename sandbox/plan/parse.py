@@ -20,13 +20,12 @@ from .dtypes import ITEM_BYTES
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
 from .faults import PlanFault, RefusedError, fault_at, missing, shown
 from .fields import Fields
+from .limits import MAX_SCRATCH
 from .signature import Signature
 from .triton_signature import TritonSource, read_triton
 
 LANGUAGES = ("cuda", "triton")
 MAX_LAUNCHES = 64
-MAX_SCRATCH = 16
-"""Buffers."""
 MAX_EXTENTS = 8
 """Of a scratch buffer's shape."""
 

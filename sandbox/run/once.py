@@ -26,7 +26,7 @@ ALIGNMENT = 256
 """What device memory comes with; sectors and cache lines are counted from there."""
 _FIRST = 4096
 """Where tensors begin; the table of the call stands before them."""
-_MOST_ARGUMENTS = 16
+_MOST_ARGUMENTS = 88
 _INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 _UNWRITTEN = 0xFF
 

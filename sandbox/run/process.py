@@ -9,12 +9,10 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
-import os
 import secrets
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, Self
 

@@ -111,7 +111,7 @@ def begin(
 
 
 class Waiting:
-    """At most one process in waiting, for programs that differ in their files alone. Thread-safe."""
+    """One process in waiting, for programs that differ in their files alone. Thread-safe."""
 
     def __init__(self, jail: Jail, limits: Limits, cpus: tuple[int, ...]) -> None:
         self._jail, self._limits, self._cpus = jail, limits, cpus

@@ -24,7 +24,7 @@ enum Kind : uint32_t {
     UPLOAD = 8, FETCH = 9, REPLAY = 10, ARMED = 11,
 };
 enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, SCRATCH = 3, ROLES = 3, FENCED = 4 };
-constexpr uint64_t MAX_ARGUMENTS = 32;
+constexpr uint64_t MAX_ARGUMENTS = 176;  // half of them are sizes
 constexpr uint64_t MAX_SLOTS = 64;
 constexpr uint64_t GUARD_BYTES = 4096;  // before and after every tensor
 constexpr uint64_t SUMMED_WORDS = 256;

@@ -81,6 +81,7 @@ def driver(properties: dict[str, int]) -> Any:
 def show(properties: dict[str, int]) -> None:
     """Lets torch.cuda and Triton answer what host code asks before it launches."""
     import torch
+
     import triton
 
     triton.runtime.driver.set_active(driver(properties))
@@ -130,16 +131,25 @@ class _Stream:
     def synchronize(self) -> None:
         """Waits for nothing."""
 
-    wait_stream = wait_event = record_event = lambda self, *_: None
-    query = lambda self: True
-    __enter__ = lambda self: self
-    __exit__ = lambda self, *_: None
+    def wait_stream(self, other: Any = None) -> None:
+        """The same."""
+        del other
+
+    wait_event = record_event = wait = record = wait_stream
+
+    def query(self) -> bool:
+        """Whether all is done."""
+        return True
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
 
 
 class _Event(_Stream):
     """An event that has happened."""
-
-    record = wait = lambda self, *_: None
 
     def elapsed_time(self, other: Any) -> float:
         """Nothing is timed."""

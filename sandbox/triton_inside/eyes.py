@@ -1,19 +1,18 @@
 """Gives Triton's interpreter a `watch.Watch`, and makes it stricter where a device would be.
 
-Masked-off elements of a load without `other` hold garbage, not zeros; products that a device would
-make in TF32 are rounded to it. What the interpreter cannot do is told from what a candidate does
-wrong.
+Masked-off elements of a load without `other` hold garbage, not zeros; `rounding.py` has the
+arithmetic. What the interpreter cannot do is told from what a candidate does wrong.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import library, reasons
+from .rounding import PRECISIONS, round_alike
 from .watch import EnoughError, Watch
 
 GARBAGE = {"f": 1.5e30, "i": 0x3BADF00D, "u": 0x3BADF00D, "b": True}
@@ -31,12 +30,14 @@ def open_eyes(watch: Watch) -> None:
 
     # Without `debug` its checks for overflow check nothing, and take half of the time.
     shown = interpreter.interpreter_builder
-    shown.options = dataclasses.replace(shown.options, sanitize_overflow=False)
+    shown.options = dataclasses.replace(
+        shown.options, sanitize_overflow=False, allowed_dot_input_precisions=("ieee", *PRECISIONS)
+    )
     builder = type(shown)
     _order(builder, watch)
     _memory(builder, interpreter, watch)
     _atomics(builder, interpreter, watch)
-    _products(builder, interpreter, watch)
+    round_alike(builder, interpreter, watch)
     _numbers(interpreter)
     _patch_once(interpreter)
     builder.create_inline_asm = _refuse_assembly
@@ -198,32 +199,3 @@ def _atomics(builder: Any, interpreter: Any, watch: Watch) -> None:
         return update(self, op, ptr, val, mask, sem, scope)
 
     builder.create_atomic_cas, builder.create_atomic_rmw = create_atomic_cas, create_atomic_rmw
-
-
-def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
-    dot = builder.create_dot
-    tf32 = interpreter._ir.INPUT_PRECISION.TF32
-
-    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
-        watch.step()
-        is_rounded = input_precision == tf32 and a.data.dtype == np.float32
-        if watch.story.is_told:
-            watch.story.multiplies("tf32" if is_rounded else "")
-            is_rounded &= not watch.story.is_exact
-        if is_rounded:
-            a, b = _rounded(interpreter, a), _rounded(interpreter, b)
-        return dot(self, a, b, d, input_precision, imprecise)
-
-    builder.create_dot = create_dot
-
-
-def _rounded(interpreter: Any, operand: Any) -> Any:
-    """The operand in TF32, ten bits of mantissa, rounded to the nearest with ties to even."""
-    if operand.data.dtype != np.float32:
-        return operand
-    bits = np.ascontiguousarray(operand.data).view(np.uint32).astype(np.uint64)
-    kept = (bits + 0x0FFF + ((bits >> 13) & 1)) & 0xFFFFE000
-    rounded = kept.astype(np.uint32).view(np.float32)
-    is_number = np.isfinite(operand.data)
-    data = np.where(is_number, rounded, operand.data).reshape(operand.data.shape)
-    return interpreter.TensorHandle(data, operand.dtype)

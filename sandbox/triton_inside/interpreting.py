@@ -110,9 +110,7 @@ class Staged:
     What is read or written lies elsewhere, see Guarded.
     """
 
-    def __init__(
-        self, made: Any, entry: Entry, tensors: dict[str, dict[str, Any]]
-    ) -> None:
+    def __init__(self, made: Any, entry: Entry, tensors: dict[str, dict[str, Any]]) -> None:
         self.made = made
         self.axes = entry.axes
         self.entry = entry
@@ -266,6 +264,7 @@ class Interpreted:
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
         import torch
+
         import triton.language as tl
 
         places = [(memory, copy.reshape(-1)) for memory, copy in tensors]

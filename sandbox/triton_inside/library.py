@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from . import rounding
+
 Array = Any
 Function = Callable[..., Array]
 
-LOG2_E, LOG2_10, LN_2 = np.float32(1.4426950408889634), np.float32(3.321928094887362), math.log(2)
+LOG2_10, LN_2 = np.float32(3.321928094887362), math.log(2)
 FAST_SINE = 2.0**-21
 """The documented absolute error of __sinf and __cosf is 2^-21.41 on [-pi, pi]."""
 _FLOAT = re.compile(r"__nv_(?P<fast>fast_)?(?P<name>\w+)$")
@@ -83,12 +85,12 @@ PLAIN: dict[str, Function] = {
 """By the symbol's name without the letter of its type; arguments and results are float64."""
 
 FAST: dict[str, Function] = {
-    "exp": lambda x: np.exp2(np.float64(x * LOG2_E)),
-    "exp10": lambda x: np.exp2(np.float64(x * LOG2_10)),
+    "exp": rounding.exp,
+    "exp10": lambda x: rounding.ex2(x * LOG2_10),
     "log2": lambda x: np.log2(np.float64(x)),
     "log": lambda x: np.float64(np.float32(np.log2(np.float64(x)))) * LN_2,
     "log10": lambda x: np.float64(np.float32(np.log2(np.float64(x)))) * math.log10(2.0),
-    "pow": lambda x, y: np.exp2(np.float64(y * np.float32(np.log2(np.float64(x))))),
+    "pow": lambda x, y: rounding.ex2(y * np.float32(np.log2(np.float64(x)))),
     "sin": lambda x: np.rint(np.sin(np.float64(x)) / FAST_SINE) * FAST_SINE,
     "cos": lambda x: np.rint(np.cos(np.float64(x)) / FAST_SINE) * FAST_SINE,
     "tan": lambda x: FAST["sin"](x) / FAST["cos"](x),
@@ -123,6 +125,8 @@ BITS: dict[str, Function] = {
 
 def function(symbol: str) -> Function | None:
     """What a symbol of libdevice computes, on arrays as they are; None: it is not known here."""
+    if symbol == "__nv_exp2f":
+        return rounding.ex2
     if symbol in BITS:
         return BITS[symbol]
     if known := _CONVERTED.match(symbol):

@@ -40,7 +40,7 @@ def test_a_twin_runs_the_kernels_that_are_loaded() -> None:
         work = (Scratch("w", "float32", (16,)),)
         return TritonBuilt(built("second"), (Launches(("k",), (Launch(0),), work),))
 
-    tables = _Tables(PROBLEM, built("first", "second"), build)
+    tables = _Tables(built("first", "second"), build)
     first, twin = Structure(dict(SIZES)), Structure(dict(SIZES))
     tables.add(first, Launches(("k",), (Launch(0),)))
     assert kernels_of(tables.extra(first).table) == 0
@@ -53,7 +53,7 @@ def test_a_twin_runs_the_kernels_that_are_loaded() -> None:
 
 def test_a_twin_that_needs_another_kernel_is_not_supported() -> None:
     tables = _Tables(
-        PROBLEM, built("first"),
+        built("first"),
         lambda _: TritonBuilt(built("another"), (Launches(("k",), (Launch(0),)),)),
     )  # fmt: skip
     with pytest.raises(Refused) as refused:

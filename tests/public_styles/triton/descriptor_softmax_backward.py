@@ -41,7 +41,7 @@ def run(y, dy):
     M, N = y.shape
     if N % 4 == 0:
         triton.set_allocator(
-            lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8)
+            lambda size, _align, _stream: torch.empty(size, device="cuda", dtype=torch.int8)
         )
         backward[(triton.cdiv(M, 8),)](y, dy, dx, M, N, ROWS=8, BLOCK=128)
     else:

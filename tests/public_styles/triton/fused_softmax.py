@@ -47,7 +47,5 @@ def run(x):
     occupancy = NUM_REGS // (kernel.n_regs * WARP_SIZE * num_warps)
     occupancy = min(occupancy, SIZE_SMEM // kernel.metadata.shared)
     programs = min(NUM_SM * occupancy, n_rows)
-    kernel[(programs, 1, 1)](
-        y, x, x.stride(0), y.stride(0), n_rows, n_cols, block, num_stages
-    )
+    kernel[(programs, 1, 1)](y, x, x.stride(0), y.stride(0), n_rows, n_cols, block, num_stages)
     return y

@@ -24,7 +24,8 @@ def bias_gelu_kernel(x_ptr, bias_ptr, out_ptr, n_elements, n_cols, BLOCK_SIZE: t
 
 
 def triton_bias_gelu(x: torch.Tensor, bias: torch.Tensor):
-    assert x.is_cuda and bias.is_cuda, "tensors must be on CUDA"
+    assert x.is_cuda, "tensors must be on CUDA"
+    assert bias.is_cuda, "tensors must be on CUDA"
     x = x.contiguous()
     bias = bias.contiguous()
     out = torch.empty_like(x)

@@ -9,10 +9,12 @@ import triton.language as tl
     configs=[triton.Config({"BLOCK_E": e}, num_warps=w) for e in (64, 128) for w in (4, 8)],
     key=["D"],
 )
-@triton.heuristics({
-    "BLOCK_D": lambda args: min(64, triton.next_power_of_2(args["D"])),
-    "STEPS": lambda args: int(args["M"]).bit_length() + 1,
-})
+@triton.heuristics(
+    {
+        "BLOCK_D": lambda args: min(64, triton.next_power_of_2(args["D"])),
+        "STEPS": lambda args: int(args["M"]).bit_length() + 1,
+    }
+)
 @triton.jit
 def sddmm_kernel(
     indptr, indices, U, V, E, M, D, nnz,

@@ -11,7 +11,7 @@ def segmented_sum(row_a, sum_a, row_b, sum_b):
 
 
 @triton.jit
-def spmv(indptr, rows, indices, values, x, y, nnz, BLOCK: tl.constexpr):
+def spmv(rows, indices, values, x, y, nnz, BLOCK: tl.constexpr):
     e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = e < nnz
     row = tl.load(rows + e, mask=mask, other=-1)
@@ -38,5 +38,5 @@ def run(indptr, indices, values, x):
     rows = torch.empty(nnz, dtype=torch.int32, device=x.device)
     y = torch.zeros(M, device=x.device)
     fill_rows[(M,)](indptr, rows)
-    spmv[(max(1, triton.cdiv(nnz, 256)),)](indptr, rows, indices, values, x, y, nnz, BLOCK=256)
+    spmv[(max(1, triton.cdiv(nnz, 256)),)](rows, indices, values, x, y, nnz, BLOCK=256)
     return y

@@ -23,7 +23,7 @@ def _kernel(
     A = A + (ram[:, None] * stride_am + rk[None, :] * stride_ak)
     B = B + (rk[:, None] * stride_bk + rbn[None, :] * stride_bn)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK * SPLIT_K)):
+    for k in range(tl.cdiv(K, BK * SPLIT_K)):
         if EVEN_K:
             a = tl.load(A)
             b = tl.load(B)

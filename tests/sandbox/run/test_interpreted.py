@@ -239,7 +239,9 @@ def test_a_mistake_in_the_last_program_is_in_every_sample(jail: Jail) -> None:
     assert "y[299, 0]" in ran.reason
 
 
-IN_TWO = HOST.replace("torch.cuda.is_available()", "True") + """    half = torch.empty_like(x)
+IN_TWO = (
+    HOST.replace("torch.cuda.is_available()", "True")
+    + """    half = torch.empty_like(x)
     softmax[(M,)](x, half, N, BLOCK=32)
     copy[(M,)](half, y, N, BLOCK=32)
 
@@ -250,6 +252,7 @@ def copy(x, y, N, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(y + row * N + at, tl.load(x + row * N + at, mask=at < N), mask=at < N)
 """.replace("M - 1 - tl.program_id(0)", "tl.num_programs(0) - 1 - tl.program_id(0)")
+)
 ADDED = HOST.replace("tl.store(y + row * N", "tl.atomic_add(y + row * N").replace(
     "    softmax[", "    y.zero_()\n    softmax["
 )
@@ -303,7 +306,9 @@ def test_the_library_of_device_functions_is_there(jail: Jail, call: str) -> None
     accepted(LIBRARY.replace("EXP", call), jail)
 
 
-ASKING = KERNEL + """
+ASKING = (
+    KERNEL
+    + """
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 FACTS = triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)
 assert FACTS["multiprocessor_count"] == 132 and FACTS["warpSize"] == 32
@@ -321,6 +326,7 @@ def run(M, N, x):
         kernel[(M, 1, 1)](x, y, N, 256)
     return y
 """
+)
 
 
 @pytest.mark.slow

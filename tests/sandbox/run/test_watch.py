@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.triton_inside.watch import MemoryFault, Patience, Region, TooLongError, Watch
+from kernelwright.sandbox.triton_inside.watch import (
+    MemoryFault,
+    Patience,
+    Region,
+    TooLongError,
+    Watch,
+)
 
 BASE = 1 << 20
 WORDS = 64

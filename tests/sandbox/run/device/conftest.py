@@ -24,9 +24,10 @@ from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.process import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
+from kernelwright.verifier.arena import MAX_ARGUMENTS, MAX_SLOTS
 
 GUARD = 4096
-_ENTRY_BYTES, _SLOTS = 8 + 16 * 32, 64
+_ENTRY_BYTES, _SLOTS = 8 + 16 * MAX_ARGUMENTS, MAX_SLOTS
 _INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 
 

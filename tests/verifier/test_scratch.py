@@ -1,0 +1,138 @@
+"""Scratch: what the documents promise is what a candidate gets, on real sizes too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Structure
+from kernelwright.sandbox.plan.limits import MAX_SCRATCH, MAX_SCRATCH_BYTES
+from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.verifier import emulation
+from kernelwright.verifier.arena import Arena, Extra, footprint, room
+from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+
+COPIED = """\
+/*---
+language = "cuda"
+
+{buffers}
+[[launch]]
+kernel = "first"
+grid = ["cdiv(M * N, 128)"]
+block = [128]
+args = ["M", "N", "x", "bias", {names}]
+
+[[launch]]
+kernel = "second"
+grid = ["cdiv(M * N, 128)"]
+block = [128]
+args = ["M", "N", {names}, "y"]
+---*/
+extern "C" __global__ void first(int M, int N, const float* x, const float* bias, {parameters}) {{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= M * N) return;
+    const float v = x[i] + bias[i % N];
+{writes}
+}}
+
+extern "C" __global__ void second(int M, int N, {parameters}, float* y) {{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= M * N) return;
+    const float v = {reads};
+    y[i] = v / (1.0f + expf(-1.59576912f * v * (1.0f + 0.044715f * v * v)));
+}}
+"""
+
+
+def source(shapes: list[str]) -> str:
+    """bias_gelu by way of work buffers of these shapes, all of them used."""
+    names = [f"w{number}" for number in range(len(shapes))]
+    return COPIED.format(
+        buffers="\n".join(
+            f'[scratch.{name}]\ndtype = "float32"\nshape = [{shape}]\n'
+            for name, shape in zip(names, shapes, strict=True)
+        ),
+        names=", ".join(f'"{name}"' for name in names),
+        parameters=", ".join(f"float* {name}" for name in names),
+        writes="\n".join(f"    {name}[i] = v;" for name in names),
+        reads="".join(f"i % {len(names)} == {n} ? {name}[i] : " for n, name in enumerate(names))
+        + "0.0f",
+    )
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Verdict]]:
+    cache = tmp_path_factory.mktemp("cache")
+    cache.chmod(0o755)
+    problem = registry.get("bias_gelu")
+    task = Task(
+        problem=problem.name, workload=problem.default_workload, target="sm_90",
+        languages=("cuda",), cache_dir=str(cache),
+    )  # fmt: skip
+    try:
+        session = Session.open(task)
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    if session.device is None or not session.is_emulated:
+        session.close()
+        pytest.skip("this machine has the device")
+    workshop = session.device
+
+    def judge(text: str) -> Verdict:
+        order = Order(source=text, language="cuda", protocol=Protocol.SCREEN)
+        return emulation.look(Draft(order, session, b"scratch buffers!"), workshop)
+
+    yield judge
+    session.close()
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ['"M", "N"'] * MAX_SCRATCH,
+        [f'"max(M * N, {48 << 20})"'],
+        ['"12 * M", "N"'],
+    ],
+    ids=["as many buffers as are promised", "one of 192 MiB", "a dozen times the output"],
+)
+def test_what_is_promised_is_lent(judged: Callable[[str], Verdict], shapes: list[str]) -> None:
+    verdict = judged(source(shapes))
+    assert verdict.status is Status.SCREENED, verdict.reasons
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (['"M", "N"'] * (MAX_SCRATCH + 1), f"at most {MAX_SCRATCH}"),
+        ([f'"{MAX_SCRATCH_BYTES // 4 + 1}"'], f"at most {MAX_SCRATCH_BYTES} "),
+    ],
+    ids=["buffers", "bytes"],
+)
+def test_more_is_refused_in_a_sentence(
+    judged: Callable[[str], Verdict], shapes: list[str], words: str
+) -> None:
+    verdict = judged(source(shapes))
+    assert verdict.status in (Status.RESOURCE, Status.BUILD_FAILED)
+    assert words in verdict.reasons[0]
+
+
+def test_a_call_that_does_not_fit_is_not_placed() -> None:
+    problem = registry.get("bias_gelu")
+    structure: Structure = problem.structure(problem.workload("tiny"))
+    inputs, outputs = footprint(problem, structure.axes)
+    large = Extra(b"\0" * 64, (1 << 20, 1 << 20))
+    assert room(large) > 2 << 20
+    with Arena(inputs + 4096, outputs + (1 << 20)) as small:
+        assert small.fits(problem, structure.axes)
+        assert not small.fits(problem, structure.axes, large)
+    with Arena(inputs + 8192, outputs + room(large)) as enough:
+        slot = enough.place(problem, structure, extra=large)
+        assert [len(view) for view in slot.scratch] == [1 << 20, 1 << 20]
+        assert all(isinstance(view, np.ndarray) for view in slot.scratch)
