@@ -147,15 +147,13 @@ def _trials(
 
 
 def _long(draft: Draft, rng: np.random.Generator) -> list[Trial]:
-    """Of some hidden shapes the one with the most rows, and the longest of the others."""
+    """Of some hidden shapes the one with the most rows, and the one with the fewest."""
     stage = draft.session.stage
     # The first hidden shape of each series is long in one axis or another.
     drawn = [next(hidden(stage, rng)) for _ in range(DRAWS)]
-    rows = max(range(DRAWS), key=lambda n: next(iter(drawn[n][1].axes.values())))
-    others = [n for n in range(DRAWS) if n != rows]
-    longest = max(others, key=lambda n: max(drawn[n][1].axes.values()))
+    drawn.sort(key=lambda one: next(iter(one[1].axes.values())))
     family = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
-    return [Trial(*drawn[n], family) for n in (rows, longest)]
+    return [Trial(*drawn[0], family), Trial(*drawn[-1], family)]
 
 
 def _left_out(draft: Draft, seen: Seen) -> None:

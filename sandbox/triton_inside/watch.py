@@ -10,6 +10,7 @@ takes too long a sample runs, and it is known which memory the others would have
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +26,8 @@ ALONE = 4
 """A program that takes so many times what a call has may be given up."""
 LEAST = 8
 """Programs of each grid that run in any case."""
-PER_STEP = 8192
-"""Elements of a tile beyond which an access counts for more steps."""
+STEP_S = 0.0004
+"""CPU time that counts as a step where steps take longer: large tiles do."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
 
@@ -89,7 +90,7 @@ class Order:
 
 @dataclass
 class Patience:
-    """How many steps there are: loads, stores, atomics and products."""
+    """How many steps there are: loads, stores, atomics and products, or STEP_S of CPU time."""
 
     steps: int = 12_000
     """In one call; more is an error."""
@@ -97,7 +98,7 @@ class Patience:
     """In one call, from which on the programs of a grid are left out that have not run."""
     sampled: int = 6_000
     """In all calls: an eighth of what is left may be spent in a call beyond `sample`."""
-    whole: int = 36_000
+    whole: int = 16_000
     """In all calls whose programs need each other, so that none is left out."""
 
     def share(self) -> int:
@@ -137,6 +138,7 @@ class Watch:
         self.needs_all = False
         """Whether the programs of some launch need each other, by what a call has shown."""
         self._budget = patience.steps
+        self._began = time.process_time()
         self._grid = (1, 1, 1)
         self._turns: list[int] | None = None
         self._done = 0
@@ -155,6 +157,7 @@ class Watch:
         """Starts a call on these tensors."""
         self._spend()
         self.steps, self.coverage = 0, Coverage()
+        self._began = time.process_time()
         whole = self.needs_all and self._patience.whole > 0
         self._budget = self._limit if whole else self._patience.share()
         self.regions = []
@@ -250,9 +253,10 @@ class Watch:
         self.place = (x, y, z)
         return self.place
 
-    def step(self, elements: int = 0) -> None:
+    def step(self) -> None:
         """One operation on memory or one product of matrices."""
-        self.steps += 1 + elements // PER_STEP
+        spent = int((time.process_time() - self._began) / STEP_S)
+        self.steps = max(self.steps + 1, spent)
         limit = min(self._limit, ALONE * self._budget) if self._done > LEAST else self._limit
         if self.steps <= limit:
             return
@@ -278,7 +282,7 @@ class Watch:
 
     def read(self, pointers: Any, mask: Any, size: int) -> None:
         """Checks a load before it is made."""
-        self.step(np.size(pointers))
+        self.step()
         for region, words in self._found(pointers, mask, size, "reads"):
             if region.unknown is not None and region.unknown[words].any():
                 raise SpoiledError
@@ -298,7 +302,7 @@ class Watch:
 
         Programs may overlap where they store the same: a last tile that is moved back does.
         """
-        self.step(np.size(pointers))
+        self.step()
         for region, words in self._found(pointers, mask, size, "writes"):
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
@@ -422,11 +426,12 @@ class Watch:
         )
 
     def _spend(self) -> None:
-        """Takes the last call's steps off what there is."""
+        """Takes off what there is what the last call took beyond its due."""
         if self.needs_all:
             self._patience.whole -= self.steps
         else:
-            self._patience.sampled = max(0, self._patience.sampled - self.steps)
+            beyond = max(0, self.steps - self._patience.sample)
+            self._patience.sampled = max(0, self._patience.sampled - beyond)
 
     def _who(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"
