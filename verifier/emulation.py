@@ -30,12 +30,14 @@ from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
 from .sides import CandidateSide, Seen
-from .trials import SHARP, Trial, hidden, make_item, small_trials
+from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
 
 SCREENED = 4
 """Trials of a screening."""
 DRAWS = 6
 """Hidden shapes of which two long ones are tried by the interpreter."""
+FIRST = 4
+"""Trials on small shapes before the interpreter is given long ones."""
 TABLE_ROOM = 1 << 20
 """For the launches that the interpreter is given; it makes the work buffers itself."""
 FEW = 3
@@ -140,10 +142,11 @@ def _trials(
         trials = small_trials(stage, rng)
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    checks = run_trials(side, stage, protocol, rng)
-    if made.is_native or gates.first_failure(checks):
-        return checks
-    return checks + tried(side, stage, _long(draft, rng), rng)
+    trials = plan(stage, protocol, rng)
+    if not made.is_native:
+        # Early, while the interpreter has patience for many programs.
+        trials[FIRST:FIRST] = _long(draft, rng)
+    return run_trials(side, stage, protocol, rng, trials)
 
 
 def _long(draft: Draft, rng: np.random.Generator) -> list[Trial]:

@@ -97,13 +97,13 @@ class Patience:
     sample: int = 160
     """In one call, from which on the programs of a grid are left out that have not run."""
     sampled: int = 6_000
-    """In all calls: an eighth of what is left may be spent in a call beyond `sample`."""
+    """In all calls: a quarter of what is left may be spent in a call beyond `sample`."""
     whole: int = 16_000
     """In all calls whose programs need each other, so that none is left out."""
 
     def share(self) -> int:
         """The steps that the next call may take before programs are left out."""
-        return min(self.steps, max(self.sample, self.sampled // 8))
+        return min(self.steps, max(self.sample, self.sampled // 4))
 
 
 @dataclass
