@@ -19,6 +19,7 @@ from kernelwright.sandbox.plan.declared import Plan
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.resolve import resolve
+from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.interpreted import SCHEDULES, interpreted_program, table
 from kernelwright.sandbox.run.process import Plane, RunFault, Runner
 from kernelwright.traces.records import Status
@@ -48,6 +49,9 @@ class Ran:
     reason: str = ""
     log: str = ""
     outputs: list[dict[str, np.ndarray]] = field(default_factory=list)
+    coverage: list[Coverage] = field(default_factory=list)
+    known: list[dict[str, np.ndarray]] = field(default_factory=list)
+    """Which elements were written."""
 
 
 def planned(source: str, problem: Problem, structure: Structure) -> Launches | None:
@@ -77,14 +81,17 @@ def interpreted(
     family: Family = Family.NORMAL,
     calls: int = len(SCHEDULES),
     steps: int = 12_000,
+    sample: int = 0,
 ) -> Ran:
     """Calls it `calls` times on each structure, each time on fresh inputs."""
-    return played(source, problem, [Part(structures, family, calls)], jail, steps=steps)
+    parts = [Part(structures, family, calls)]
+    return played(source, problem, parts, jail, steps=steps, sample=sample)
 
 
 def played(
-    source: str, problem: Problem, parts: Sequence[Part], jail: Jail, *, steps: int = 12_000
-) -> Ran:
+    source: str, problem: Problem, parts: Sequence[Part], jail: Jail, *, steps: int = 12_000,
+    sample: int = 0,
+) -> Ran:  # fmt: skip
     """Does all parts in one process, whose start takes longer than most of them."""
     ran = Ran()
     rng = np.random.default_rng(7)
@@ -96,7 +103,7 @@ def played(
         for _ in range(part.calls)
     ]
     try:
-        with _running(source, problem, structures, jail, steps) as (runner, arena):
+        with _running(source, problem, structures, jail, steps, sample) as (runner, arena):
             for structure, family in due:
                 failed = _call(source, problem, structure, runner, arena, family, rng, ran)
                 if failed:
@@ -110,12 +117,13 @@ def played(
 
 @contextmanager
 def _running(
-    source: str, problem: Problem, structures: Sequence[Structure], jail: Jail, steps: int
-) -> Iterator[tuple[Runner, Arena]]:
+    source: str, problem: Problem, structures: Sequence[Structure], jail: Jail, steps: int,
+    sample: int,
+) -> Iterator[tuple[Runner, Arena]]:  # fmt: skip
     raw = source.encode()
     program = interpreted_program(
         Built(raw, hashlib.sha256(raw).hexdigest(), 0.0), problem, TARGET,
-        entry=entry_of(source), steps=steps,
+        entry=entry_of(source), steps=steps, sample=sample,
     )  # fmt: skip
     needs = [footprint(problem, structure.axes) for structure in structures]
     with Arena(max(n[0] for n in needs) + (1 << 16), max(n[1] for n in needs)) as arena:
@@ -151,6 +159,13 @@ def _call(
     runner.call(0, timeout_s=TIMEOUT_S)
     outputs = {name: array.copy() for name, array in slot.outputs.items()}
     ran.outputs.append(outputs)
+    ran.coverage.append(runner.coverage)
+    ran.known.append({n: o.view(np.uint32) != np.uint32(pattern) for n, o in outputs.items()})
+    if runner.coverage.is_partial:
+        outputs = {
+            name: np.where(ran.known[-1][name], outputs[name], np.float32(expected[name].value))
+            for name in outputs
+        }
     for name, value in expected.items():
         failed = gates.first_failure(
             gates.check_output(

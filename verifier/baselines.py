@@ -26,7 +26,8 @@ from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
 from ..sandbox.isolation.ending import end_tree
 from ..sandbox.run.gate import Gate
-from ..sandbox.run.process import cpu_ns, thread_environment
+from ..sandbox.run.process import cpu_ns
+from ..sandbox.run.starting import thread_environment
 from . import gates
 from .arena import Arena, Region, Slot, footprint
 from .trials import make_item

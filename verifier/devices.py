@@ -28,6 +28,7 @@ from ..sandbox.plan.model import Scratch
 from ..sandbox.run import interpreted
 from ..sandbox.run.emulated import emulated_program
 from ..sandbox.run.program import Program
+from ..sandbox.run.starting import Waiting
 from ..traces.records import Status
 from .arena import EXTRA_BYTES, NOTHING_MORE, TABLES_BYTES, Behind, Extra
 
@@ -65,6 +66,14 @@ class Workshop:
     triton: TritonBuilder | None = None
     newest: int | None = None
     """The last major release of CUDA whose code the driver loads; None: nothing is loaded."""
+    interpreters: Waiting | None = None
+    """Interpreters that have imported all and wait for a candidate."""
+
+    def close(self) -> None:
+        """Ends what waits for candidates."""
+        for each in (self.triton, self.interpreters):
+            if each is not None:
+                each.close()
 
 
 @dataclass(frozen=True)
@@ -249,6 +258,9 @@ class TritonCandidate:
         plan = parse(source, "triton")
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
+        if workshop.interpreters is not None:
+            # It imports while the candidate is built.
+            interpreted.prepare(workshop.interpreters, workshop.problem, workshop.architecture)
         entry = ""
         if not plan.launches:
             entry = _made(python.check(source, workshop.problem)).entry
@@ -281,10 +293,19 @@ class TritonCandidate:
     def program(self, schedule: str) -> Program:
         """See DeviceCandidate."""
         del schedule
+        return self._interpreted()
+
+    def patient(self) -> Program:
+        """The interpreter with more patience, for one call that is to be explained."""
+        return self._interpreted(sample=interpreted.STEPS // 8)
+
+    def _interpreted(self, sample: int = 0) -> Program:
         raw = self.source.encode()
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
             built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
+            kernels=self.device.kernels, launches=self.launches,
+            waiting=self.workshop.interpreters, sample=sample,
         )  # fmt: skip
 
 

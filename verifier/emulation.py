@@ -21,28 +21,26 @@ from ..sandbox.run import access
 from ..sandbox.run.once import Call
 from ..sandbox.run.process import RunFault
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
-from . import closer, devices, fences, gates, sampling, sanitize
+from . import closer, devices, fences, gates, sampling, sanitize, triton_causes
 from .arena import room
 from .checking import run_trials, tried
 from .closer import Failing
-from .devices import CudaCandidate, DeviceCandidate, Refused, Workshop
+from .devices import CudaCandidate, DeviceCandidate, Refused, TritonCandidate, Workshop
 from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
-from .sides import CandidateSide
+from .session import Session
+from .sides import CandidateSide, Seen
 from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
 """What is looked at closer."""
 SCREENED = 4
 """Trials of a screening."""
-LONGEST = 8192
-"""Axes of what is always interpreted: a program for each row of a longer one takes minutes. One
-such shape is tried beyond a screening, last of all, and may be left unchecked."""
-_TOO_SLOW = (Status.UNSUPPORTED, Status.TIMED_OUT)
-"""What the interpreter's own slowness looks like."""
 DRAWS = 6
-"""Long shapes of which the one with the fewest rows is tried."""
+"""Hidden shapes of which two long ones are tried by the interpreter."""
+FIRST = 4
+"""Trials on small shapes before the interpreter is given long ones."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "races"
@@ -74,7 +72,7 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
 
     def closed(status: Status, reason: str) -> Verdict:
         with draft.span("explain"):
-            why = closer.explain(session, made, failing, reason, rng) if status in _WRONG else ""
+            why = _why(session, made, failing, status, reason, rng) if status in _WRONG else ""
         return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
 
     try:
@@ -97,6 +95,18 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     if failed:
         return closed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
     return draft.close(Status.SCREENED, known=known)
+
+
+def _why(
+    session: Session, made: DeviceCandidate | None, failing: Failing, status: Status, reason: str,
+    rng: np.random.Generator,
+) -> str:  # fmt: skip
+    """The sentence to lead the reason with; where Triton crashes, its interpreter has said it."""
+    if not isinstance(made, TritonCandidate):
+        return closer.explain(session, made, failing, reason, rng)
+    if status is not Status.INCORRECT or failing.item is None:
+        return ""
+    return triton_causes.explain(session, made, failing.item, rng)
 
 
 def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
@@ -134,6 +144,7 @@ def _judge(
         draft.checks += _trials(draft, made, side, rng)
         if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
             draft.checks.append(fences.examine(side, draft.session.stage, rng))
+    _left_out(draft, side.seen)
     for schedule in others:
         if _failed(draft):
             return known
@@ -153,42 +164,43 @@ def _trials(
     draft: Draft, made: DeviceCandidate, side: CandidateSide, rng: np.random.Generator
 ) -> list[Check]:
     stage, protocol = draft.session.stage, draft.order.protocol
-
-    def is_wanted(trial: Trial) -> bool:
-        return made.is_native or max(trial.structure.axes.values()) <= LONGEST
-
     if protocol is Protocol.SCREEN:
-        if not made.is_native:
-            _untried_lengths(draft)
-        trials = [trial for trial in small_trials(stage, rng) if is_wanted(trial)]
+        trials = small_trials(stage, rng)
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    wanted = [trial for trial in plan(stage, protocol, rng) if is_wanted(trial)]
-    checks = run_trials(side, stage, protocol, rng, wanted)
-    if made.is_native or gates.first_failure(checks):
-        return checks
-    return checks + _on_long(draft, side, rng)
+    trials = plan(stage, protocol, rng)
+    if not made.is_native:
+        # Early, while the interpreter has patience for many programs.
+        trials[FIRST:FIRST] = _long(draft, rng)
+    return run_trials(side, stage, protocol, rng, trials)
 
 
-def _on_long(draft: Draft, side: CandidateSide, rng: np.random.Generator) -> list[Check]:
-    """The check of a long shape with few rows; none where the interpreter takes too long for it."""
+def _long(draft: Draft, rng: np.random.Generator) -> list[Trial]:
+    """Of some hidden shapes the one with the most rows, and the one with the fewest."""
     stage = draft.session.stage
     # The first hidden shape of each series is long in one axis or another.
     drawn = [next(hidden(stage, rng)) for _ in range(DRAWS)]
-    name, structure = min(drawn, key=lambda one: next(iter(one[1].axes.values())))
+    drawn.sort(key=lambda one: next(iter(one[1].axes.values())))
     family = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
-    try:
-        return tried(side, stage, [Trial(name, structure, family)], rng)
-    except RunFault as fault:
-        if fault.status not in _TOO_SLOW:
-            raise
-        _untried_lengths(draft)
-        return []
+    return [Trial(*drawn[0], family), Trial(*drawn[-1], family)]
 
 
-def _untried_lengths(draft: Draft) -> None:
+def _left_out(draft: Draft, seen: Seen) -> None:
+    """Tells what the interpreter did not run; refuses where it has answered nothing."""
+    if not seen.partial:
+        return
+    if seen.unanswered == seen.calls:
+        raise Refused(
+            Status.UNSUPPORTED,
+            "the interpreter takes too long for its programs, which need each other: give each "
+            "more work, or write each answer by one program of one launch",
+        )
+    programs, ran = seen.largest
     draft.unchecked.append(
-        f"shapes of more than {LONGEST} rows or columns: Triton's interpreter is too slow"
+        f"answers of programs that Triton's interpreter left out: in {seen.partial} of "
+        f"{seen.calls} calls the first, the last and random programs ran (of the largest grids "
+        f"{ran} of {programs}); {100 * seen.judged / max(1, seen.elements):.0f} % of all answers "
+        "were judged" + (f", in {seen.unanswered} calls none" if seen.unanswered else "")
     )
 
 

@@ -29,6 +29,8 @@ from ..sandbox.build.triton import TritonBuilder
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
 from ..sandbox.isolation.model import Jail
+from ..sandbox.run import interpreted
+from ..sandbox.run.starting import Waiting
 from ..traces.records import Check, Isolation, Preparation
 from . import null_kernels
 from .arena import footprint
@@ -233,8 +235,8 @@ class Session:
             if self._reference is not None and not self._reference.cancel():
                 self._reference.result().process.close()
         finally:
-            if self.device is not None and self.device.triton is not None:
-                self.device.triton.close()
+            if self.device is not None:
+                self.device.close()
             self._pool.shutdown()
             if self.leased is not None:
                 self.leased.close()
@@ -309,12 +311,13 @@ def _workshop(
         compiler_for(language, newest)
     target = architecture(task.target)
     subject = problem.structure(task.workload)
-    builder = None
+    builder = waiting = None
     if "triton" in task.languages:
         builder = TritonBuilder(
             jail, target, cache_dir=cache_dir, workers=_abreast(cpus), newest=newest
         )
-    return Workshop(problem, target, subject, cache_dir, jail, builder, newest)
+        waiting = Waiting(jail, interpreted.LIMITS, cpus)
+    return Workshop(problem, target, subject, cache_dir, jail, builder, newest, waiting)
 
 
 def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:

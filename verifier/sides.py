@@ -13,14 +13,15 @@ Baselines get their inputs the same way, in the same kind of memory.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from ..kernelbench.problem import Arrays, Problem, Structure
+from ..kernelbench.problem import Arrays, Expected, Problem, Structure
 from ..sandbox.frames import SUMMED_WORDS
+from ..sandbox.run.gate import Coverage
 from ..sandbox.run.process import RunFault, Runner, Timed
 from ..traces.records import Check, Status
 from . import gates, poison
@@ -73,6 +74,36 @@ class BaselineSide:
         return statistics.median(spent_ns) / 1e3
 
 
+@dataclass
+class Seen:
+    """How much of what it was asked a candidate has answered; all of it but in emulation."""
+
+    calls: int = 0
+    partial: int = 0
+    """Calls of which some programs were left out."""
+    unanswered: int = 0
+    """Calls without any answer that can be judged."""
+    judged: int = 0
+    """Elements."""
+    elements: int = 0
+    largest: tuple[int, int] = (0, 0)
+    """The most programs that one partial call has, and how many of them ran."""
+
+    def add(self, coverage: Coverage, answer: _Answer) -> None:
+        """Counts one call."""
+        size = sum(array.size for array in answer.outputs.values())
+        known = [int(mask.sum()) for mask in answer.known.values()]
+        judged = sum(known) if coverage.is_partial else size
+        self.calls += 1
+        self.elements += size
+        self.judged += judged
+        if coverage.is_partial:
+            self.partial += 1
+            self.unanswered += not judged
+            ran = coverage.programs - coverage.left_out
+            self.largest = max(self.largest, (coverage.programs, ran))
+
+
 class CandidateSide:
     """A runner with its arena: the candidate's, or the champion's."""
 
@@ -93,6 +124,7 @@ class CandidateSide:
         self.slots: list[Slot] = []
         self.asked: Item | None = None
         """Of the last call."""
+        self.seen = Seen()
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -156,6 +188,9 @@ class CandidateSide:
         """
         marks, timed = self._called(item, slot, self._timeout_s * patience, is_alone=True)
         answer = self._copied(item, slot, marks, timed)
+        if (coverage := self._runner.coverage).is_partial:
+            answer = replace(answer, known=answer.unpoisoned())
+        self.seen.add(coverage, answer)
         return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
@@ -291,17 +326,33 @@ class _Answer:
     outputs: Arrays
     pattern: int
     timed: Timed
+    known: Arrays = field(default_factory=dict)
+    """Which elements of each output are to be judged, where a call has left some out."""
+
+    def unpoisoned(self) -> Arrays:
+        """Which elements were written."""
+        bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
+        return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
 
     def checks(self) -> list[Check]:
         """Every gate on every output."""
         found: list[Check] = []
         for name, expected in self.item.expected.items():
             found += gates.check_output(
-                name, self.outputs[name], expected, self.problem.precision, self.item.family,
-                poison=self.pattern,
+                name, self._judged(name, expected), expected, self.problem.precision,
+                self.item.family, poison=self.pattern,
             )  # fmt: skip
         # After the gates, which say more: an answer that is wrong differs here as well.
         return [*found, _told_when_done(self.outputs, self.timed)]
+
+    def _judged(self, name: str, expected: Expected) -> np.ndarray:
+        """The output, with the right answer wherever none is judged."""
+        got = self.outputs[name]
+        if name not in self.known:
+            return got
+        with np.errstate(all="ignore"):
+            right = np.asarray(expected.value).astype(got.dtype)
+        return np.where(self.known[name], got, np.broadcast_to(right, got.shape))
 
     def failure(self) -> Check | None:
         """The first gate that did not hold."""

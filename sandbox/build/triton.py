@@ -38,10 +38,11 @@ from .warm import BUILD_S, Left, StoppedError, WarmProcess
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the recipe changes: old cache entries are then not found."""
 _NO_DEVICE_SMS = 100
 """Multiprocessors that host code is told of where no data sheet is known for the target."""
+_UNKNOWN_L2 = 32 << 20
 _LAUNCHES = TypeAdapter(tuple[Launches, tuple[Configurations, ...]])
 
 
@@ -314,7 +315,10 @@ def properties(architecture: Architecture) -> dict[str, int]:
         "max_shared_mem": architecture.shared_per_block,
         "max_num_regs": 65536,
         "multiprocessor_count": device.sms if device else _NO_DEVICE_SMS,
-        "warpSize": 32, "sm_clock_rate": 0, "mem_clock_rate": 0, "mem_bus_width": 0,
+        "max_threads_per_sm": 32 * architecture.max_warps,
+        "l2_bytes": int((device.l2_mb if device else 0) * (1 << 20)) or _UNKNOWN_L2,
+        "warpSize": 32, "sm_clock_rate": 1_500_000, "mem_clock_rate": 1_500_000,
+        "mem_bus_width": 5120,
     }  # fmt: skip
 
 

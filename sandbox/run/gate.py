@@ -19,6 +19,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from ...errors import SandboxError
 
@@ -27,6 +28,14 @@ _STANDS_STILL_S = 0.5
 _AWAKE_S = 0.02
 """How long a process may take to look at its gate again; the gate opens in any case."""
 _libc = ctypes.CDLL(None)
+
+
+class Coverage(NamedTuple):
+    """What a runner says of the programs of its last call: a claim."""
+
+    is_partial: bool = False
+    programs: int = 0
+    left_out: int = 0
 
 
 class Gate:
@@ -114,6 +123,12 @@ class Gate:
     def choose(self, words: int) -> None:
         """Which words of the outputs are to be summed; read as the gate opens."""
         self._word[1] = words
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the process has left behind its looks."""
+        partial, programs, left_out = self._looks[1:4]
+        return Coverage(bool(partial), programs, left_out)
 
     def open(self, nonce: int) -> None:
         """Lets the call begin that waits for this nonce."""

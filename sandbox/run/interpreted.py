@@ -18,19 +18,25 @@ from pathlib import Path
 from typing import Any
 
 from ...kernelbench.problem import Problem
-from ...kernelbench.targets import Architecture
+from ...kernelbench.targets import WARP, Architecture
 from ...traces.records import Status
 from ..build import triton
-from ..build.model import Built
+from ..build.model import Built, KernelFacts
+from ..isolation.model import Limits
 from ..plan.model import Launches
 from ..triton_inside.outside import readable, started
 from .host_code import EXITS, STATUSES
 from .program import Descriptors, Program
+from .starting import Waiting
 
 LIMITED, FAULT = 91, 92
 """Exit statuses of `triton_inside/interpreting.py`."""
 STEPS = 12_000
-"""Loads, stores, atomics and products in one call; a step takes some 0.3 ms."""
+"""Loads, stores, atomics and products in one call; a step takes 0.1 to 0.3 ms."""
+LIMITS = Limits(
+    # It may wait for hours; each call has a deadline of its own.
+    wall_s=86_400.0, cpu_s=3_600.0, memory_bytes=6 << 30, processes=256, open_files=256,
+)  # fmt: skip
 SCHEDULES = ("order", "reverse", "random:0")
 
 
@@ -40,15 +46,23 @@ def interpreted_program(
     architecture: Architecture,
     *,
     entry: str = "",
+    kernels: Sequence[KernelFacts] = (),
+    launches: Launches | None = None,
     schedules: Sequence[str] = SCHEDULES,
     steps: int = STEPS,
+    sample: int = 0,
+    waiting: Waiting | None = None,
 ) -> Program:
     """The program of a Triton source, whose bytes are the artefact.
 
     Args:
         entry: `run` or `ModelNew` of its host code; empty: it is given tables of launches.
+        kernels, launches: Of its build for the target: host code may ask for their registers.
         schedules: Each `order`, `reverse`, or `random:` and a seed; calls take them in turn. In
             reverse, tensors begin where memory begins, else they end where it ends.
+        steps: Loads, stores, atomics and products that one call may take at most.
+        waiting: Where a process may wait that has imported all.
+        sample: From how many on programs are left out; 0: as `triton_inside/watch.py` has it.
 
     Raises:
         PrerequisiteError: torch is not where packages are installed.
@@ -59,6 +73,9 @@ def interpreted_program(
         "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
         "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
         "packages": [],
+        "schedules": list(schedules),
+        "patience": {"steps": steps, **({"sample": sample, "sampled": 0} if sample else {})},
+        "facts": _figures(launches, kernels),
         "properties": triton.properties(architecture),
     }
 
@@ -73,8 +90,6 @@ def interpreted_program(
         environment={
             "TRITON_INTERPRET": "1",
             "TRITON_HOME": "/tmp",
-            "KW_SCHEDULE": ",".join(schedules),
-            "KW_STEPS": str(steps),
         },
         start_timeout_s=120.0,
         load_timeout_s=30.0,
@@ -87,7 +102,36 @@ def interpreted_program(
             FAULT: "a kernel is wrong with memory:",
         },
         statuses={**STATUSES, LIMITED: Status.UNSUPPORTED},
+        is_timed=False,
+        may_leave_out=True,
+        waiting=waiting,
     )
+
+
+def prepare(waiting: Waiting, problem: Problem, architecture: Architecture) -> None:
+    """Lets an interpreter import what it needs before there is a candidate for it.
+
+    Raises:
+        PrerequisiteError: torch is not where packages are installed.
+        SandboxError: the jail failed.
+    """
+    waiting.prepare(interpreted_program(Built(b"", "", 0.0), problem, architecture))
+
+
+def _figures(
+    launches: Launches | None, kernels: Sequence[KernelFacts]
+) -> dict[str, dict[str, int]]:
+    """What a compiled kernel says of itself, by name: of its first launch."""
+    found: dict[str, dict[str, int]] = {}
+    for launch in launches.launches if launches else ():
+        if launch.kernel >= 0:
+            kernel = kernels[launch.kernel]
+            found.setdefault(kernel.symbol, {
+                "registers": kernel.registers,
+                "shared": kernel.shared_bytes + launch.shared_bytes,
+                "warps": math.prod(launch.block) // WARP,
+            })  # fmt: skip
+    return found
 
 
 def table(launches: Launches) -> bytes:

@@ -9,14 +9,10 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
-import os
 import secrets
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -27,16 +23,16 @@ from ..frames import (
     FrameError,
     Kind,
     Received,
-    channel,
     has_more,
     now_ns,
     receive,
     send,
 )
-from ..isolation.model import Confinement, End, Jail, Job, Limits, Outcome
-from ..isolation.seccomp import build_filter
-from .gate import Gate
-from .program import Descriptors, Program
+from ..isolation.model import End, Jail, Limits, Outcome
+from .gate import Coverage
+from .program import Program
+from .starting import Plane as Plane
+from .starting import begin
 from .threads import Threads
 
 CLEAN_CALLS = 15
@@ -86,31 +82,6 @@ class Timed(NamedTuple):
     """A device runner's claim by the host's clock, where `claimed_ns` is by the device's events."""
 
 
-@dataclass(frozen=True)
-class Plane:
-    """The shared memory handed to a process: descriptors it may keep, and their sizes."""
-
-    input_fd: int
-    output_fd: int
-    input_bytes: int
-    output_bytes: int
-
-
-def thread_environment(cpus: int) -> dict[str, str]:
-    """Threads of either side: as many as CPUs, bound, and asleep when they wait (gpu.md §7)."""
-    return {
-        "OMP_NUM_THREADS": str(cpus),
-        "OMP_PROC_BIND": "close",
-        "OMP_PLACES": "cores",
-        "OMP_WAIT_POLICY": "passive",
-        "OMP_DYNAMIC": "false",
-        "GOMP_SPINCOUNT": "0",
-        "KMP_BLOCKTIME": "0",
-        "MKL_NUM_THREADS": str(cpus),
-        "OPENBLAS_NUM_THREADS": str(cpus),
-    }
-
-
 def cpu_ns(pid: int) -> int:
     """CPU time of all threads of another process so far (clock_getcpuclockid(3))."""
     return time.clock_gettime_ns((~pid << 3) | 2)
@@ -140,20 +111,21 @@ class Runner:
             RunFault: the candidate could not be loaded, or left.
             SandboxError: the jail or our own runner failed.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="kw-run-", ignore_cleanup_errors=True)
         self._program = program
-        self._job: Job | None = None
         self._pid = 0
         self._cpu_mark = 0
         self.cpus = max(1, len(cpus))
         self.overhead_us = program.overhead_us
         self.clean = Timed(0, 0, 0)
-        self._gate = Gate()
         self._threads: Threads | None = None
-        self._channel, theirs = channel()
+        if program.waiting is not None:
+            self._begun = program.waiting.take(program, plane)
+        else:
+            self._begun = begin(jail, program, plane, cpus=cpus, limits=limits, seccomp=seccomp)
+        self._channel, self._gate, self._job = (
+            self._begun.channel, self._begun.gate, self._begun.job
+        )  # fmt: skip
         try:
-            with theirs:
-                self._start(jail, plane, theirs.fileno(), cpus, limits, seccomp)
             self._await_ready(write)
             self._load(program.load_timeout_s)
         except BaseException:
@@ -176,14 +148,19 @@ class Runner:
         """Our runner's process, as this machine numbers it."""
         return self._pid
 
-    def close(self) -> Outcome | None:
+    @property
+    def coverage(self) -> Coverage:
+        """What the last call left out; nothing where the program may leave nothing out."""
+        return self._gate.coverage if self._program.may_leave_out else Coverage()
+
+    def close(self) -> Outcome:
         """Kills the process tree and gives everything back. May be called twice."""
         self._channel.close()
-        outcome = self._job.kill() if self._job else None
+        outcome = self._job.kill()
         self._gate.close()
         if self._threads:
             self._threads.close()
-        self._folder.cleanup()
+        self._begun.folder.cleanup()
         return outcome
 
     def expect(self, table: bytes) -> None:
@@ -232,40 +209,6 @@ class Runner:
         claimed, told_sum = max(done.frame.first, 1), done.frame.second
         # What came before the gate opened is charged as such.
         return Timed(claimed, wall, spent, idle, ahead, max(0, busiest - ahead), choice, told_sum)
-
-    def _start(
-        self, jail: Jail, plane: Plane, control: int, cpus: tuple[int, ...], limits: Limits,
-        seccomp: bool,
-    ) -> None:  # fmt: skip
-        program, folder = self._program, self._filled_folder()
-        # Beside a device all host code is ours, and the driver's.
-        filter_fd = _filter_fd(seccomp, may_tune=bool(program.devices))
-        given = Descriptors(
-            control, plane.input_fd, plane.input_bytes,
-            plane.output_fd, plane.output_bytes, filter_fd, *self._gate.fds,
-        )  # fmt: skip
-        confinement = Confinement(
-            readable=(*program.readable, folder),
-            devices=program.devices,
-            pass_fds=(given.control, given.inputs, given.outputs, given.filter, *self._gate.fds),
-            env={**thread_environment(len(cpus)), **program.environment},
-            cpus=cpus,
-            may_mark=False,
-        )
-        try:
-            self._job = jail.start(program.command(given, folder), confinement, limits)
-        finally:
-            os.close(filter_fd)
-            self._gate.close_fds()
-
-    def _filled_folder(self) -> Path:
-        folder = Path(self._folder.name)
-        folder.chmod(0o755)
-        for name, content in self._program.files.items():
-            file = folder / name
-            file.write_bytes(content)
-            file.chmod(0o755)
-        return folder
 
     def _load(self, timeout_s: float) -> None:
         nonce = self._say(Kind.LOAD)
@@ -318,7 +261,6 @@ class Runner:
 
     def _await_ready(self, write: Callable[[], None] | None) -> None:
         """Until our own runner is up, and what it takes by itself. Raises SandboxError."""
-        assert self._job is not None
         timeout_s = self._program.start_timeout_s
         try:
             try:
@@ -352,7 +294,6 @@ class Runner:
         )
 
     def _fault(self, error: FrameError, timeout_s: float, while_doing: str = "") -> RunFault:
-        assert self._job is not None
         if error.is_late:
             where = while_doing or "in one call"
             return self._end(Status.TIMED_OUT, f"no answer within {timeout_s:.1f} s {where}")
@@ -378,24 +319,12 @@ class Runner:
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""
-        assert self._job is not None
         ended = self._job.kill()
         if ended.end in _STATUS and status is Status.TIMED_OUT:
             status, reason = _STATUS[ended.end], ended.detail or reason
         if tells_why and (why := _last_line(ended)):
             reason = f"{reason}: {why}"
         return RunFault(status, reason, _words(ended))
-
-
-def _filter_fd(wanted: bool, *, may_tune: bool) -> int:
-    fd = os.memfd_create("kw-filter", 0)
-    if wanted:
-        rules = build_filter(
-            may_fork=False, may_exec=False, may_catch=False, may_alarm=False, may_tune=may_tune
-        )
-        os.write(fd, rules)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def _signal_name(number: int) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...traces.records import Status
 from ..build.model import Built
 from ..isolation.model import Limits
+
+if TYPE_CHECKING:
+    from .starting import Waiting
 
 
 class Descriptors(NamedTuple):
@@ -74,6 +77,10 @@ class Program:
     """What an exit status stands for, where that is not CRASHED."""
     is_timed: bool = True
     """Whether the time of its calls counts: then it is found out what the runner itself takes."""
+    waiting: Waiting | None = None
+    """Where a process of such programs may have been started before."""
+    may_leave_out: bool = False
+    """Whether a call may leave answers out and say so (`Gate.coverage`); emulation only."""
     overhead_us: float = 0.0
     """What this runner needs beyond a native one: CPU time between two calls, time to answer."""
 

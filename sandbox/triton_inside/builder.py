@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import load, reasons, recorder
+from . import card, load, reasons, recorder
 from .memory import Memory, Region, Role
-from .modes import UnsupportedError, pretend_device, recording_modes
+from .modes import UnsupportedError, device_mode, recording_modes
 
 FLOAT32, FLOAT64, TENSOR, SCRATCH = 1, 2, 3, 4  # sandbox/plan/model.py
 Outcome = dict[str, Any]
@@ -40,22 +40,23 @@ def _settled(action: Callable[[], Outcome], source: str) -> Outcome:
     """What came of it; the candidate's exceptions are results."""
     try:
         return action()
-    except UnsupportedError as error:
-        return {"outcome": "unsupported", "reason": str(error)}
     except BaseException as error:
-        if unsupported := (
-            reasons.beneath(error, UnsupportedError) or load.runner().contract.refusal(error, {})
-        ):
-            return {"outcome": "unsupported", "reason": str(unsupported)}
+        if unsupported := reasons.beneath(error, UnsupportedError):
+            return {"outcome": "unsupported", "reason": reasons.placed(unsupported)}
+        if refused := load.runner().contract.refusal(error, {}):
+            return {"outcome": "unsupported", "reason": str(refused)}
+        if lacking := reasons.lacking(error, source):
+            return {"outcome": "unsupported", "reason": lacking}
         return {"outcome": "failed", "reason": reasons.sentence(error, source)}
 
 
 def _built(request: dict[str, Any], folder: Path) -> Outcome:
-    pretend_device(request["properties"])
+    card.show(request["properties"])
     import torch
 
     load.runner().contract.keep_from_compiling(torch)
-    module = load.module(request["source"])
+    with device_mode():
+        module = load.module(request["source"])
     configurations = _choose(module, request["choices"])
     for number in range(len(request["structures"])):
         child = os.fork()
@@ -113,7 +114,7 @@ def _one(module: Any, request: dict[str, Any], number: int, folder: Path) -> Out
     structure = request["structures"][number]
     memory = Memory()
     made = recorder.Recorder(memory, folder, request["properties"])
-    triton.runtime.driver.set_active(recorder.driver(made, request["properties"]["capability"]))
+    triton.runtime.driver.set_active(recorder.driver(made))
     compiler: Any = __import__("triton.backends.nvidia.compiler", fromlist=["compiler"])
     compiler.print = made.heard
     tensors = _tensors(request, structure, memory, folder, number)

@@ -25,15 +25,26 @@ class UnsupportedError(Exception):
     """The host code does what launches recorded as data cannot repeat."""
 
 
+def dispatching() -> type:
+    """The class of modes that see every operation; torch's own would import its compiler, which
+    takes a second and a folder for temporary files that a jail need not have."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Dispatching(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False
+
+    return Dispatching
+
+
 def recording_modes(memory: Memory, zeroed: Callable[[Any, Any], None]) -> list[Any]:
     """The two modes to enter, in order; `zeroed` hears of each tensor that is set to zero."""
     return [_dispatch_mode(memory, zeroed), device_mode()]
 
 
 def _dispatch_mode(memory: Memory, zeroed: Callable[[Any, Any], None]) -> Any:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Recording(TorchDispatchMode):
+    class Recording(dispatching()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -138,30 +149,3 @@ def device_mode() -> Any:
 
 def _names_a_device(value: Any) -> bool:
     return str(value).split(":")[0] == "cuda" if value is not None else False
-
-
-def pretend_device(properties: dict[str, int]) -> None:
-    """Lets torch.cuda answer what host code asks before it launches."""
-    import contextlib
-    import types
-
-    import torch
-
-    stream = types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
-    facts = types.SimpleNamespace(
-        multi_processor_count=properties["multiprocessor_count"],
-        shared_memory_per_block_optin=properties["max_shared_mem"],
-        major=properties["capability"] // 10, minor=properties["capability"] % 10,
-        warp_size=32, name="recording", total_memory=1 << 34,
-    )  # fmt: skip
-    cuda: Any = torch.cuda
-    cuda.is_available = lambda: True
-    cuda.device_count = lambda: 1
-    cuda.current_device = lambda: 0
-    cuda.set_device = lambda device: None
-    cuda.synchronize = lambda device=None: None
-    cuda.current_stream = cuda.default_stream = lambda device=None: stream
-    cuda.get_device_properties = lambda device=None: facts
-    cuda.get_device_capability = lambda device=None: (facts.major, facts.minor)
-    cuda.get_device_name = lambda device=None: facts.name
-    cuda.device = cuda.device_of = lambda device: contextlib.nullcontext()

@@ -66,6 +66,35 @@ def line(error: BaseException) -> int:
     return (frames[-1].lineno or 0) if frames else 0
 
 
+def placed(error: BaseException) -> str:
+    """Its words behind the line in the candidate's file that led there."""
+    at = line(error)
+    return f"line {at}: {error}" if at else str(error)
+
+
+def with_line(error: BaseException) -> BaseException:
+    """An error of the same name that says the line, where it is the candidate's."""
+    if not (at := line(error)):
+        return error
+    named = type(type(error).__name__, (Exception,), {})
+    found: BaseException = named(f"{error} (line {at})")
+    return found.with_traceback(error.__traceback__)
+
+
+def lacking(error: BaseException, source: str) -> str:
+    """The sentence for what this Triton does not have; empty where something else is wrong."""
+    root = error
+    while type(root).__name__ == "CompilationError" and root.__cause__:
+        root = root.__cause__
+    if not isinstance(root, NotImplementedError):
+        return ""
+    import triton
+
+    said = sentence(error, source)
+    remedy = ": use tl.make_tensor_descriptor" if "lock pointer" in str(root) else ""
+    return _short(f"{said} (Triton {triton.__version__} is installed here){remedy}")
+
+
 def _raised(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == NAME:
         return _short(f"error at line {error.lineno}: {error.msg}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import struct
 from pathlib import Path
 from typing import Any
 
+from . import card
 from .memory import Memory, Role
 from .modes import UnsupportedError
 
@@ -19,6 +21,7 @@ INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 ZERO_FILL = -1
 MAX_LAUNCHES = 1024
 MAX_ARGUMENT = 2**63
+_REGISTERS = re.compile(r"Used (\d+) registers")
 
 Argument = list[int]
 """Kind, value, offset."""
@@ -54,6 +57,13 @@ class Recorder:
             file.write_bytes(cubin)
             (self._folder / f"{digest}.log").write_text(self._log)
         return name, digest
+
+    def registers(self, name: str) -> int:
+        """What ptxas said of the kernel that it compiled last. Host code divides by it."""
+        found = _REGISTERS.findall(self._log)
+        if not found:
+            raise UnsupportedError(f"the registers of kernel {name} are not known here")
+        return int(found[-1])
 
     def zeroed(self, tensor: Any, _: Memory) -> None:
         """Keeps that a tensor is set to zero bytes."""
@@ -172,24 +182,22 @@ def literal(kind: str, value: Any) -> Argument:
     return [INTEGER, number - 2**64 if number >= MAX_ARGUMENT else number, 0]
 
 
-class _Utilities:
+class _Utilities(card.Utilities):
     def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder.properties)
         self._recorder = recorder
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Any:
-        return 0, self._recorder.loaded(name, binary), 0, 0, 1024
+        registers = self._recorder.registers(name)
+        return 0, self._recorder.loaded(name, binary), registers, 0, 1024
 
     def unload_module(self, module: Any) -> None:
         return
 
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        return self._recorder.properties
 
-
-def driver(recorder: Recorder, capability: int) -> Any:
+def driver(recorder: Recorder) -> Any:
     """What `triton.runtime.driver.set_active` takes."""
-    from triton.backends.compiler import GPUTarget
-    from triton.backends.driver import DriverBase
+    shown = card.driver(recorder.properties)
 
     class Launcher:
         def __init__(self, source: Any, metadata: Any) -> None:
@@ -199,41 +207,6 @@ def driver(recorder: Recorder, capability: int) -> Any:
                      launch: Any, enter: Any, leave: Any, *args: Any) -> None:  # fmt: skip
             recorder.launched((x, y, z), function, self.source, self.metadata, args)
 
-    class Recording(DriverBase):
-        utils = _Utilities(recorder)
-        launcher_cls = Launcher
-
-        def get_current_target(self) -> Any:
-            return GPUTarget("cuda", capability, 32)
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def set_current_device(self, device: int) -> None:
-            return
-
-        def get_current_stream(self, device: int | None = None) -> int:
-            return 0
-
-        def get_active_torch_device(self) -> Any:
-            import torch
-
-            return torch.device("cpu")
-
-        def get_device_interface(self) -> Any:
-            import torch
-
-            return torch.cuda
-
-        def map_python_to_cpp_type(self, kind: str) -> str:
-            return kind
-
-        def get_benchmarker(self) -> Any:
-            """Nothing is timed: the first configuration is taken, and none is launched for it."""
-            return lambda call, quantiles=None, **_: [1.0] * len(quantiles or (1,))
-
-        @staticmethod
-        def is_active() -> bool:
-            return True
-
-    return Recording()
+    shown.utils = _Utilities(recorder)
+    shown.launcher_cls = Launcher
+    return shown

@@ -127,6 +127,9 @@ def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
     def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
         watch.step()
         split = splits.get(input_precision)
+        if watch.story.is_told:
+            watch.story.multiplies(str(input_precision).rpartition(".")[2] if split else "")
+            split = None if watch.story.is_exact else split
         if split is None or a.data.dtype != np.float32 or b.data.dtype != np.float32:
             return dot(self, a, b, d, input_precision, imprecise)
         left, right = (

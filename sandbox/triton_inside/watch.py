@@ -3,20 +3,31 @@
 Triton's interpreter runs the programs of a grid one after the other and reads and writes through
 plain pointers. Here its builder is given eyes: an access outside of every tensor, a write to an
 input, and two programs of one launch that touch the same bytes without an order between them are
-errors that name program and tensor; programs run in the order that is asked for; and there is an
-end to patience.
+errors that name program and tensor; and programs run in the order that is asked for. Of a grid that
+takes too long a sample runs, and it is known which memory the others would have decided.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .story import Story
+
 NOBODY, MANY = -1, -2
+HEAD = 64
+"""Programs of a grid that is run in plain order, whatever it takes."""
+ALONE = 4
+"""A program that takes so many times what a call has may be given up."""
+LEAST = 8
+"""Programs of each grid that run in any case."""
+STEP_S = 0.0004
+"""CPU time that counts as a step where steps take longer: large tiles do."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
 
@@ -27,6 +38,14 @@ class MemoryFault(Exception):
 
 class TooLongError(Exception):
     """The interpreter would take too long."""
+
+
+class EnoughError(Exception):
+    """The rest of a grid's programs is left out."""
+
+
+class SpoiledError(Exception):
+    """What programs that were left out would have written is needed: all of them must run."""
 
 
 @dataclass
@@ -41,6 +60,12 @@ class Region:
     """For each word the program of this launch that wrote it."""
     reader: Any = None
     touched: bool = False
+    fresh: Any = None
+    """For each word whether nobody has written it, where a story is told."""
+    sites: Any = None
+    """For each word the store that wrote it, where a story is told."""
+    unknown: Any = None
+    """For each word whether programs that were left out may have written it, or what came of it."""
 
     @property
     def end(self) -> int:
@@ -63,21 +88,63 @@ class Order:
         left |= known | {program}
 
 
+@dataclass
+class Patience:
+    """How many steps there are: loads, stores, atomics and products, or STEP_S of CPU time."""
+
+    steps: int = 12_000
+    """In one call; more is an error."""
+    sample: int = 160
+    """In one call, from which on the programs of a grid are left out that have not run."""
+    sampled: int = 6_000
+    """In all calls: a quarter of what is left may be spent in a call beyond `sample`."""
+    whole: int = 16_000
+    """In all calls whose programs need each other, so that none is left out."""
+
+    def share(self) -> int:
+        """The steps that the next call may take before programs are left out."""
+        return min(self.steps, max(self.sample, self.sampled // 4))
+
+
+@dataclass
+class Coverage:
+    """What ran of the last call."""
+
+    programs: int = 0
+    left_out: int = 0
+
+    def __bool__(self) -> bool:
+        return self.left_out > 0
+
+
 class Watch:
     """What is known of one call."""
 
-    def __init__(self, schedules: Sequence[str], steps: int) -> None:
-        self._schedules, self._limit = schedules, steps
+    def __init__(self, schedules: Sequence[str], patience: Patience) -> None:
+        self._schedules, self._patience = schedules, patience
+        self._limit = patience.steps
         self._calls = 0
         self.schedule = schedules[0]
         self.regions: list[Region] = []
+        self.story = Story()
+        self.given: list[int] = []
+        """Addresses that the launch was given."""
         self._starts = np.zeros(0, dtype=np.uint64)
         self.steps = 0
         self.kernel = ""
         self.program = 0
         self.place = (0, 0, 0)
+        self.coverage = Coverage()
+        self.needs_all = False
+        """Whether the programs of some launch need each other, by what a call has shown."""
+        self._budget = patience.steps
+        self._began = time.process_time()
         self._grid = (1, 1, 1)
         self._turns: list[int] | None = None
+        self._done = 0
+        self._before = 0
+        self._costs: dict[str, float] = {}
+        self._has_met = False
         self._order = Order()
 
     def next_schedule(self) -> str:
@@ -88,7 +155,11 @@ class Watch:
 
     def begin(self, regions: list[Region]) -> None:
         """Starts a call on these tensors."""
-        self.steps = 0
+        self._spend()
+        self.steps, self.coverage = 0, Coverage()
+        self._began = time.process_time()
+        whole = self.needs_all and self._patience.whole > 0
+        self._budget = self._limit if whole else self._patience.share()
         self.regions = []
         for region in regions:
             self.add(region)
@@ -101,33 +172,82 @@ class Watch:
         self.regions = sorted([*self.regions, region], key=lambda r: r.start)
         self._starts = np.array([r.start for r in self.regions], dtype=np.uint64)
 
+    def at(self, address: int) -> Region | None:
+        """The region that holds an address."""
+        return next((r for r in self.regions if r.start <= address < r.end), None)
+
+    def written(self, address: int, size: int) -> None:
+        """Host code has set this memory."""
+        region = self.at(address)
+        if region is not None and region.fresh is not None:
+            first = (address - region.start) // WORD
+            region.fresh[first : first + -(-size // WORD)] = False
+
     def launch(self, grid: tuple[int, int, int]) -> None:
         """A grid begins: nobody has touched anything yet."""
         self._grid = grid
         count = grid[0] * grid[1] * grid[2]
-        if count > self._limit:
-            raise TooLongError(
-                f"a grid of {count} programs is too large for the interpreter, which is given "
-                f"{self._limit} steps a call: give each program more work, or try a smaller "
-                "workload"
-            )
         self._order = Order()
+        self._done, self._has_met, self._before = 0, False, self.steps
         for region in self.regions:
             if region.touched:
                 region.writer = region.reader = None
                 region.touched = False
-        turns = list(range(count))
+        self._turns = self._ordered(count)
+
+    def _ordered(self, count: int) -> list[int]:
+        """The programs of a grid in their turns.
+
+        Of a large grid the ends come first, and the rest at random where some may be left out.
+        """
+        lots = random.Random(f"{self.schedule} {self._calls}")
+        turns = list(range(count)) if count <= self._limit else sorted(
+            {0, count - 1, *(lots.randrange(count) for _ in range(self._limit))}
+        )  # fmt: skip
         if self.schedule == "reverse":
             turns.reverse()
         elif self.schedule.startswith("random:"):
             random.Random(self.schedule).shuffle(turns)
-        self._turns = turns
+        if count <= HEAD:
+            return turns
+        rest = turns[1:-1]
+        if self._costs.get(self.kernel, 2.0) * count > self._budget:
+            lots.shuffle(rest)
+        return [turns[0], turns[-1], *rest]
+
+    def leave(self) -> None:
+        """A grid has ended; where programs were left out, marks what they may have written."""
+        ny, nz = self._grid[1:]
+        count = self._grid[0] * ny * nz
+        self.coverage.programs += count
+        self._costs[self.kernel] = (self.steps - self._before) / max(1, self._done)
+        if self._done >= count:
+            return
+        self.coverage.left_out += count - self._done
+        given = {id(self.at(address)) for address in self.given}
+        for region in self.regions:
+            # What all have read and nobody wrote is no output; what nobody touched may be one.
+            is_output = region.is_writable and id(region) in given and not region.touched
+            if not is_output and (region.writer is None or (region.writer == NOBODY).all()):
+                continue
+            silent = _marks(region, "writer") == NOBODY
+            region.unknown = silent if region.unknown is None else region.unknown | silent
 
     def turn(self, x: int, y: int, z: int) -> tuple[int, int, int]:
-        """Which program runs now, where the interpreter would run (x, y, z)."""
+        """Which program runs now, where the interpreter would run (x, y, z).
+
+        Raises:
+            EnoughError: the rest of them is left out.
+            SpoiledError: so it must be, and those that ran cannot stand for themselves.
+        """
         _, ny, nz = self._grid
         assert self._turns is not None
-        self.program = self._turns[(x * ny + y) * nz + z]
+        number = (x * ny + y) * nz + z
+        if number >= len(self._turns) or (number >= LEAST and self.steps >= self._budget):
+            self._cut()
+        self.program = self._turns[number]
+        self._done += 1
+        self.steps += 1
         rest, z = divmod(self.program, nz)
         x, y = divmod(rest, ny)
         self.place = (x, y, z)
@@ -135,17 +255,38 @@ class Watch:
 
     def step(self) -> None:
         """One operation on memory or one product of matrices."""
-        self.steps += 1
-        if self.steps > self._limit:
-            raise TooLongError(
-                f"one call takes more than {self._limit} loads, stores and products in the "
-                "interpreter: use larger tiles, or try a smaller workload"
-            )
+        spent = int((time.process_time() - self._began) / STEP_S)
+        self.steps = max(self.steps + 1, spent)
+        limit = min(self._limit, ALONE * self._budget) if self._done > LEAST else self._limit
+        if self.steps <= limit:
+            return
+        if self._done > 1:
+            self._give_up()
+        raise TooLongError(
+            f"one program takes more than {self._limit} loads, stores and products in the "
+            "interpreter: give the work to more programs, or use larger tiles"
+        )
+
+    def _give_up(self) -> None:
+        """Leaves out the rest of a grid, with what the program that runs has written."""
+        self._done -= 1
+        for region in self.regions:
+            if region.touched and region.writer is not None:
+                region.writer[region.writer == self.program] = NOBODY
+        self._cut()
+
+    def _cut(self) -> None:
+        if self._has_met:
+            raise SpoiledError
+        raise EnoughError
 
     def read(self, pointers: Any, mask: Any, size: int) -> None:
         """Checks a load before it is made."""
         self.step()
         for region, words in self._found(pointers, mask, size, "reads"):
+            if region.unknown is not None and region.unknown[words].any():
+                raise SpoiledError
+            self._note_read(region, words, "reads")
             writers = _marks(region, "writer")[words]
             foreign = self._foreign(writers)
             if foreign is not None:
@@ -179,6 +320,10 @@ class Watch:
                 if foreign is not None:
                     self._race(region, doing, foreign, verb)
             writers[words] = self.program
+            self._note_write(region, words)
+            if region.unknown is not None:
+                region.unknown[words] = False
+            self._has_met |= size < WORD
 
     def exchange(self, pointers: Any, mask: Any, size: int, *, orders: bool) -> None:
         """Checks an atomic operation before it is made.
@@ -187,15 +332,31 @@ class Watch:
         whole tiles are sums, which nobody waits for.
         """
         self.step()
+        self._has_met = True
         addresses = np.asarray(pointers).reshape(-1)
         for region, words in self._found(pointers, mask, size, "writes"):
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
             if orders and addresses.size == 1:
                 self._order.meet(self.program, int(addresses[0]))
+            self._note_read(region, words, "adds to")
+            self._note_write(region, words)
             foreign = self._foreign(_marks(region, "writer")[words])
             if foreign is not None:
                 self._race(region, "updates atomically what", foreign, "writes plainly")
+
+    def _note_read(self, region: Region, words: Any, doing: str) -> None:
+        if self.story.is_told and region.fresh is not None and region.fresh[words].any():
+            self.story.reads_unwritten(self, region.name, doing)
+
+    def _note_write(self, region: Region, words: Any) -> None:
+        if not self.story.is_told:
+            return
+        if region.sites is None:
+            region.sites = np.zeros(-(-region.bytes // WORD) + 1, dtype=np.int32)
+        region.sites[words] = self.story.site(self)
+        if region.fresh is not None:
+            region.fresh[words] = False
 
     def _found(self, pointers: Any, mask: Any, size: int, verb: str) -> list[tuple[Region, Any]]:
         """The regions that an access reaches, with the words in each."""
@@ -263,6 +424,14 @@ class Watch:
             f"{self._who()} {doing} {whom} of the same launch {verb} ({region.name}), in no order: "
             "use atomics, or a second launch"
         )
+
+    def _spend(self) -> None:
+        """Takes off what there is what the last call took beyond its due."""
+        if self.needs_all:
+            self._patience.whole -= self.steps
+        else:
+            beyond = max(0, self.steps - self._patience.sample)
+            self._patience.sampled = max(0, self._patience.sampled - beyond)
 
     def _who(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import get
-from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
 from kernelwright.verifier import emulation
+from kernelwright.verifier.devices import Refused
 from kernelwright.verifier.draft import Draft
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.session import Session
+from kernelwright.verifier.sides import Seen
 
-LONG = "Triton's interpreter is too slow"
+LONG = 8192
 
 
 def source() -> str:
@@ -58,17 +58,13 @@ def looked(session: Session) -> Callable[..., Verdict]:
 def is_long(check: Check) -> bool:
     """Whether the check's name holds a size beyond the limit: `hidden shape 1 (M=3, N=65601)`."""
     sizes = [word.strip("),").partition("=")[2] for word in check.name.split()]
-    return any(size.isdecimal() and int(size) > emulation.LONGEST for size in sizes)
+    return any(size.isdecimal() and int(size) > LONG for size in sizes)
 
 
 @pytest.mark.slow
 def test_a_long_shape_is_tried_beyond_a_screening(looked: Callable[..., Verdict]) -> None:
-    screened = looked(source(), Protocol.SCREEN)
-    assert screened.status is Status.SCREENED, screened.reasons
-    assert any(LONG in why for why in screened.unchecked)
     promoted = looked(source(), Protocol.CONFIRM)
     assert promoted.status is Status.SCREENED, promoted.reasons
-    assert not any(LONG in why for why in promoted.unchecked)
     assert any(is_long(check) for check in promoted.checks)
 
 
@@ -81,25 +77,58 @@ def test_a_mistake_on_long_shapes_only_is_seen(looked: Callable[..., Verdict]) -
     assert is_long(next(check for check in verdict.checks if not check.passed))
 
 
-@pytest.mark.parametrize(
-    ("status", "is_told"),
-    [(Status.UNSUPPORTED, True), (Status.TIMED_OUT, True), (Status.CRASHED, False)],
-)
-def test_what_the_interpreter_cannot_afford_is_unchecked(
-    session: Session, monkeypatch: pytest.MonkeyPatch, status: Status, is_told: bool
-) -> None:
-    def fails(*_: object) -> list[Check]:
-        raise RunFault(status, "so many loads and stores")
+ROWS = """
+import torch
+import triton
+import triton.language as tl
 
-    monkeypatch.setattr(emulation, "tried", fails)
+
+@triton.jit
+def gelu(x, bias, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row * N + at, mask=at < N, other=0.0)
+        v += tl.load(bias + at, mask=at < N, other=0.0)
+        u = 0.7978845608028654 * (v + 0.044715 * v * v * v)
+        tl.store(y + row * N + at, v / (1.0 + tl.exp(-2.0 * u)), mask=at < N)
+
+
+def run(M, N, x, bias):
+    y = torch.empty_like(x)
+    gelu[(M,)](x, bias, y, N, BLOCK=1024)
+    return y
+"""
+
+
+@pytest.mark.slow
+def test_a_program_for_each_row_is_sampled_and_it_is_said(looked: Callable[..., Verdict]) -> None:
+    verdict = looked(ROWS, Protocol.FULL)
+    assert verdict.status is Status.SCREENED, verdict.reasons
+    (said,) = verdict.unchecked
+    assert "the first, the last and random programs ran" in said
+    assert "of all answers were judged" in said
+
+
+@pytest.mark.slow
+def test_a_row_number_that_overflows_is_seen(looked: Callable[..., Verdict]) -> None:
+    wrong = ROWS.replace("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int16)")
+    wrong = wrong.replace("row * N", "row.to(tl.int32) * N")
+    verdict = looked(wrong, Protocol.FULL)
+    assert verdict.status is Status.CRASHED
+    assert "reads out of bounds" in verdict.reasons[0]
+    assert "line 12" in verdict.reasons[0]
+
+
+def test_nothing_judged_is_neither_a_pass_nor_a_failure(session: Session) -> None:
     draft = Draft(Order(source="", language="triton"), session, b"")
-    rng = np.random.default_rng(1)
-    if is_told:
-        assert emulation._on_long(draft, None, rng) == []  # type: ignore[arg-type]
-        assert any(LONG in why for why in draft.unchecked)
-    else:
-        with pytest.raises(RunFault):
-            emulation._on_long(draft, None, rng)  # type: ignore[arg-type]
+    emulation._left_out(draft, Seen(calls=3))
+    assert not draft.unchecked
+    emulation._left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
+    assert "50 % of all answers were judged, in 1 calls none" in draft.unchecked[0]
+    with pytest.raises(Refused) as refused:
+        emulation._left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
+    assert refused.value.status is Status.UNSUPPORTED
 
 
 def test_a_source_that_cannot_be_built_has_its_status(looked: Callable[..., Verdict]) -> None:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.triton_inside.watch import MemoryFault, Region, TooLongError, Watch
+from kernelwright.sandbox.triton_inside.watch import (
+    LEAST,
+    EnoughError,
+    MemoryFault,
+    Patience,
+    Region,
+    SpoiledError,
+    TooLongError,
+    Watch,
+)
 
 BASE = 1 << 20
 WORDS = 64
 
 
-def watch(*schedules: str, steps: int = 1000) -> Watch:
-    made = Watch(schedules or ("order",), steps)
+def watch(*schedules: str, steps: int = 1000, sample: int = 1000) -> Watch:
+    made = Watch(schedules or ("order",), Patience(steps=steps, sample=sample, sampled=0))
     made.next_schedule()
     made.begin([
         Region("x", BASE, 4 * WORDS, is_writable=False),
@@ -190,12 +199,78 @@ def test_an_input_is_not_written() -> None:
         made.write(at(0, base=BASE), everything(at(0)), 4)
 
 
-def test_patience_ends() -> None:
+def test_patience_with_one_program_ends() -> None:
     made = watch(steps=3)
-    with pytest.raises(TooLongError, match="a grid of 4 programs"):
-        made.launch((2, 2, 1))
     turns(made, (1, 1, 1))
-    for _ in range(3):
+    for _ in range(2):
         read(made, 0)
-    with pytest.raises(TooLongError, match="more than 3 loads"):
+    with pytest.raises(TooLongError, match="one program takes more than 3 loads"):
         read(made, 0)
+
+
+MANY_WORDS = 10 * WORDS
+
+
+def sampled(made: Watch, count: int) -> list[int]:
+    """Runs programs that read and then write a word each until the rest is left out."""
+    made.add(Region("z", 3 * BASE, 4 * MANY_WORDS, is_writable=True))
+    made.given = [3 * BASE]
+    made.launch((count, 1, 1))
+    ran = []
+    for number in range(count):
+        try:
+            ran.append(made.turn(number, 0, 0)[0])
+        except EnoughError:
+            break
+        read(made, 0, base=BASE)
+        made.write(at(ran[-1], base=3 * BASE), everything(at(0)), 4)
+    made.leave()
+    return ran
+
+
+def test_of_a_large_grid_the_ends_run_and_the_rest_is_left_out() -> None:
+    made = watch(sample=60)
+    ran = sampled(made, MANY_WORDS)
+    assert {0, MANY_WORDS - 1} <= set(ran)
+    assert LEAST < len(ran) < 60
+    assert made.coverage.programs == MANY_WORDS
+    assert made.coverage.left_out == MANY_WORDS - len(ran)
+    region = made.at(3 * BASE)
+    assert region is not None
+    assert set(np.flatnonzero(~region.unknown)) == set(ran)
+
+
+def test_what_was_left_out_is_not_read() -> None:
+    made = watch(sample=60)
+    ran = sampled(made, MANY_WORDS)
+    turns(made, (1, 1, 1))
+    read(made, ran[0], base=3 * BASE)
+    with pytest.raises(SpoiledError):
+        read(made, next(w for w in range(MANY_WORDS) if w not in ran), base=3 * BASE)
+
+
+def test_where_programs_meet_none_is_left_out() -> None:
+    made = watch(sample=20)
+    made.launch((100, 1, 1))
+    for number in range(10):
+        made.turn(number, 0, 0)
+        meet(made, 0)
+    with pytest.raises(SpoiledError):
+        made.turn(10, 0, 0)
+
+
+def test_an_output_that_no_program_of_the_sample_writes_is_unknown() -> None:
+    made = watch(sample=20)
+    made.given = [2 * BASE]
+    made.launch((100, 1, 1))
+    for number in range(10):
+        made.turn(number, 0, 0)
+        read(made, 0, base=BASE)
+    with pytest.raises(EnoughError):
+        made.turn(10, 0, 0)
+    made.leave()
+    region, read_only = made.at(2 * BASE), made.at(BASE)
+    assert region is not None
+    assert region.unknown.all()
+    assert read_only is not None
+    assert read_only.unknown is None

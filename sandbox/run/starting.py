@@ -1,0 +1,186 @@
+"""How a runner's process begins, and processes that have begun before there is a candidate.
+
+A process in waiting is in its jail, under its limits, has imported what takes long, and waits at
+its control socket for the memory of its calls; its candidate is put into its folder just before. It
+serves one candidate and ends with it, like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import SandboxError
+from ..frames import channel
+from ..isolation.model import Confinement, Jail, Job, Limits
+from ..isolation.seccomp import build_filter
+from .gate import Gate
+from .program import Descriptors, Program
+
+SIZES = struct.Struct("<QQ")
+"""Of the two memories whose descriptors come with it; `triton_inside/interpreting.py` reads it."""
+
+
+class Plane(NamedTuple):
+    """The shared memory handed to a process: descriptors it may keep, and their sizes."""
+
+    input_fd: int
+    output_fd: int
+    input_bytes: int
+    output_bytes: int
+
+
+@dataclass
+class Begun:
+    """A process with what belongs to it."""
+
+    folder: tempfile.TemporaryDirectory[str]
+    channel: socket.socket
+    gate: Gate
+    job: Job
+
+    def fill(self, program: Program) -> None:
+        """Puts the candidate's files where the process looks for them."""
+        _fill(Path(self.folder.name), program)
+
+    def give(self, plane: Plane) -> None:
+        """Hands a process in waiting the memory of its calls. Raises SandboxError."""
+        sizes = SIZES.pack(plane.input_bytes, plane.output_bytes)
+        try:
+            socket.send_fds(self.channel, [sizes], [plane.input_fd, plane.output_fd])
+        except OSError as error:
+            raise SandboxError(f"a runner that was waiting has ended: {error}") from error
+
+    def close(self) -> None:
+        """Ends it."""
+        self.channel.close()
+        self.job.kill()
+        self.gate.close()
+        self.folder.cleanup()
+
+
+def begin(
+    jail: Jail, program: Program, plane: Plane | None, *,
+    cpus: tuple[int, ...], limits: Limits, seccomp: bool = True,
+) -> Begun:  # fmt: skip
+    """Starts the program's process in the jail; without a plane it waits to be handed one.
+
+    Raises:
+        SandboxError: the jail failed.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="kw-run-", ignore_cleanup_errors=True)
+    place = Path(folder.name)
+    place.chmod(0o755)
+    if plane:
+        _fill(place, program)
+    gate = Gate()
+    ours, theirs = channel()
+    # Beside a device all host code is ours, and the driver's.
+    filter_fd = _filter_fd(seccomp, may_tune=bool(program.devices))
+    inputs, outputs, input_bytes, output_bytes = plane or Plane(-1, -1, 0, 0)
+    given = Descriptors(
+        theirs.fileno(), inputs, input_bytes, outputs, output_bytes, filter_fd, *gate.fds
+    )
+    memory = (inputs, outputs) if plane else ()
+    confinement = Confinement(
+        readable=(*program.readable, place),
+        devices=program.devices,
+        pass_fds=(given.control, *memory, filter_fd, *gate.fds),
+        env={**thread_environment(len(cpus)), **program.environment},
+        cpus=cpus,
+        may_mark=False,
+    )
+    try:
+        job = jail.start(program.command(given, place), confinement, limits)
+    except BaseException:
+        ours.close()
+        gate.close()
+        folder.cleanup()
+        raise
+    finally:
+        os.close(filter_fd)
+        theirs.close()
+    gate.close_fds()
+    return Begun(folder, ours, gate, job)
+
+
+class Waiting:
+    """One process in waiting, for programs that differ in their files alone. Thread-safe."""
+
+    def __init__(self, jail: Jail, limits: Limits, cpus: tuple[int, ...]) -> None:
+        self._jail, self._limits, self._cpus = jail, limits, cpus
+        self._lock = threading.Lock()
+        self._process: Begun | None = None
+        self._is_closed = False
+
+    def prepare(self, program: Program) -> None:
+        """Starts a process for programs like this one, unless one waits already."""
+        with self._lock:
+            if self._process is None and not self._is_closed:
+                self._process = self._begun(program)
+
+    def take(self, program: Program, plane: Plane) -> Begun:
+        """The process that waits, or a new one, with this program's files and its memory."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None and process.job.poll() is not None:
+            process.close()
+            process = None
+        process = process or self._begun(program)
+        try:
+            process.fill(program)
+            process.give(plane)
+        except BaseException:
+            process.close()
+            raise
+        return process
+
+    def close(self) -> None:
+        """Ends the process that waits; no other is started."""
+        with self._lock:
+            self._is_closed = True
+            if self._process is not None:
+                self._process.close()
+                self._process = None
+
+    def _begun(self, program: Program) -> Begun:
+        return begin(self._jail, program, None, cpus=self._cpus, limits=self._limits)
+
+
+def thread_environment(cpus: int) -> dict[str, str]:
+    """Threads of either side: as many as CPUs, bound, and asleep when they wait (gpu.md §7)."""
+    return {
+        "OMP_NUM_THREADS": str(cpus),
+        "OMP_PROC_BIND": "close",
+        "OMP_PLACES": "cores",
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_DYNAMIC": "false",
+        "GOMP_SPINCOUNT": "0",
+        "KMP_BLOCKTIME": "0",
+        "MKL_NUM_THREADS": str(cpus),
+        "OPENBLAS_NUM_THREADS": str(cpus),
+    }
+
+
+def _fill(folder: Path, program: Program) -> None:
+    for name, content in program.files.items():
+        file = folder / name
+        file.write_bytes(content)
+        file.chmod(0o755)
+
+
+def _filter_fd(wanted: bool, *, may_tune: bool) -> int:
+    fd = os.memfd_create("kw-filter", 0)
+    if wanted:
+        rules = build_filter(
+            may_fork=False, may_exec=False, may_catch=False, may_alarm=False, may_tune=may_tune
+        )
+        os.write(fd, rules)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
