@@ -77,7 +77,7 @@ def test_lessons_are_drawn_from_strategies_without_remains_of_a_note(store: Stor
     contrasted = play(store, "contrast", stumbling, rounds=5)
     (reflected, *_) = [said.text for said in evolved.asked if said.purpose == "reflect"]
     assert f"({STRATEGY}): BUILD_FAILED" in reflected
-    assert "Unrolling by more gained each time." in evolved.asked[-1].text
+    assert "Unrolling by more gained each time." in evolved.at("1/0/").text
     lines = [
         line for said in (*evolved.asked, *contrasted.asked) for line in said.text.splitlines()
     ]
