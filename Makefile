@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT := $(VENV)/lint
 
-.PHONY: demo test recipes test-fast test-gpu test-gpu-bare fuzz lint format bench bench-build bench-gpu \
+.PHONY: demo test recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format bench bench-build bench-gpu \
 	results fairness headroom hostile isolation static clean
 
 $(STAMP): pyproject.toml
@@ -43,15 +43,21 @@ recipes: $(STAMP)
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal
 
-# On a machine with an NVIDIA GPU; without one every test says why it is skipped.
+# On a machine with an NVIDIA GPU; it fails where nothing could be tried on one, and says why.
+# Where no jail works: KERNELWRIGHT_JAIL=bare make test-gpu
 test-gpu: $(STAMP)
-	$(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
+	KERNELWRIGHT_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
+
+# What to run first on a machine with a GPU: doctor, the GPU tests, some of the GPU bench; ten minutes
+# at most, and a log. Without a GPU it says so and ends with status 3.
+first-contact: $(STAMP)
+	$(BIN)/python benchmarks/first_contact.py
 
 # The same from a checkout that is not installed, with the packages that $(PYTHON) has: numpy, scipy,
 # pydantic and pytest at least.
 test-gpu-bare:
 	folder=$$(mktemp -d) && ln -s $(CURDIR) $$folder/kernelwright && \
-	PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
+	KERNELWRIGHT_REQUIRE_GPU=1 PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
 	status=$$? ; rm -r $$folder ; exit $$status
 
 # The fuzz targets of the test suite for longer, with new inputs; stops at the first that fails.
@@ -106,6 +112,6 @@ isolation: $(STAMP)
 	$(BIN)/python benchmarks/isolation_table.py
 
 clean:
-	rm -rf $(VENV) .demo report.html build *.egg-info .pytest_cache .mypy_cache \
-		.ruff_cache .hypothesis
+	rm -rf $(VENV) .demo report.html first-contact.log first-contact.md build *.egg-info \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

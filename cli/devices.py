@@ -31,7 +31,21 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     if not found:
         yield Finding("gpu", Level.WARN, "the driver shows no device", NOT_NEEDED)
         return
+    yield from _numbered(config, found)
     yield from _reach(found[0])
+    yield from _loaded(config, found[0])
+
+
+def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
+    """CUDA numbers devices by speed unless CUDA_DEVICE_ORDER is set, and nvidia-smi by place."""
+    is_mixed = len({device.name for device in found}) > 1
+    if is_mixed and any(word.isdecimal() for word in config.devices or ()):
+        yield Finding(
+            "gpu", Level.WARN,
+            f"devices {', '.join(config.devices or ())} are taken by nvidia-smi's numbers; other "
+            "programs count different devices by speed",
+            "name them by UUID (nvidia-smi -L), or set CUDA_DEVICE_ORDER=PCI_BUS_ID everywhere",
+        )  # fmt: skip
 
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:
@@ -80,6 +94,24 @@ def _reach(device: Device) -> Iterator[Finding]:
         return
     nodes = ", ".join(node.name for node in found.nodes) or "no device nodes"
     yield Finding("gpu", Level.PASS, f"{found.library}; {nodes}")
+
+
+def _loaded(config: Config, device: Device) -> Iterator[Finding]:
+    """Whether the driver loads what our compilers make."""
+    from ..sandbox.build import toolchain
+    from ..sandbox.build.compatibility import compiler_for, major_of
+
+    told = f"CUDA {device.cuda // 1000}.{device.cuda % 1000 // 10}" if device.cuda else "unknown"
+    for language in ("cuda", "triton"):
+        try:
+            toolchain.prefer(config.cuda_home, config.cuda_compiler)
+            compiler = compiler_for(language, major_of(device.cuda))
+        except KernelwrightError as error:
+            yield Finding("gpu", Level.WARN, f"{language}: {error}", error.hint)
+        else:
+            yield Finding(
+                "gpu", Level.PASS, f"{language}: {compiler}; the driver's release is {told}"
+            )
 
 
 def ncu(_: Config, search: str | None = None, parameters: Path | None = None) -> Iterator[Finding]:

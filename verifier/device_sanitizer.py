@@ -2,7 +2,8 @@
 
 memcheck finds accesses outside of allocations and misaligned ones, racecheck races on shared
 memory, initcheck global memory that is read before it is written, synccheck barriers that not all
-threads reach. They run a host program of ours (sandbox/run/device/replay.py) on a small workload.
+threads reach. What racecheck only warns of may be meant so, by its documentation: it is told, and
+no failure. They run a host program of ours (sandbox/run/device/replay.py) on a small workload.
 What cannot be run is told as unchecked, never taken for clean; a program that ends early is not
 clean.
 """
@@ -20,8 +21,8 @@ from pathlib import Path
 
 from ..sandbox.build import toolchain
 from ..sandbox.build.diagnostics import clean
-from ..sandbox.run.device.program import DEVICE_FAILED, EXITS
-from ..traces.records import Check
+from ..sandbox.run.device.program import EXITS, STATUSES
+from ..traces.records import Check, Status
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND = 86
@@ -33,15 +34,17 @@ _GONE_S = 10.0
 
 _SUMMARY = re.compile(
     r"^=+ (?:ERROR SUMMARY: (?P<errors>\d+) errors?"
-    r"|RACECHECK SUMMARY: (?P<hazards>\d+) hazards? displayed)",
+    r"|RACECHECK SUMMARY: (?P<hazards>\d+) hazards? displayed"
+    r"(?: \((?P<grave>\d+) errors?, (?P<warned>\d+) warnings?\))?)",
     re.MULTILINE,
 )
+_REST = r"(?P<rest>(?:\n=+ {3,}[^\n]*)*)"
 _FIRST = re.compile(
-    r"^=+ (?P<what>(?:Error: Race reported|Warning: Race|Race reported|Invalid|Misaligned|"
-    r"Uninitialized|Barrier error|Program hit)[^\n]*)"
-    r"(?P<rest>(?:\n=+ {3,}[^\n]*)*)",
+    r"^=+ (?P<what>(?:Error: Race reported|Race reported|Invalid|Misaligned|"
+    r"Uninitialized|Barrier error|Program hit)[^\n]*)" + _REST,
     re.MULTILINE,
 )
+_WARNED = re.compile(r"^=+ (?P<what>Warning: Race reported[^\n]*)" + _REST, re.MULTILINE)
 _PLACE = re.compile(
     r"\bat (?P<kernel>[^\n]+?)\+0x[0-9a-f]+(?: in (?P<file>[^\n:]+):(?P<line>\d+))?"
 )
@@ -97,14 +100,17 @@ def examine(
 def read(tool: str, said: str, code: int) -> Check | str:
     """What a finished run came to."""
     summary = _SUMMARY.search(said)
-    count = int(summary["errors"] or summary["hazards"] or 0) if summary else 0
-    if sentence := _sentence(said):
+    # Where hazards are not told apart, all of them are errors.
+    count = int(summary["errors"] or summary["grave"] or summary["hazards"]) if summary else 0
+    if sentence := _sentence(said, _FIRST):
         return _check(tool, max(count, 1), sentence)
+    if not count and code in (0, FOUND) and (warned := _sentence(said, _WARNED)):
+        return _check(tool, 0, f"{tool} warns: {warned}")
     if count or code == FOUND:
         return _check(tool, max(count, 1), f"{max(count, 1)} errors without a place")
     if code == 0 and summary:
         return _check(tool, 0, "")
-    if code in EXITS and code != DEVICE_FAILED:
+    if code in EXITS and STATUSES.get(code) is not Status.HARNESS_ERROR:
         words = (said.strip().splitlines() or [""])[-1]
         return _check(tool, 1, f"{EXITS[code]} {_plain(words)}")
     why = next((line for line in said.splitlines() if "Error" in line or "Unable" in line), "")
@@ -120,13 +126,13 @@ def _check(tool: str, count: int, detail: str) -> Check:
     )  # fmt: skip
 
 
-def _sentence(said: str) -> str:
+def _sentence(said: str, reported: re.Pattern[str]) -> str:
     """The first report: `Invalid __global__ write of size 4 bytes in spmm_row at line 12, …`."""
-    found = _FIRST.search(said)
+    found = reported.search(said)
     if found is None:
         return ""
     report = found[0]
-    words = [re.sub(r"\s+at .*", "", found["what"].removeprefix("Error: "))]
+    words = [re.sub(r"\s+at .*", "", found["what"].partition(": ")[2] or found["what"])]
     places = list(_PLACE.finditer(report))
     if places:
         kernel = places[0]["kernel"].partition("(")[0].removeprefix("void ")

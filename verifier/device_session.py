@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from ..errors import PrerequisiteError
 from ..kernelbench.targets import ARCHITECTURES, device_of, product
 from ..kernelbench.targets import Device as DataSheet
+from ..sandbox.build.compatibility import major_of
 from ..sandbox.run.device import nvml as driver
 from ..sandbox.run.device.access import Access, access
 from ..sandbox.run.device.health import Health, probe
@@ -120,6 +121,11 @@ class Leased:
     def versions(self) -> dict[str, str]:
         """What figures of this device depend on."""
         return {"device": self.device.name, "driver": self.device.driver}
+
+    @property
+    def loads_up_to(self) -> int | None:
+        """The last major release of CUDA whose code its driver loads; None: it does not tell."""
+        return major_of(self.device.cuda)
 
     @property
     def data_sheet(self) -> DataSheet | None:

@@ -58,6 +58,8 @@ class Workshop:
     cache_dir: Path
     jail: Jail
     triton: TritonBuilder | None = None
+    newest: int | None = None
+    """The last major release of CUDA whose code the driver loads; None: nothing is loaded."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class CudaCandidate:
         launches = _resolved(workshop, plan, workshop.subject)
         device = _made(cuda.build(
             source, launches.kernels, workshop.architecture, cache_dir=workshop.cache_dir,
-            jail=workshop.jail,
+            jail=workshop.jail, newest=workshop.newest,
         ))  # fmt: skip
         _fits(workshop, launches, device, plan)
         return cls(workshop, source, plan, device, launches, emulated.schedules(seed))

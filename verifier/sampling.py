@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from ..kernelbench.problem import Family, Problem, Structure
-from ..sandbox.isolation.model import Limits
 from ..sandbox.run.device.runner import runner_of
 from ..sandbox.run.process import Plane
 from ..sandbox.run.program import Program
@@ -228,12 +227,10 @@ def started(
     extra: Behind = nothing_more,
 ) -> Iterator[CandidateSide]:
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
-    limits = Limits(
+    limits = program.limits(
         wall_s=EVALUATION_S[protocol],
         cpu_s=EVALUATION_S[protocol] * len(session.cpus),
-        memory_bytes=sum(arena.sizes) + MEMORY_ROOM + program.memory_bytes,
-        processes=program.processes,
-        open_files=program.open_files,
+        memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
     )
     arena.wipe()
     inputs, _ = footprint(session.problem, session.stage.target.axes)

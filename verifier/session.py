@@ -24,6 +24,7 @@ from ..kernelbench import registry
 from ..kernelbench.features import features
 from ..kernelbench.problem import Family, Problem, Structure
 from ..kernelbench.targets import CPU, architecture
+from ..sandbox.build.compatibility import compiler_for
 from ..sandbox.build.triton import TritonBuilder
 from ..sandbox.isolation import choose
 from ..sandbox.isolation.canary import probe
@@ -132,7 +133,9 @@ class Session:
         present = machine.devices(name)
         leased = Leased.take(machine, present, cache_dir) if present else None
         try:
-            device = _workshop(problem, task, jail, cpus, cache_dir)
+            device = _workshop(
+                problem, task, jail, cpus, cache_dir, leased.loads_up_to if leased else None
+            )
             stage = _stage(problem, task) if leased else _small_stage(problem, task, device.subject)
         except BaseException:
             if leased:
@@ -275,14 +278,20 @@ def _abreast(cpus: tuple[int, ...]) -> int:
 
 
 def _workshop(
-    problem: Problem, task: Task, jail: Jail, cpus: tuple[int, ...], cache_dir: Path
-) -> Workshop:
+    problem: Problem, task: Task, jail: Jail, cpus: tuple[int, ...], cache_dir: Path,
+    newest: int | None,
+) -> Workshop:  # fmt: skip
+    """Raises PrerequisiteError where the driver does not load what our compilers make."""
+    for language in task.languages:
+        compiler_for(language, newest)
     target = architecture(task.target)
     subject = problem.structure(task.workload)
     builder = None
     if "triton" in task.languages:
-        builder = TritonBuilder(jail, target, cache_dir=cache_dir, workers=_abreast(cpus))
-    return Workshop(problem, target, subject, cache_dir, jail, builder)
+        builder = TritonBuilder(
+            jail, target, cache_dir=cache_dir, workers=_abreast(cpus), newest=newest
+        )
+    return Workshop(problem, target, subject, cache_dir, jail, builder, newest)
 
 
 def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:

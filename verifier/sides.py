@@ -132,6 +132,7 @@ class CandidateSide:
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
         self._held = {slot.index: structure for slot in self.slots}
+        self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
         """The slot for another structure of its sizes, at the same addresses."""

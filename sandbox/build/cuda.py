@@ -56,6 +56,7 @@ def build(
     jail: Jail | None,
     compiler: CompilerName | None = None,
     home: Path | None = None,
+    newest: int | None = None,
     limits: Limits = LIMITS,
 ) -> DeviceBuilt | BuildFailed:
     """Compiles `source` to a cubin that has `kernels`, in their order.
@@ -65,6 +66,7 @@ def build(
     Args:
         compiler: The preferred one (`toolchain.prefer`) unless told otherwise.
         home: The folder of a CUDA toolkit to use instead of the one that is found.
+        newest: The last major release whose code the driver loads, which is to run it.
         limits: Of NVRTC.
 
     Raises:
@@ -82,7 +84,7 @@ def build(
         offline = toolchain.find_nvcc(home)
         recipe = {"compiler": offline.version, "options": nvcc.options(ask.build_name)}
     else:
-        tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home), cache_dir)
+        tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home, newest=newest), cache_dir)
         recipe = {"compiler": tool.identity, "options": nvrtc_job.options(ask.build_name)}
     key = cache.key_of({
         "format": FORMAT, "source": source, "kernels": names, "shims": _shims_digest(), **recipe,

@@ -27,6 +27,9 @@ _HEADER = "cuda_fp16.h"
 """A folder with this one is a toolkit's include folder."""
 _BUNDLES_HEADERS_SINCE = (13, 5)
 
+_LEAST_DRIVER = {12: 525, 13: 580}
+"""The first driver that loads code of a major release, by NVIDIA's table."""
+
 CompilerName = Literal["nvrtc", "nvcc"]
 
 
@@ -108,28 +111,55 @@ class Nvrtc:
         return f"NVRTC {self.version} ({self.library.stat().st_size} bytes)"
 
 
-@functools.lru_cache(maxsize=4)
-def find_nvrtc(home: Path | None = None) -> Nvrtc:
+@functools.lru_cache(maxsize=8)
+def find_nvrtc(home: Path | None = None, *, newest: int | None = None) -> Nvrtc:
     """NVRTC of `home`; else of the preferred toolkit, the wheels, or the system's toolkit.
+
+    Args:
+        newest: The last major release that will do, for a driver (see compatibility.py); then
+            those of older toolkits and wheels are looked at, too.
 
     Raises:
         PrerequisiteError: there is none.
     """
-    tried = []
-    for root in roots(home):
+    tried: list[str] = []
+    passed: Nvrtc | None = None
+    older = () if newest is None or home else _older_roots()
+    for root in (*roots(home), *older):
         found = _library(root)
         if found is None:
             tried.append(str(root))
             continue
         builtins = next(iter(sorted(found.parent.glob("libnvrtc-builtins.so*"))), None)
         version = _version(builtins or found)
-        tool = Nvrtc(found, builtins, _includes(root, home), version)
+        includes = _includes_beside(root) if root in older else _includes(root, home)
+        tool = Nvrtc(found, builtins, includes, version)
+        if newest is not None and tool.release[:1] > (newest,):
+            passed = passed or tool
+            continue
         if tool.includes or tool.bundles_headers:
             return tool
         return replace(tool, includes=next(_with_header(_triton_folders()), ()))
+    if passed and newest is not None:
+        raise too_new(
+            f"NVRTC {passed.version} at {passed.library}", passed.release[0], newest,
+            f"pip install nvidia-cuda-nvrtc-cu{newest} nvidia-cuda-runtime-cu{newest}, or name an "
+            f"older toolkit by CUDA_HOME: a compiler of CUDA {newest} is taken where there is one",
+        )  # fmt: skip
     raise PrerequisiteError(
         f"NVIDIA's compiler NVRTC was not found (looked in {', '.join(tried) or 'no folder'})",
         hint=_HINT,
+    )
+
+
+def too_new(tool: str, release: int, newest: int, instead: str = "") -> PrerequisiteError:
+    """The driver, of the major release `newest`, does not load what the tool makes."""
+    least = _LEAST_DRIVER.get(release)
+    update = f"update the driver{f' to {least} or later' if least else ''}"
+    return PrerequisiteError(
+        f"NVIDIA's driver here is of CUDA {newest} and loads no code of a later major release, "
+        f"which {tool} makes",
+        hint=f"{update}; or {instead}" if instead else update,
     )
 
 
@@ -193,6 +223,19 @@ def roots(home: Path | None) -> tuple[Path, ...]:
     return tuple(root for root in (*found, _SYSTEM_HOME) if root.is_dir())
 
 
+def _older_roots() -> tuple[Path, ...]:
+    """Toolkits and wheels beside those that are taken for their own sake, the newest first."""
+    wheels = [folder / "nvidia" / "cuda_nvrtc" for folder in _package_folders()]
+    systems = _SYSTEM_HOME.parent.glob(f"{_SYSTEM_HOME.name}-*")
+    found = [*wheels, *sorted(systems, key=lambda path: len(path.name), reverse=True)]
+    return tuple(root for root in found if root.is_dir())
+
+
+def _includes_beside(root: Path) -> tuple[Path, ...]:
+    """Headers of the same release: of older wheels they are in another one."""
+    return next(_with_header([root, root.parent / "cuda_runtime"]), ())
+
+
 def headers_home(nvrtc: Nvrtc, cache_dir: Path) -> Path:
     """Where headers that the library itself carries are unpacked to."""
     return cache_dir / "nvrtc-headers" / nvrtc.version
@@ -233,6 +276,12 @@ def _package_folders() -> Iterator[Path]:
     for entry in dict.fromkeys(sys.path):
         if Path(entry).name in _PACKAGES:
             yield Path(entry).resolve()
+
+
+def triton_programs(pattern: str) -> list[Path]:
+    """Programs of NVIDIA's in Triton's wheel."""
+    found = (path for folder in _triton_folders() for path in (folder / "bin").glob(pattern))
+    return sorted(path for path in found if path.is_file() and os.access(path, os.X_OK))
 
 
 def _triton_folders() -> Iterator[Path]:

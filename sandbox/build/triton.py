@@ -30,7 +30,7 @@ from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture, device_of
 from ..isolation.model import End, Jail
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
-from . import cache, diagnostics, triton_result
+from . import cache, compatibility, diagnostics, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
 from .triton_result import ClaimError, Configurations, Part
 from .warm import BUILD_S, Left, StoppedError, WarmProcess
@@ -86,8 +86,17 @@ class TritonBuilder:
         cache_dir: Path,
         workers: int = 1,
         timeout_s: float = BUILD_S,
+        newest: int | None = None,
     ) -> None:
-        """Starts one process at once, so that it is warm when the first source comes."""
+        """Starts one process at once, so that it is warm when the first source comes.
+
+        Args:
+            newest: The last major release whose code the driver loads, which is to run it.
+
+        Raises:
+            PrerequisiteError: no assembler of Triton's makes such code.
+        """
+        self._environment = compatibility.triton_settings(newest)
         self.architecture = architecture
         self._jail = jail
         self._cache_dir = cache_dir
@@ -143,7 +152,9 @@ class TritonBuilder:
 
     def _start(self) -> None:
         settings = {"capability": self.architecture.capability}
-        process = WarmProcess(self._jail, settings, timeout_s=self._timeout_s)
+        process = WarmProcess(
+            self._jail, settings, environment=self._environment, timeout_s=self._timeout_s
+        )
         self._all.append(process)
         self._free.put(process)
 
@@ -225,7 +236,7 @@ class TritonBuilder:
             "source": request.source.encode(errors="surrogatepass").hex(),
             "problem": [[t.name, t.dtype, t.shape, t.is_index] for t in request.problem.tensors],
             "axes": structure.axes, "arrays": arrays, "plan": repr(plan), "entry": request.entry,
-            "choices": dict(request.choices or {}),
+            "choices": dict(request.choices or {}), "settings": self._environment,
         })  # fmt: skip
 
     def _kept(self, key: str) -> _Made | None:

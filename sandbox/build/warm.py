@@ -82,9 +82,18 @@ class WarmProcess:
     """One zygote. Use as a context manager, from one thread at a time."""
 
     def __init__(
-        self, jail: Jail, settings: Mapping[str, Any], *, timeout_s: float = BUILD_S
+        self,
+        jail: Jail,
+        settings: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = BUILD_S,
     ) -> None:
-        """Starts it; `await_ready` says when it can build, each time within `timeout_s`."""
+        """Starts it; `await_ready` says when it can build, each time within `timeout_s`.
+
+        Args:
+            environment: Variables beside its own, for Triton.
+        """
         self._timeout_s = timeout_s
         self._outer = tempfile.TemporaryDirectory(
             prefix="kernelwright-triton-", ignore_cleanup_errors=True
@@ -115,7 +124,7 @@ class WarmProcess:
             readable=readable(),
             writable=(self._place,),
             pass_fds=(theirs.fileno(),),
-            env=_environment(),
+            env={**_environment(), **(environment or {})},
             cwd=self._place,
         )
         try:

@@ -32,9 +32,10 @@ def rlimits(limits: Limits, processes: int | None) -> list[Rlimit]:
         (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
         (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10),
         (resource.RLIMIT_SIGPENDING, 64, 64),
     ]
+    if limits.locked_bytes is not None:
+        wanted.append((resource.RLIMIT_MEMLOCK, limits.locked_bytes, limits.locked_bytes))
     if processes is not None:
         wanted.append((resource.RLIMIT_NPROC, processes, processes))
     return [_below_hard(*one) for one in wanted]

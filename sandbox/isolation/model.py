@@ -18,6 +18,8 @@ class Limits:
     memory_bytes: int = 4 << 30
     """Resident memory of the whole tree, by cgroup where there is one, else polled."""
     file_bytes: int = 64 << 20
+    locked_bytes: int | None = 64 << 10
+    """Memory that it may lock; None: as much as we may."""
     processes: int = 64
     open_files: int = 64
     output_bytes: int = 1 << 20

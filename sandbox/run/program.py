@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ...traces.records import Status
 from ..build.model import Built
+from ..isolation.model import Limits
 
 
 class Descriptors(NamedTuple):
@@ -63,9 +64,21 @@ class Program:
     """Resident memory of the runner itself, beyond what candidates get."""
     processes: int = 64
     open_files: int = 64
+    file_bytes: int = Limits.file_bytes
+    """Of a file that it makes, in memory too."""
+    locked_bytes: int | None = Limits.locked_bytes
+    """See Limits."""
     exits: Mapping[int, str] = field(default_factory=dict)
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
     overhead_us: float = 0.0
     """What this runner needs beyond a native one: CPU time between two calls, time to answer."""
+
+    def limits(self, *, wall_s: float, cpu_s: float, memory_bytes: int) -> Limits:
+        """Those of its process; `memory_bytes` is for what it is given and for the candidate."""
+        return Limits(
+            wall_s=wall_s, cpu_s=cpu_s, memory_bytes=memory_bytes + self.memory_bytes,
+            processes=self.processes, open_files=self.open_files, file_bytes=self.file_bytes,
+            locked_bytes=self.locked_bytes,
+        )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from kernelwright.cli import devices
 from kernelwright.cli.finding import Finding, Level
 from kernelwright.config import Config, resolve
+from kernelwright.errors import PrerequisiteError
+from kernelwright.sandbox.build import toolchain
 from kernelwright.sandbox.run.device.health import Health
 from kernelwright.sandbox.run.device.lease import lease
 from kernelwright.tests.sandbox.run.device import fake_nvml
@@ -56,6 +59,44 @@ def test_what_stands_in_the_way_is_told(
     assert found.level is level
     assert re.search(words, found.text)
     assert level is Level.PASS or found.fix
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "is_told"),
+    [
+        (("NVIDIA H200", "NVIDIA L4"), ("0",), True),
+        (("NVIDIA H200", "NVIDIA L4"), ("GPU-2",), False),
+        (("NVIDIA H200", "NVIDIA L4"), None, False),
+        (("NVIDIA H200", "NVIDIA H200"), ("0",), False),
+    ],
+)
+def test_numbers_of_different_devices_are_told_to_be_nvidia_smis(
+    config: Config, names: tuple[str, str], asked: tuple[str, ...] | None, is_told: bool
+) -> None:
+    tables = [
+        {**fake_nvml.H200, "nvmlDeviceGetUUID": f"GPU-{n}", "nvmlDeviceGetName": name}
+        for n, name in enumerate(names)
+    ]
+    found = list(devices.gpu(replace(config, devices=asked), fake_nvml.FakeNvml(tables)))
+    assert any("nvidia-smi's numbers" in one.text for one in found) is is_told
+
+
+def test_a_driver_that_loads_nothing_of_the_compiler_is_told_with_its_remedy(
+    config: Config,
+) -> None:
+    try:
+        toolchain.find_nvrtc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=11080)))
+    refused = [one for one in found if one.text.startswith("cuda: ")]
+    assert [one.level for one in refused] == [Level.WARN]
+    assert "driver here is of CUDA 11" in refused[0].text
+    assert "update the driver" in refused[0].fix
+    found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=13000)))
+    (taken,) = [one for one in found if one.text.startswith("cuda: ")]
+    assert taken.level is Level.PASS
+    assert taken.text.endswith("the driver's release is CUDA 13.0")
 
 
 def test_held_and_quarantined_devices_are_told(config: Config) -> None:

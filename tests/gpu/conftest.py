@@ -1,7 +1,8 @@
 """A leased device and what candidates are run with on it; without a device everything is skipped.
 
 These tests were written against NVIDIA's documentation and the fake driver of
-tests/sandbox/run/device; what they assert of figures are bounds that hold on any device.
+tests/sandbox/run/device; what they assert of figures are bounds that hold on any device. The end of
+a run says on which device kernels were run, or that none was (attempt.py).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from kernelwright.errors import KernelwrightError, PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
+from kernelwright.sandbox.build.compatibility import major_of
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
-from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.access import Access, access
 from kernelwright.sandbox.run.device.health import Health, probe
@@ -30,6 +31,13 @@ from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import Call, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.process import Plane
+from kernelwright.tests.gpu.attempt import (
+    JAIL,
+    REQUIRED,
+    Attempt,
+    asked_jail,
+    is_weak_accepted,
+)
 from kernelwright.tests.gpu.kernels import HONEST
 from kernelwright.traces.records import Check
 from kernelwright.verifier.arena import Arena, footprint
@@ -42,10 +50,35 @@ ROOM = 32 << 20
 TIMEOUT_S = 30.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+ATTEMPT = Attempt()
+COLLECTED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.gpu)
+            config.stash[COLLECTED] = True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run that was to try a device and did not is no success."""
+    if (
+        os.environ.get(REQUIRED)
+        and not ATTEMPT.has_run
+        and session.exitstatus == pytest.ExitCode.OK
+    ):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last words, behind pytest's own."""
+    if not config.stash.get(COLLECTED, False):
+        return
+    is_plain = ATTEMPT.has_run and not is_weak_accepted()
+    colour = {"green": True} if is_plain else {"red": True, "bold": True}
+    terminal = config.get_terminal_writer()
+    terminal.sep("=", ATTEMPT.sentence(), **colour)
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +116,9 @@ def leased(devices: list[nvml.Device], cache: Path) -> Iterator[Lease]:
 
 @pytest.fixture(scope="session")
 def device(devices: list[nvml.Device], leased: Lease) -> nvml.Device:
-    return next(device for device in devices if device.uuid == leased.uuid)
+    found = next(device for device in devices if device.uuid == leased.uuid)
+    ATTEMPT.device = found.name
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +140,8 @@ class Bench:
     cache: Path
     problem: Problem
     structure: Structure
+    newest: int | None = None
+    """The last major release of CUDA whose code the driver loads."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     runner: DeviceRunner | None = None
     """The one of the newest `side`."""
@@ -113,8 +150,9 @@ class Bench:
     def build(self, source: str) -> CudaCandidate:
         """Raises Refused."""
         workshop = Workshop(
-            self.problem, architecture(self.target), self.structure, self.cache, self.jail
-        )
+            self.problem, architecture(self.target), self.structure, self.cache, self.jail,
+            newest=self.newest,
+        )  # fmt: skip
         return CudaCandidate.build(workshop, source, seed=1)
 
     @contextmanager
@@ -124,11 +162,9 @@ class Bench:
         program = device_program(made.device, self.problem, self.way, self.cache)
         needs = footprint(self.problem, self.structure.axes)
         with Arena(slots * needs[0] + ROOM, slots * needs[1] + ROOM) as arena:
-            limits = Limits(
-                wall_s=300.0, cpu_s=600.0,
-                memory_bytes=(8 << 30) + program.memory_bytes + sum(arena.sizes),
-                processes=program.processes, open_files=program.open_files,
-            )  # fmt: skip
+            limits = program.limits(
+                wall_s=300.0, cpu_s=600.0, memory_bytes=(8 << 30) + sum(arena.sizes)
+            )
             inputs, outputs = arena.open_fds()
             cpus = tuple(sorted(os.sched_getaffinity(0)))
             try:
@@ -140,6 +176,7 @@ class Bench:
                 os.close(inputs)
                 os.close(outputs)
             self.runner, self.arena = runner, arena
+            ATTEMPT.jails.add(self.jail.name)
             with runner:
                 side = CandidateSide(
                     "candidate", runner, arena, self.problem, self.rng, timeout_s=TIMEOUT_S,
@@ -186,15 +223,18 @@ class Bench:
 def _bench(way: Access, device: nvml.Device, jail: Jail, cache: Path, **axes: int) -> Bench:
     problem = registry.get("bias_gelu")
     workload = registry.workload_for(problem, "" if axes else "tiny", **axes)
-    return Bench(way, device.architecture, jail, cache, problem, problem.structure(workload))
+    return Bench(
+        way, device.architecture, jail, cache, problem, problem.structure(workload),
+        major_of(device.cuda),
+    )  # fmt: skip
 
 
 @pytest.fixture
 def jail() -> Jail:
     try:
-        return choose("auto")
+        return asked_jail()
     except PrerequisiteError as error:
-        pytest.skip(f"no jail works here: {error}")
+        pytest.skip(f"no jail works here ({JAIL}=bare does without): {error}")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ What is asserted of figures are bounds that hold on any device.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.run.device import nvml
+from kernelwright.tests.gpu.attempt import JAIL, is_weak_accepted
 from kernelwright.tests.gpu.kernels import INDEX, source
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.evaluation import evaluate
@@ -30,6 +32,7 @@ def session(
     task = Task(
         problem=problem.name, workload=problem.workload("1024x3072"),
         target=devices[0].architecture, languages=("cuda",), cache_dir=str(cache),
+        jail=os.environ.get(JAIL) or "auto", accept_weak_isolation=is_weak_accepted(),
     )  # fmt: skip
     try:
         opened = Session.open(task)

@@ -94,6 +94,44 @@ def test_a_report_becomes_one_sentence(tool: str, said: str, figure: int, detail
     assert found.detail == detail
 
 
+WARNED = """\
+========= COMPUTE-SANITIZER
+========= Warning: Race reported between Write access at stage+0xe0 in candidate.cu:9
+=========     and Read access at stage+0x1a0 in candidate.cu:12 [96 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)
+"""
+
+
+@pytest.mark.parametrize("code", [0, device_sanitizer.FOUND])
+def test_what_racecheck_only_warns_of_is_told_and_no_failure(code: int) -> None:
+    """Pipelines of asynchronous copies raise such warnings, and may be meant so."""
+    found = device_sanitizer.read("racecheck", WARNED, code)
+    assert isinstance(found, Check)
+    assert found.passed
+    assert found.detail == (
+        "racecheck warns: Race reported between Write access in stage at lines 9 and 12"
+    )
+
+
+def test_a_program_that_ends_early_is_not_clean_for_its_warnings() -> None:
+    said = WARNED + "CUDA_ERROR_ILLEGAL_ADDRESS (700: an illegal memory access)"
+    for words in (said, clean_of("racecheck")):
+        found = device_sanitizer.read("racecheck", words, 90)
+        assert isinstance(found, Check)
+        assert not found.passed
+
+
+def test_errors_lead_where_there_are_warnings_too() -> None:
+    both = WARNED.rsplit("=========\n", 1)[0] + RACE.partition("\n")[2]
+    both = both.replace("1 hazard displayed (1 error, 0", "2 hazards displayed (1 error, 1")
+    found = device_sanitizer.read("racecheck", both, device_sanitizer.FOUND)
+    assert isinstance(found, Check)
+    assert not found.passed
+    assert found.figure == 1
+    assert "in reduce at lines 9 and 12" in found.detail
+
+
 def test_an_end_without_a_summary_is_never_clean() -> None:
     for code in (0, 1, 97, -11):
         assert isinstance(device_sanitizer.read("memcheck", "", code), str)

@@ -326,6 +326,31 @@ def test_a_device_for_one_process_only_is_told_with_its_remedy(
     assert "nvidia-smi -c DEFAULT" in told.value.hint
 
 
+def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
+    library: Path, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    way = fake_access(library)
+    here = Machine(FakeNvml([dict(H200)], cuda=11080), lambda _: way, "cpu")
+    with pytest.raises(PrerequisiteError, match="driver here is of CUDA 11") as told:
+        Session.open(task(tmp_path), here)
+    assert "update the driver" in told.value.hint
+    # The device is not kept.
+    assert not lease.holder(tmp_path, str(H200["nvmlDeviceGetUUID"]))
+
+
+@pytest.mark.slow
+def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
+    opened: Callable[[Machine], Session], library: Path, tmp_path: Path
+) -> None:
+    """Whatever was told of the driver before: the code is our compiler's."""
+    verdict = judged(opened(machine(library, "driver=12080")), "gelu_right")
+    assert verdict.status is Status.HARNESS_ERROR
+    assert "CUDA_ERROR_INVALID_IMAGE" in verdict.reasons[0]
+    assert "kernelwright doctor" in verdict.reasons[0]
+    assert lease.quarantined(tmp_path, str(H200["nvmlDeviceGetUUID"])) is None
+
+
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     session = Session.open(task(tmp_path, "sm_80"), machine(library))

@@ -34,6 +34,9 @@ class Onlooker:
         self.at_the_gate: list[set[int]] = []
         self.tells_the_sum = True
 
+    def expect(self, table: bytes) -> None:
+        pass
+
     def ping(self, first: int = 0, count: int = 0) -> None:
         pass
 
@@ -161,6 +164,22 @@ def test_on_a_device_events_count_where_the_referees_clock_bears_them_out(
     call: Timed, counts_as: float
 ) -> None:
     assert Clocks().add(call, Timed(0, 0, 0), 2) == pytest.approx(counts_as)
+
+
+def counted(walls_us: list[int]) -> list[float]:
+    """What calls count as whose events say 10 µs."""
+    seen = Clocks()
+    calls = [Timed(10_000, 1_000 * wall, 0, host_ns=1) for wall in walls_us]
+    return [seen.add(call, Timed(0, 0, 0), 2) for call in calls]
+
+
+def test_a_short_kernel_is_not_charged_for_a_host_that_wakes_up_late() -> None:
+    """Baselines, whose events alone count, are not either."""
+    assert counted([11, 70, 12, 70, 11] * 6) == [10.0] * 30
+
+
+def test_events_that_lie_in_most_calls_do_not_count() -> None:
+    assert counted([70, 70, 11, 70, 70]) == [70.0, 70.0, 11.0, 70.0, 70.0]
 
 
 def verdicts(call: Timed) -> dict[str, bool]:

@@ -26,6 +26,7 @@ _FLOPS = {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 1.0,
 }
 """Float32 operations of an instruction; tensor cores are not in it."""
+_TENSOR_PIPES = "sm__inst_executed_pipe_tensor"
 BUSY = 60.0
 """Per cent of a peak below which neither memory nor arithmetic bounds a kernel (peers.md)."""
 _TOLD_STALLS = 4
@@ -69,8 +70,11 @@ def with_counters(
         Metric(name=f"stall:{reason}", value=share, unit="share", level=Level.MEASURED)
         for reason, share in shares.items()
     ]
-    metrics += _roofline(values, ceilings)
+    has_tensor_work = any(value for name, value in values.items() if _TENSOR_PIPES in name)
+    metrics += _roofline(values, ceilings, has_all_flops=not has_tensor_work)
     remarks = [f"measured by the hardware's counters (ncu {ncu_version})"]
+    if has_tensor_work:
+        remarks.append("tensor cores worked, whose operations are not counted: no roofline")
     remarks += _bound(values) + _told(shares, catalogue) + _shares_of_time(launched)
     if missing := sorted({name for one in launched for name in one.missing}):
         remarks.append(f"not told by this device: {', '.join(missing)}")
@@ -140,7 +144,9 @@ def _stall_shares(values: dict[str, float], stalls: dict[str, str]) -> dict[str,
     return {reason: value / total for reason, value in ordered}
 
 
-def _roofline(values: dict[str, float], ceilings: Ceilings | None) -> list[Metric]:
+def _roofline(
+    values: dict[str, float], ceilings: Ceilings | None, *, has_all_flops: bool
+) -> list[Metric]:
     seconds = values.get(TIME, 0.0) / 1e9
     if seconds <= 0:
         return []
@@ -152,7 +158,7 @@ def _roofline(values: dict[str, float], ceilings: Ceilings | None) -> list[Metri
         return metrics
     flops = sum(values[name] * each for name, each in _FLOPS.items())
     metrics.append(_metric("fp32_gflops", flops / seconds / 1e9, "GFLOP/s"))
-    if not moved:
+    if not moved or not has_all_flops:
         return metrics
     metrics.append(_metric("intensity", flops / moved, "flop/byte"))
     if ceilings and flops > 0:

@@ -86,6 +86,9 @@ inline bool load(Plan& plan) {
         const std::string image{std::istreambuf_iterator<char>(file), {}};
         cuda::Handle module = nullptr;
         const auto result = cuda::driver.module_load(&module, image.c_str());
+        if (result == cuda::OUT_OF_MEMORY || cuda::is_of_the_build(result))
+            refuse(result == cuda::OUT_OF_MEMORY ? cuda::TOO_MUCH : cuda::CODE_REFUSED,
+                   "%s (%d: %s)", cuda::name_of(result), result, cuda::words_of(result));
         if (result != cuda::SUCCESS) {
             std::fprintf(stderr, "the driver refused the cubin: %s (%d: %s)\n",
                          cuda::name_of(result), result, cuda::words_of(result));
@@ -214,6 +217,7 @@ inline void play(std::vector<Launch>& launches, const Plan& plan, cuda::Handle s
         const auto result = cuda::driver.launch(&launch.config, kernel.function,
                                                 launch.pointers.data(), nullptr);
         if (result == cuda::SUCCESS) continue;
+        if (cuda::is_late(result)) cuda::check(result, "while its kernels ran");
         const unsigned *grid = launch.config.grid, *block = launch.config.block;
         refuse(cuda::blame(result), "%s (%d: %s) when %s was launched with grid %u x %u x %u, "
                "block %u x %u x %u and %u bytes of dynamic shared memory",

@@ -11,7 +11,8 @@
 //
 // A call is timed by events in its stream. The L2 cache is flushed in the same stream right before
 // the first event, so that the device is still busy while the host enqueues what is timed, and its
-// launch latency is not measured. The host's clock is told beside it, less the flush.
+// launch latency is not measured; a frame says how often, since many launches take longer. The
+// host's clock is told beside it, less the flush.
 #include <string>
 
 #include "memory.hpp"
@@ -21,7 +22,7 @@ namespace {
 using cuda::check;
 using cuda::driver;
 
-constexpr uint64_t LEAST_FLUSH = 256 << 20;
+constexpr uint64_t LEAST_FLUSH = 256 << 20, MOST_FLUSHES = 64;
 
 class Bench {
   public:
@@ -37,12 +38,14 @@ class Bench {
     struct Times { uint64_t event_ns, host_ns; };
 
     // Runs `work`, which enqueues into the stream, with a cold cache.
-    template <typename Work> Times time(Work work) {
+    template <typename Work> Times time(uint64_t flushes, Work work) {
         flush_from_ = flush_from_ ? flush_from_ : flush_buffer();
         driver.reset_persisting_l2();
         const uint64_t start = wire::now_ns();
         mark(FLUSH);
-        check(driver.set_words(flush_from_, ++pattern_, flush_bytes_ / 4, stream), "in the flush");
+        for (uint64_t i = 0; i < flushes; ++i)
+            check(driver.set_words(flush_from_, ++pattern_, flush_bytes_ / 4, stream),
+                  "in the flush");
         mark(START);
         work();
         mark(END);
@@ -94,7 +97,7 @@ Bench::Times replay(Bench& bench, kw::Memory& memory, const kw::Plan& plan, uint
     check(driver.graph_instantiate(&ready, graph, 0), "while a graph was made");
     check(driver.graph_upload(ready, bench.stream), "while a graph was made");
     const auto times = bench.time(
-        [&] { check(driver.graph_launch(ready, bench.stream), "while a graph was launched"); });
+        1, [&] { check(driver.graph_launch(ready, bench.stream), "while a graph was launched"); });
     check(driver.graph_exec_destroy(ready), "while a graph was given back");
     check(driver.graph_destroy(graph), "while a graph was given back");
     return times;
@@ -102,9 +105,10 @@ Bench::Times replay(Bench& bench, kw::Memory& memory, const kw::Plan& plan, uint
 
 // Which slots a frame names; ends the process where they are none that it may name now.
 void expect(const wire::Frame& frame, kw::Memory& memory, bool is_loaded) {
-    const bool is_fetch = frame.kind == wire::FETCH;
-    const uint64_t first = frame.first, count = is_fetch ? 1 : frame.second;
-    const bool is_up = is_fetch || frame.kind == wire::CALL || frame.kind == wire::REPLAY;
+    const bool is_call = frame.kind == wire::CALL, is_one = is_call || frame.kind == wire::FETCH;
+    const uint64_t first = frame.first, count = is_one ? 1 : frame.second;
+    const bool is_up = is_one || frame.kind == wire::REPLAY;
+    if (is_call && (frame.second < 1 || frame.second > MOST_FLUSHES)) _exit(wire::BROKEN);
     if (first > wire::MAX_SLOTS || count > wire::MAX_SLOTS - first) _exit(wire::BROKEN);
     if ((is_up || frame.kind == wire::UPLOAD) && !is_loaded) _exit(wire::BROKEN);
     for (uint64_t i = first; is_up && i < first + count; ++i)
@@ -124,23 +128,20 @@ void expect(const wire::Frame& frame, kw::Memory& memory, bool is_loaded) {
                 answer.kind = is_loaded ? wire::READY : wire::REFUSED;
                 break;
             case wire::PING:
-                // With slots: all that a call does but the launches, which the referee takes off.
-                if (count) bench.time([] {});
+                // With flushes: all that a call does but the launches, which the referee takes off.
+                if (count) bench.time(count, [] {});
                 break;
             case wire::UPLOAD: memory.upload(first, count); break;
             case wire::FETCH:
                 memory.fetch(first);
                 answer.second = memory.sum(first, count);
                 break;
-            case wire::CALL:
-                answer.kind = wire::DONE;
-                for (uint64_t i = first; i < first + count; ++i) {
-                    const auto one = bench.time(
-                        [&] { kw::play(memory.slot(i).launches, plan, bench.stream); });
-                    answer.first += one.event_ns;
-                    answer.second += one.host_ns;
-                }
+            case wire::CALL: {
+                const auto one = bench.time(
+                    count, [&] { kw::play(memory.slot(first).launches, plan, bench.stream); });
+                answer = {wire::DONE, frame.nonce, one.event_ns, one.host_ns};
                 break;
+            }
             case wire::REPLAY: {
                 const auto all = replay(bench, memory, plan, first, count);
                 answer = {wire::DONE, frame.nonce, all.event_ns, all.host_ns};

@@ -23,7 +23,8 @@ using Address = uint64_t;  // CUdeviceptr
 enum : Result {
     SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100,
     INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY_FOR_GPU = 209, ECC_UNCORRECTABLE = 214,
-    NVLINK_UNCORRECTABLE = 220, CONTAINED = 226, OPERATING_SYSTEM = 304, NOT_FOUND = 500,
+    NVLINK_UNCORRECTABLE = 220, JIT_COMPILER_NOT_FOUND = 221, UNSUPPORTED_PTX_VERSION = 222,
+    CONTAINED = 226, INVALID_SOURCE = 300, OPERATING_SYSTEM = 304, NOT_FOUND = 500,
     NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, LAUNCH_TIMEOUT = 702,
     LAUNCH_FAILED = 719, SYSTEM_NOT_READY = 802, SYSTEM_DRIVER_MISMATCH = 803,
     MPS_CONNECTION_FAILED = 805, MPS_CLIENT_TERMINATED = 810, EXTERNAL_DEVICE = 911, UNKNOWN = 999,
@@ -105,7 +106,7 @@ inline Driver driver;
 
 // What the process leaves with; program.py holds the same numbers.
 enum Exit : int {
-    TOOK_TOO_LONG = 89, KERNEL_FAILED = 90, WROTE_INPUT = 91, TOO_MUCH = 92, BAD_PLAN = 93,
+    CODE_REFUSED = 88, TOOK_TOO_LONG = 89, KERNEL_FAILED = 90, WROTE_INPUT = 91, TOO_MUCH = 92, BAD_PLAN = 93,
     DEVICE_FAILED = 94,
 };
 
@@ -135,6 +136,17 @@ inline int blame(Result result) {
             return result >= MPS_CONNECTION_FAILED && result <= MPS_CLIENT_TERMINATED
                 ? DEVICE_FAILED : KERNEL_FAILED;
     }
+}
+
+// Whether the driver does not take what our compiler makes, whatever the candidate's source is.
+inline bool is_of_the_build(Result result) {
+    return result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU || result == INVALID_SOURCE ||
+           result == UNSUPPORTED_PTX_VERSION || result == JIT_COMPILER_NOT_FOUND;
+}
+
+// Whether it tells of a kernel that was launched before: any call may give it.
+inline bool is_late(Result result) {
+    return result >= ILLEGAL_ADDRESS && result <= LAUNCH_FAILED && result != LAUNCH_OUT_OF_RESOURCES;
 }
 
 inline int status_for_failures = wire::START_FAILED;  // 0: blame() decides

@@ -97,6 +97,8 @@ class Device:
     sm_clock_mhz: int | None = None
     """The highest that it can have."""
     memory_clock_mhz: int | None = None
+    cuda: int | None = None
+    """The release of CUDA that the driver is of: 13000."""
     cores: int | None = None
     """Lanes of fp32 arithmetic of all multiprocessors."""
 
@@ -319,8 +321,17 @@ def _device(nvml: Any, index: int) -> Device:
         power_limit_w=_scaled(ask.number("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
         sm_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
         memory_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY),
+        cuda=_cuda(nvml),
         cores=ask.number("nvmlDeviceGetNumGpuCores"),
     )
+
+
+def _cuda(nvml: Any) -> int | None:
+    """What cuDriverGetVersion tells, without a context."""
+    try:
+        return int(nvml.nvmlSystemGetCudaDriverVersion_v2())
+    except (nvml.NVMLError, AttributeError):
+        return None
 
 
 def _reading(ask: _Asking) -> Reading:

@@ -17,10 +17,16 @@ from ..binary import device_runner_binary
 from ..program import Descriptors, Program
 from .access import Access
 
-TOOK_TOO_LONG, KERNEL_FAILED, WROTE_INPUT, TOO_MUCH, BAD_PLAN, DEVICE_FAILED = range(89, 95)
+CODE_REFUSED, TOOK_TOO_LONG, KERNEL_FAILED, WROTE_INPUT, TOO_MUCH, BAD_PLAN, DEVICE_FAILED = range(
+    88, 95
+)
 """Exit statuses of the runner; `driver.hpp` holds the same numbers."""
 
+_FILE_BYTES = 64 << 30
+"""The driver's memory files are as large as what they stand for, and mostly holes."""
+
 EXITS = {
+    CODE_REFUSED: "the driver does not load what our compiler makes (see `kernelwright doctor`):",
     TOOK_TOO_LONG: "the driver ended a kernel that ran too long:",
     KERNEL_FAILED: "its kernels failed:",
     WROTE_INPUT: "a kernel wrote to an input:",
@@ -29,6 +35,7 @@ EXITS = {
     DEVICE_FAILED: "the device failed:",
 }
 STATUSES = {
+    CODE_REFUSED: Status.HARNESS_ERROR,
     TOOK_TOO_LONG: Status.TIMED_OUT,
     TOO_MUCH: Status.RESOURCE,
     BAD_PLAN: Status.BUILD_FAILED,
@@ -64,6 +71,9 @@ def device_program(
         # A context and the driver's staging buffers, before any tensor.
         memory_bytes=2 << 30,
         open_files=1024,
+        # Its memory files and pinned pages are its own affair; memory_bytes bounds what they hold.
+        file_bytes=_FILE_BYTES,
+        locked_bytes=None,
         exits=EXITS,
         statuses=STATUSES,
     )

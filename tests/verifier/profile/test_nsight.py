@@ -202,6 +202,19 @@ def test_launches_add_up_and_rates_are_weighed_by_time() -> None:
     assert found.get("roofline_share") is None
 
 
+def test_where_tensor_cores_worked_there_is_no_roofline() -> None:
+    """The float32 pipes' operations are a part of them, and a share of the roof would be a lie."""
+    text = ONE.replace("n/a", "37.5")
+    found = with_counters(
+        ncu_csv.read(text), packaged(), "sm_90a", ncu_version="2025.3", ceilings=h200()
+    )
+    assert found.get(TENSOR) == 37.5
+    assert found.get("intensity") is None
+    assert found.get("roofline_share") is None
+    assert found.get("fp32_gflops") is not None
+    assert any("tensor cores worked" in remark for remark in found.remarks)
+
+
 def test_a_kernel_that_uses_neither_is_bound_by_latency() -> None:
     (first, _) = ncu_csv.read(TWO)
     found = with_counters([first], packaged(), "sm_90", ncu_version="2025.3")

@@ -17,7 +17,7 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run.device.access import Access
 from kernelwright.sandbox.run.device.program import device_program
@@ -154,7 +154,7 @@ class Stage:
         return self._stack.enter_context(
             DeviceRunner(
                 self._jail, replace(program, **changes), plane, cpus=(),  # type: ignore[arg-type]
-                limits=Limits(memory_bytes=program.memory_bytes, open_files=256),
+                limits=program.limits(wall_s=60.0, cpu_s=60.0, memory_bytes=0),
             )
         )  # fmt: skip
 

@@ -16,7 +16,8 @@ def fake_driver(folder: Path) -> Path:
     """`libcuda.so.1` in a folder of its own."""
     built = folder / "driver" / "libcuda.so.1"
     built.parent.mkdir()
-    command = [compiler(), "-std=c++20", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(built)]
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
+    command = [compiler(), *flags, str(SOURCE), "-o", str(built)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return built

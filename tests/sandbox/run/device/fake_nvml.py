@@ -42,6 +42,7 @@ class FakeNvml:
 
     tables: list[dict[Any, Any]] = field(default_factory=lambda: [dict(H200)])
     driver: str | bytes = "580.95.05"
+    cuda: int = 13000
     is_open: int = 0
     fails_with: str = ""
     NVMLError: type[Exception] = FakeError
@@ -51,6 +52,7 @@ class FakeNvml:
             "nvmlInit": self._init,
             "nvmlShutdown": self._shut_down,
             "nvmlSystemGetDriverVersion": lambda: self.driver,
+            "nvmlSystemGetCudaDriverVersion_v2": lambda: self.cuda,
             "nvmlDeviceGetCount": lambda: len(self.tables),
             "nvmlDeviceGetHandleByIndex": lambda index: index,
             "nvmlDeviceGetHandleByUUID": self._handle,

@@ -1,0 +1,89 @@
+"""Which compilers make code that a driver loads, by NVIDIA's CUDA compatibility guide.
+
+A driver loads cubins of its own major release, those of later minor ones too, and of every older
+release; it refuses those of a later major one, and PTX that is newer than itself. PTX helps
+nowhere: a driver that reads what a compiler writes loads the compiler's cubins as well. So a driver
+needs a compiler of its own major release or an older one, and the newest of those that are
+installed is taken. Where there is none that is a missing prerequisite, and no candidate's fault.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from . import toolchain
+
+_TRITON_SETTINGS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+"""Triton takes one or the other by architecture, and by other rules from version to version."""
+_RELEASE = re.compile(r"(?:release |cuda_)(\d+)\.(\d+)")
+
+
+class Assembler(NamedTuple):
+    """One ptxas of Triton's."""
+
+    path: Path
+    major: int
+    version: str
+
+
+def major_of(cuda: int | None) -> int | None:
+    """The major release of a driver that tells 13000; None where it is not known."""
+    return cuda // 1000 if cuda else None
+
+
+def compiler_for(language: str, newest: int | None) -> str:
+    """What builds a language for a driver of the major release `newest`: `NVRTC 13.5`.
+
+    Raises:
+        PrerequisiteError: it is not installed, or the driver does not load what it makes.
+    """
+    if language == "triton":
+        fit = {each.version: None for each in _fitting(newest)}
+        names = list(fit) if not triton_settings(newest) else list(fit)[-1:]
+        return f"Triton's ptxas {' and '.join(names)}"
+    if toolchain.preferred_compiler() == "nvcc":
+        nvcc = toolchain.find_nvcc()
+        found = _RELEASE.search(nvcc.version)
+        if newest is not None and found and int(found[1]) > newest:
+            raise toolchain.too_new(f"nvcc at {nvcc.path}", int(found[1]), newest)
+        return f"nvcc ({nvcc.version})"
+    return f"NVRTC {toolchain.find_nvrtc(newest=newest).version}"
+
+
+def triton_settings(newest: int | None) -> dict[str, str]:
+    """Variables that make Triton take an assembler whose code the driver loads.
+
+    Raises:
+        PrerequisiteError: it has none.
+    """
+    fit = _fitting(newest)
+    if len(fit) == len(_assemblers()):
+        return {}
+    return dict.fromkeys(_TRITON_SETTINGS, str(fit[-1].path))
+
+
+def _fitting(newest: int | None) -> list[Assembler]:
+    """Those of Triton's that make code for a driver of this release. Raises PrerequisiteError."""
+    known = _assemblers()
+    fit = [each for each in known if newest is None or each.major <= newest]
+    if known and not fit and newest is not None:
+        oldest = known[0]
+        raise toolchain.too_new(f"Triton's ptxas {oldest.version}", oldest.major, newest)
+    return fit
+
+
+@functools.lru_cache(maxsize=1)
+def _assemblers() -> tuple[Assembler, ...]:
+    """Those of Triton's wheel, the oldest first; none where it is not installed."""
+    found = []
+    for path in toolchain.triton_programs("ptxas*"):
+        said = subprocess.run(
+            [str(path), "--version"], capture_output=True, text=True, timeout=30, check=False
+        ).stdout
+        if release := _RELEASE.search(said):
+            found.append(Assembler(path, int(release[1]), f"{release[1]}.{release[2]}"))
+    return tuple(sorted(found, key=lambda each: tuple(map(int, each.version.split(".")))))
