@@ -46,15 +46,22 @@ def reply(source: str, *, strategy: str = STRATEGY, more: str = "") -> str:
     return f"Strategy: {strategy}\nTechniques: loop-unrolling\n\n```cpp\n{source}```\n{other}"
 
 
-JUDGED = json.dumps({
-    "critical_issue": "a header is missing", "why_it_matters": "it does not build",
-    "minimal_fix_hint": "include it", "confidence": "high",
-})  # fmt: skip
-ADVISED = json.dumps({
-    "bottleneck": "one element a step", "method": "several elements a step",
-    "plan": "unroll the loop by eight", "technique": "other",
-    "evidence": [{"metric": "vectorised_loops", "value": 0.0}],
-})  # fmt: skip
+FORMS = {
+    "judge repair": json.dumps({
+        "critical_issue": "a header is missing", "why_it_matters": "it does not build",
+        "minimal_fix_hint": "include it", "confidence": "high",
+    }),
+    "judge optimise": json.dumps({
+        "bottleneck": "one element a step", "method": "several elements a step",
+        "plan": "unroll the loop by eight", "technique": "other",
+        "evidence": [{"metric": "vectorised_loops", "value": 0.0}],
+    }),
+    "reflect": json.dumps({"lessons": ["Unrolling by more gained each time."]}),
+    "second opinion": json.dumps({
+        "label": "honest", "case": "none", "line": 0, "reason": "it computes every element",
+    }),
+}  # fmt: skip
+"""What is said where a form is asked for, by purpose."""
 
 
 class Reader(PlayedReferee):
@@ -91,8 +98,8 @@ class Speaker(ScriptedModel):
         super().__init__(self.name, Script())
 
     def _next(self, ask: Ask) -> Turn:
-        if ask.purpose.startswith("judge"):
-            return Turn(text=JUDGED if "repair" in ask.purpose else ADVISED)
+        if ask.purpose in FORMS:
+            return Turn(text=FORMS[ask.purpose])
         self.count += 1
         return Turn(text=self.answer(self.count, ask), reasoning=THOUGHT)
 
@@ -121,17 +128,23 @@ class Played:
         return next(said for said in self.asked if said.place.startswith(place))
 
 
+def seats(model: ScriptedModel, *, judged: bool = True) -> Players:
+    """The toy problem with the real Coder, Judge and helpers on one model."""
+    coder = roster.coder(model.name, (), lambda _name: model)
+    judge = roster.judge(model.name if judged else "rules", (), lambda _name: model)
+    aids = roster.aids((model.name,), lambda _name: model)
+    return Players(problem(), coder, judge, aids=aids)
+
+
 def play(
     store: Store, workflow: str, answer: Callable[[int, Ask], str], *, judged: bool = True,
     rounds: int = 3, **more: Any,
 ) -> Played:  # fmt: skip
     """Plays a workflow to its end."""
     model = Speaker(answer)
-    coder = roster.coder(model.name, (), lambda _name: model)
-    judge = roster.judge(model.name if judged else "rules", (), lambda _name: model)
     told = {"problem": "doubling", "workflow": workflow, "rounds": rounds, **needs(workflow)}
     request = CampaignRequest.model_validate(told | {"model": model.name} | more)
-    result = run_campaign(request, store, Reader(), players=Players(problem(), coder, judge))
+    result = run_campaign(request, store, Reader(), players=seats(model, judged=judged))
     return Played(result, said(store, result))
 
 

@@ -10,20 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents import roster
 from kernelwright.agents.models.protocol import Ask
-from kernelwright.agents.players import Players
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import needs
-from kernelwright.tests.agents.played import problem
-from kernelwright.tests.agents.spoken import Reader, Speaker, kernel, reply
+from kernelwright.tests.agents.spoken import Reader, Speaker, kernel, reply, seats
 from kernelwright.tests.agents.test_forge_resume import Died, MortalStore, damage
 from kernelwright.traces.events import Event, ModelRequested
 from kernelwright.traces.store import Store
 
 EVOLVE = {
     "proposals": 4, "abreast": 2, "islands": 2, "migrate_every": 2, "exemplars": 2,
-    "reflect_every": 0,
+    "reflect_every": 1,
 }  # fmt: skip
 CASES = {
     "best_of_n": (5, {}), "contrast": (3, {}), "evolve": (2, EVOLVE), "features": (2, {}),
@@ -38,12 +35,6 @@ def answer(count: int, ask: Ask) -> str:
     words = hashlib.sha256(ask.messages[-1].content.encode()).digest()
     fault = {0: "BUILD_FAILED", 1: "INCORRECT", 2: "BUILD_FAILED"}.get(words[0] % 8, "")
     return reply(kernel(words[1] % 40, fault=fault), strategy=f"way {words[2]}")
-
-
-def seats(slots: int) -> Players:
-    model = Speaker(answer, slots=slots)
-    coder = roster.coder(model.name, (), lambda _name: model)
-    return Players(problem(), coder, roster.judge(model.name, (), lambda _name: model))
 
 
 def asked(events: list[Event]) -> list[tuple[str, str]]:
@@ -61,16 +52,16 @@ def test_the_same_words_are_asked_after_a_death(tmp_path: Path, workflow: str, c
         | needs(workflow) | {"model": "scripted:spoken"}
     )  # fmt: skip
     with Store.open(tmp_path / "whole") as store:
-        whole = run_campaign(request, store, Reader(), players=seats(4))
+        whole = run_campaign(request, store, Reader(), players=seats(Speaker(answer, slots=4)))
         events = store.events(whole.campaign)
     for left in range(3, len(events) - 1, EVERY):
         # Another number of calls at once changes no word either.
         with MortalStore.open(tmp_path / str(left)) as mortal:
             mortal.left = left
             with pytest.raises(Died):
-                run_campaign(request, mortal, Reader(), players=seats(4))
+                run_campaign(request, mortal, Reader(), players=seats(Speaker(answer, slots=4)))
         with Store.open(tmp_path / str(left)) as store:
             (campaign,) = store.campaigns()
             damage(store.cursor_path(campaign), cursor)
-            resume_campaign(campaign, store, Reader(), players=seats(1))
+            resume_campaign(campaign, store, Reader(), players=seats(Speaker(answer)))
             assert asked(store.events(campaign)) == asked(events), left
