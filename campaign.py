@@ -16,18 +16,24 @@ from typing import Protocol as Interface
 from .agents import roster
 from .agents.asking import book_cut_off
 from .agents.budget import Budget, Clock, check_limits, check_priced
-from .agents.cards import card_of
 from .agents.ledger import Ledger, OnEvent, Recorder
 from .agents.loop import Loop
 from .agents.models.choosing import ModelSettings
 from .agents.players import Players, seated
 from .agents.progress import Progress
+from .agents.prompting.cards import card_of
 from .agents.stop import Stop
 from .agents.teaching import recall
 from .agents.terms import Best, CampaignRequest, CampaignResult, first_event, result_of
 from .errors import ProviderError, StorageError, UsageError
 from .kernelbench.problem import Problem, Workload
-from .traces.events import CampaignFinished, CampaignResumed, CampaignStarted, Event
+from .traces.events import (
+    CampaignFinished,
+    CampaignPrepared,
+    CampaignResumed,
+    CampaignStarted,
+    Event,
+)
 from .verifier.request import Referee
 
 __all__ = [
@@ -183,13 +189,40 @@ def _work_on(
 ) -> CampaignResult:
     """Runs the workflow from where the events stand, and records the end."""
     progress = ledger.progress
-    started = progress.require_started()
-    budget = Budget(
-        progress.limits, spent_s=progress.spent_s, spending=progress.spending, clock=clock
-    )
-    recall(players.models, ledger, store.events(ledger.campaign))
+    with _end_recorded(ledger):
+        if not _prepared(ledger, referee, stop):
+            ledger.record(CampaignFinished(stopped_by="interrupted", best=progress.champion))
+            return result_of(ledger, progress.spent_s, "interrupted")
+        budget = Budget(
+            progress.limits, spent_s=progress.spent_s, spending=progress.spending, clock=clock
+        )
+        recall(players.models, ledger, store.events(ledger.campaign))
+        loop = _loop(ledger, store, referee, players, stop, budget)
+        book_cut_off(ledger)
+        stopped_by = roster.workflow(progress.require_started().workflow)(loop)
+        ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
+    return result_of(ledger, budget.spent_s, stopped_by)
+
+
+def _prepared(ledger: Ledger, referee: Referee, stop: Stop) -> bool:
+    """Waits for the referee before the budget's clock starts; False: the user wants the end."""
+    found = referee.prepare(lambda: not stop.requested)
+    if found is not None:
+        ledger.record(CampaignPrepared.model_validate(found.model_dump()))
+    return found is not None
+
+
+def _loop(
+    ledger: Ledger,
+    store: CampaignStore,
+    referee: Referee,
+    players: Players,
+    stop: Stop,
+    budget: Budget,
+) -> Loop:
+    started = ledger.progress.require_started()
     coder, judge, aids = players.brains(ledger, budget, stop)
-    loop = Loop(
+    return Loop(
         problem=players.problem,
         target=started.target,
         language=started.language,
@@ -203,16 +236,12 @@ def _work_on(
         rounds=started.rounds,
         patience=started.patience,
         slots=players.slots,
+        asks_models=bool(players.models),
         aids=aids,
         options=started.options,
         source=ledger.source(started.source) if started.source else "",
         cursor=store.cursor_path(ledger.campaign),
     )
-    with _end_recorded(ledger):
-        book_cut_off(ledger)
-        stopped_by = roster.workflow(started.workflow)(loop)
-        ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
-    return result_of(ledger, budget.spent_s, stopped_by)
 
 
 @contextmanager

@@ -31,8 +31,15 @@ DEFAULT_MAX_TIME_S = 60.0
 OPENAI_URL = "https://api.openai.com/v1"
 """Where a model is asked unless the user names another endpoint."""
 
-DEFAULT_SILENCE_S = 300.0
-"""A reasoning model may think for minutes before its first word."""
+DEFAULT_SILENCE_S = 1200.0
+"""A reasoning model may think for a quarter of an hour before its first word, and giving it up
+books all that it might have cost."""
+
+DEFAULT_PATIENCE_S = 600.0
+"""A refused call costs nothing: an endpoint that is overloaded or restarted is back by then."""
+
+DEFAULT_PREPARATION_S = 600.0
+"""torch.compile takes half a minute on a busy machine, and longer the more it has to fuse."""
 
 MOST_CPUS = 1 << 16
 """More than any machine has; a longer range is a slip, and would fill the memory."""
@@ -255,12 +262,22 @@ class Config:
         "seconds that a model may stay silent before a call is given up",
         DEFAULT_SILENCE_S,
     )
+    model_patience: float = _setting(
+        _as_duration,
+        "seconds that a call which an endpoint refuses is tried again",
+        DEFAULT_PATIENCE_S,
+    )
     model_slots: int | None = _setting(
         _as_count, "calls in flight at one endpoint; none: 4, and 1 on this machine", None
     )
     max_evals: int | None = _setting(_as_count, "evaluations that a campaign may spend", None)
     max_time: float | None = _setting(
         _as_duration, "wall time that a campaign may spend, in seconds", None
+    )
+    max_preparation: float = _setting(
+        _as_duration,
+        "seconds that baselines may take to get ready; one that is not is left out",
+        DEFAULT_PREPARATION_S,
     )
     color: str = _setting(_one_of("auto", "always", "never"), "colour on stderr", "auto")
     debug: bool = _setting(_as_bool, "show tracebacks", False)

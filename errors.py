@@ -8,7 +8,9 @@
     │   └── NotDiscriminatingError  exit 2: inputs on which a null kernel would pass
     ├── PrerequisiteError       exit 3: a compiler, sandbox, device or package is missing
     ├── ProviderError           exit 4: a model endpoint refused or failed
-    ├── StorageError            exit 70: the store cannot be written or read
+    ├── StorageError            exit 70: the store is not what we wrote, or cannot be understood
+    │   ├── NoStoreError        exit 2: there is no store where one is to be read
+    │   └── StorageRefusedError exit 3: the folder, the disk or another process does not allow it
     └── SandboxError            exit 70: the harness itself failed; never the candidate's fault
 
 A bad kernel is a result (a Verdict), never one of these.
@@ -92,6 +94,18 @@ class ProviderError(KernelwrightError):
 
 class StorageError(KernelwrightError):
     """The store cannot be opened, read or written; what was recorded before stays."""
+
+
+class NoStoreError(StorageError):
+    """There is nothing to read where the user looks for campaigns."""
+
+    exit_code = ExitCode.USAGE
+
+
+class StorageRefusedError(StorageError):
+    """This machine does not let us keep anything there: permissions, space, a lock, a limit."""
+
+    exit_code = ExitCode.PREREQUISITE
 
 
 class SandboxError(KernelwrightError):

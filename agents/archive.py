@@ -42,15 +42,18 @@ class Elite(NamedTuple):
 
 
 def score_of(verdict: Verdict) -> float | None:
-    """The credited speed-up of a pass; None for anything that may not enter an archive.
+    """What ranks a pass; None for anything that may not enter an archive.
 
-    Where nothing can be timed, modelled times rank: the score is then their inverse, in 1/µs. One
-    campaign has one target, so that the two kinds never meet.
+    It is the lower end of the screen estimate, or of what a thorough look credited. Where nothing
+    can be timed, modelled times rank: the score is then their inverse, in 1/µs. One campaign has
+    one target, so that the two kinds never meet.
     """
     if not verdict.status.is_pass:
         return None
-    modelled_us = verdict.modelled_us
-    return 1.0 / modelled_us if modelled_us else verdict.credited
+    if verdict.modelled_us:
+        return 1.0 / verdict.modelled_us
+    estimate = verdict.screen_estimate
+    return estimate.low if estimate else verdict.credited or 0.0
 
 
 def _rank(elite: Elite) -> tuple[float, str]:

@@ -11,10 +11,12 @@ import hashlib
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..config import DEFAULT_PATIENCE_S
 from ..errors import ProviderError
 from ..traces.events import CampaignStarted, ModelFailed, ModelReplied, ModelRequested
 from ..traces.spending import OUTCOME_UNKNOWN
@@ -37,18 +39,20 @@ from .teaching import teach
 
 __all__ = ["Asker", "Asking", "BudgetSpent", "Halt", "Interrupted", "PromptTooLong"]
 
-ATTEMPTS = 4
-"""Of one call in one process."""
+MOST_UNKNOWN = {FaultKind.TIMED_OUT: 2, FaultKind.DROPPED: 4, FaultKind.MALFORMED: 4}
+"""Attempts of one call in one process whose outcome nobody knows: each books all that it might have
+cost, and a silence is long."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 """Before the second attempt, doubling; the server's own wish counts for more."""
-
-LONGEST_WISH_S = 120.0
-"""A server that wants a longer pause than this has no room for us now."""
 
 JITTER = 0.25
 
 _REMEDY = {
+    FaultKind.TIMED_OUT: (
+        "a model that thinks for long before its first word needs more time, --model-silence 1h, "
+        "or a lower reasoning effort"
+    ),
     FaultKind.KEY: "check the API key of that endpoint",
     FaultKind.UNKNOWN_MODEL: "check the model's name and the endpoint's address",
     FaultKind.QUOTA: "top up the account or choose another model",
@@ -84,13 +88,16 @@ class Asker:
         model: Model,
         *,
         stop: Stop | None = None,
+        patience_s: float = DEFAULT_PATIENCE_S,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`patience_s`: how long a call that is refused is tried again, by its pauses alone."""
         self.model_name = model.name
         self._ledger = ledger
         self._budget = budget
         self._model = model
         self._stop = stop or Stop()
+        self._patience_s = patience_s
         self._sleep = sleep
         self._slots = threading.BoundedSemaphore(max(1, model.slots))
 
@@ -126,16 +133,16 @@ class Asker:
         teach(self._model, self._ledger)
         model = self._model.at(place) if isinstance(self._model, Placed) else self._model
         with self._slots:
-            for number in range(1, ATTEMPTS + 1):
-                if number == 1:
-                    self._keep_pace(model)
+            self._keep_pace(model)
+            trouble = _Trouble(self._patience_s)
+            while True:
                 if self._stop.requested:
                     raise Interrupted
                 attempt = self._reserve(model, call, ask, place)
-                fault = self._try(model, call, attempt, ask, may_retry=number < ATTEMPTS)
+                fault = self._try(model, call, attempt, ask, trouble)
                 if fault is None:
                     break
-                self._wait_for(fault, call, attempt)
+                self._rest(trouble.pause_s)
         reply = self._ledger.reply(call)
         assert reply is not None
         return reply
@@ -165,18 +172,18 @@ class Asker:
         return attempt
 
     def _try(
-        self, model: Model, call: str, attempt: int, ask: Ask, *, may_retry: bool
+        self, model: Model, call: str, attempt: int, ask: Ask, trouble: _Trouble
     ) -> ModelFault | None:
         """One attempt, settled; the fault, if it is one that waiting may mend."""
         try:
             reply = model.complete(ask)
         except ModelFault as fault:
-            pause_s = _pause_s(fault, call, attempt) if may_retry else None
-            self._fail(call, attempt, fault, pause_s)
+            goes_on = trouble.meet(fault, f"{call}:{attempt}")
+            self._fail(call, attempt, fault, trouble.pause_s if goes_on else None)
             if fault.kind is FaultKind.CONTEXT:
                 raise PromptTooLong(call, str(fault)) from fault
-            if pause_s is None:
-                raise self._error(fault, attempt) from fault
+            if not goes_on:
+                raise self._error(fault, attempt, trouble) from fault
             return fault
         self._settle(model, call, attempt, reply)
         return None
@@ -217,18 +224,13 @@ class Asker:
             )
         )
 
-    def _wait_for(self, fault: ModelFault, call: str, attempt: int) -> None:
-        pause_s = _pause_s(fault, call, attempt)
-        assert pause_s is not None
-        self._rest(pause_s)
-
     def _keep_pace(self, model: Model) -> None:
         """Waits until the endpoint has room again, where it said when that is.
 
-        A longer wish than it may have is left to the refusal that follows.
+        A longer wish than our patience is left to the refusal that follows.
         """
         pause_s = model.pause_s if isinstance(model, Paced) else 0.0
-        if 0.0 < pause_s <= LONGEST_WISH_S:
+        if 0.0 < pause_s <= self._patience_s:
             self._rest(pause_s)
 
     def _rest(self, pause_s: float) -> None:
@@ -241,11 +243,12 @@ class Asker:
         if before and before.failed and before.failed.fault == FaultKind.CONTEXT:
             raise PromptTooLong(call, before.failed.reason)
 
-    def _error(self, fault: ModelFault, attempt: int) -> ProviderError:
+    def _error(self, fault: ModelFault, attempt: int, trouble: _Trouble) -> ProviderError:
         remedy = _REMEDY.get(fault.kind, "nothing is lost; wait until the endpoint answers")
+        waited = f" and {trouble.waited_s:.0f} s of waiting" if trouble.waited_s >= 1 else ""
         return ProviderError(
             f"{self.model_name}: {fault.kind} after {attempt} attempt"
-            f"{'s' if attempt > 1 else ''}: {fault}",
+            f"{'s' if attempt > 1 else ''}{waited}: {fault}",
             hint=f"{remedy}, then: kernelwright run --resume {self._ledger.campaign}",
             is_retryable=fault.kind in RETRYABLE,
         )
@@ -266,11 +269,33 @@ def book_cut_off(ledger: Ledger) -> None:
         )
 
 
-def _pause_s(fault: ModelFault, call: str, attempt: int) -> float | None:
-    """Seconds until the next attempt; None where none would help."""
-    if fault.kind not in RETRYABLE:
-        return None
-    if fault.retry_after_s is not None:
-        return fault.retry_after_s if fault.retry_after_s <= LONGEST_WISH_S else None
-    draw = random.Random(f"{call}:{attempt}").uniform(1 - JITTER, 1.0)
-    return draw * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(attempt - 1, 16))
+class _Trouble:
+    """The faults of one call so far, and how long to wait after the last one."""
+
+    def __init__(self, patience_s: float) -> None:
+        self.pause_s = 0.0
+        self.waited_s = 0.0
+        """All pauses before this one."""
+        self._patience_s = patience_s
+        self._met: Counter[FaultKind] = Counter()
+
+    def meet(self, fault: ModelFault, seed: str) -> bool:
+        """Takes in a fault; whether another attempt may mend it.
+
+        A refusal cost nothing, and is met with patience; an unknown outcome is booked as spent.
+        """
+        if fault.kind not in RETRYABLE:
+            return False
+        self.waited_s += self.pause_s
+        self._met[fault.kind] += 1
+        left_s = self._patience_s - self.waited_s
+        # A wish is the least: whoever is asked again at once, for ever, would never be told.
+        self.pause_s = max(fault.retry_after_s or 0.0, min(self._usual_s(seed), left_s))
+        if fault.kind in MOST_UNKNOWN:
+            return self._met[fault.kind] < MOST_UNKNOWN[fault.kind]
+        return 0 < left_s >= self.pause_s
+
+    def _usual_s(self, seed: str) -> float:
+        doublings = min(self._met.total() - 1, 16)
+        draw = random.Random(seed).uniform(1 - JITTER, 1.0)
+        return draw * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**doublings)

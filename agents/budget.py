@@ -22,6 +22,10 @@ CAPS = ("evaluations", "seconds", "usd", "tokens", "device_seconds")
 """What may be limited."""
 
 
+CAPS_OF_WORK = ("evaluations", "seconds", "device_seconds")
+"""What every Coder uses up. Who asks no model spends no dollar and no token, however long."""
+
+
 class Left(NamedTuple):
     """What may still be spent; infinity where there is no cap."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 LEAST_GAIN = math.log(1.01)
-"""A credited gain of 1 %: less is noise."""
+"""A gain of 1 % in what ranks: less is noise."""
 
 
 class Credit(NamedTuple):

@@ -122,7 +122,9 @@ class Ledger:
                 knobs=dict(proposal.knobs),
                 parents=proposal.parents,
                 operator=proposal.operator,
-                note=proposal.note,
+                strategy=proposal.strategy,
+                techniques=proposal.techniques,
+                notes=proposal.notes,
                 place=place,
             )
         )
@@ -202,7 +204,9 @@ class Ledger:
         found = self.progress.tracks[candidate].found.get(Protocol.CONFIRM, confirmed)
         self.record(
             ChampionChanged(
-                candidate=candidate, previous=self.progress.champion, credited=found.credited
+                candidate=candidate,
+                previous=self.progress.champion,
+                credited=found.credited or 0.0,
             )
         )
 
@@ -228,6 +232,7 @@ class Ledger:
             verdict=track.verdict,
             parents=track.proposed.parents,
             advice=track.advice,
+            notes=track.proposed.notes,
         )
 
 

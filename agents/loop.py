@@ -12,9 +12,9 @@ from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts
 from .aids import Aids
 from .budget import Budget
-from .history import history
 from .ledger import Ledger
-from .protocols import Assignment, Coder, Judge, Situation
+from .prompting.history import history
+from .protocols import Assignment, Coder, History, Judge, Situation
 from .stop import Stop
 
 
@@ -38,6 +38,8 @@ class Loop:
     """As the user set it; None: the workflow's own number."""
     slots: int = 0
     """Calls of the Coder that may be in flight at once; 0 where it asks no model."""
+    asks_models: bool = True
+    """Whether anybody here does."""
     aids: Aids = field(default_factory=Aids)
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     """Settings of the workflow, as the user set them."""
@@ -60,8 +62,14 @@ class Loop:
             parents=tuple(self.ledger.member(candidate) for candidate in parents),
             seen=progress.seen,
             assignment=given,
-            history=history(progress, given),
+            history=self._history(given),
         )
+
+    def _history(self, given: Assignment) -> History:
+        """Nobody reads it where no model is asked, and it takes time."""
+        if not self.asks_models:
+            return History()
+        return history(self.ledger.progress, given, self.ledger.source)
 
     def why_halted(self) -> str | None:
         """Why not even an evaluation that is owed may begin, or None."""

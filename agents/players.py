@@ -7,11 +7,13 @@ the place of models included, and gives connections back when the campaign leave
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ..config import DEFAULT_PATIENCE_S
 from ..errors import UsageError
 from ..kernelbench.problem import Problem
 from ..traces.events import CampaignStarted
@@ -19,7 +21,7 @@ from ..traces.records import Protocol, Verdict
 from . import roster
 from .aids import Aids
 from .asking import Asker, Asking
-from .budget import Budget
+from .budget import CAPS_OF_WORK, Budget
 from .ledger import Ledger
 from .models import replay
 from .models.choosing import ModelSettings, model
@@ -42,6 +44,9 @@ class Players:
     """In a replay: the verdicts of the recorded campaign."""
     aids: Asking[Aids] | None = None
     """Help beside the brains, by a model that they ask anyway."""
+    patience_s: float = DEFAULT_PATIENCE_S
+    """How long a call that an endpoint refuses is tried again."""
+    sleep: Callable[[float], None] = time.sleep
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -56,7 +61,10 @@ class Players:
 
     def brains(self, ledger: Ledger, budget: Budget, stop: Stop) -> tuple[Coder, Judge, Aids]:
         """The brains and their help at work, on this campaign's account."""
-        askers = {id(m): Asker(ledger, budget, m, stop=stop) for m in self.models}
+        askers = {
+            id(m): Asker(ledger, budget, m, stop=stop, patience_s=self.patience_s, sleep=self.sleep)
+            for m in self.models
+        }
 
         def at_work(brain: Brain | Asking[Brain]) -> Brain:
             return brain.make(askers[id(brain.model)]) if isinstance(brain, Asking) else brain
@@ -112,6 +120,7 @@ def choose(
         coder=roster.coder(names.model, recipes, find),
         judge=roster.judge(names.judge_model, recipes, find),
         aids=roster.aids((names.judge_model, names.model), find),
+        patience_s=settings.patience_s,
     )
 
 
@@ -140,7 +149,9 @@ def replay_request(request: CampaignRequest, recording: replay.Recording) -> Cam
         | {"model": replay.PREFIX + recording.campaign}
     )
     source = recording.records.get_blob(started.source).decode() if started.source else ""
-    limits = request.limits or _limits_of(recording)
+    limits = dict(request.limits)
+    if not limits.keys() & set(CAPS_OF_WORK):
+        limits = _limits_of(recording) | limits
     return request.model_copy(
         update={name: getattr(recorded, name) for name in (*_KEPT, "model")}
         | {"limits": limits, "source": source}

@@ -17,6 +17,7 @@ from ..traces.events import (
     AdviceGiven,
     CampaignAudited,
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
     CandidateMissing,
@@ -26,6 +27,7 @@ from ..traces.events import (
     EvaluationFinished,
     EvaluationStarted,
     Event,
+    Payload,
 )
 from ..traces.records import Advice, Protocol, Status, Verdict
 from ..traces.spending import Spending
@@ -112,6 +114,8 @@ class Progress:
         self.last_took_s: dict[Protocol, float] = {}
         """How long the last evaluation of each protocol took."""
         self._last_at = 0.0
+        self._has_begun = False
+        """The last event was the beginning of a process's work."""
         for event in events:
             self.apply(event)
 
@@ -121,7 +125,7 @@ class Progress:
         if isinstance(payload, CampaignAudited):
             # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
             return
-        pause = isinstance(payload, CampaignStarted | CampaignResumed)
+        pause = self._is_outside(payload)
         took_s = 0.0 if pause else max(0.0, event.at - self._last_at)
         self.spent_s += took_s
         self._last_at = event.at
@@ -161,6 +165,15 @@ class Progress:
                 self.champion = payload.candidate
             case CampaignFinished():
                 self.finished = payload
+
+    def _is_outside(self, payload: Payload) -> bool:
+        """Whether what lies before this event is no work of the campaign: between two processes, or
+        while one prepares itself, even if it never came to an end with that."""
+        had_begun, self._has_begun = (
+            self._has_begun, isinstance(payload, CampaignStarted | CampaignResumed)
+        )  # fmt: skip
+        ended_early = had_begun and isinstance(payload, CampaignFinished)
+        return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 
     def _judge(self, finished: EvaluationFinished, at: float) -> None:
         verdict = finished.decided_on or finished.verdict

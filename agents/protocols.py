@@ -21,7 +21,12 @@ class Proposal:
     knobs: Knobs
     operator: str
     parents: tuple[str, ...] = ()
-    note: str = ""
+    strategy: str = ""
+    """What it is to do, in one line."""
+    techniques: tuple[str, ...] = ()
+    """Names of the catalogue that its Coder says it uses."""
+    notes: tuple[str, ...] = ()
+    """What whoever read the Coder's reply remarks of it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Member:
     verdict: Verdict
     parents: tuple[str, ...] = ()
     advice: Advice | None = None
+    notes: tuple[str, ...] = ()
+    """What was remarked of the reply that it came from."""
 
 
 class Mode(StrEnum):
@@ -68,6 +75,8 @@ class Assignment:
 
     place: str = ""
     """`round/slot` in the workflow; whoever asks a model appends the purpose and the turn."""
+    first: int = 0
+    """The first slot of its wave: what came of slots before it in the same round is known."""
     mode: Mode = Mode.WRITE
     base: Member | None = None
     """The very candidate to repair or to change."""
@@ -119,6 +128,22 @@ class Attempt:
     """The times are computed, not measured."""
     failure: str = ""
     """Status and reason; empty where it passed."""
+    parent: int = 0
+    """The number of the candidate that it changes most closely; 0: none."""
+    change: str = ""
+    """How many of that one's lines it changes, and the first of them; empty where nothing tells."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What the whole campaign has found so far, in few entries."""
+
+    best: tuple[Attempt, ...] = ()
+    """The fastest right candidates, the best first."""
+    failed: tuple[Attempt, ...] = ()
+    """The last ones in which something was wrong, oldest first."""
+    refused_code: tuple[str, ...] = ()
+    """What the tool-chain said of code that did not build, whoever wrote it; each once."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +158,8 @@ class History:
     """Other changes of the same base, oldest first."""
     refused: tuple[str, ...] = ()
     """Why replies about the base held no candidate, oldest first."""
+    campaign: Digest = field(default_factory=Digest)
+    """The same for everybody who is asked at one place, whatever the base."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Sequence
-from importlib import import_module, resources
-from importlib.resources.abc import Traversable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,24 +12,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ..errors import UnknownNameError, UsageError
 from ..kernelbench.recipe import Recipe
 from .asking import Asker, Asking
-from .models.choosing import is_model
+from .models.choosing import is_model, unknown
+from .prompting.version import version as prompts_version
 from .protocols import Coder, Judge
 
 if TYPE_CHECKING:
-    from ..traces.events import CampaignStarted
     from .aids import Aids
     from .loop import Loop
     from .models.protocol import Model
-    from .prompt_parts import Briefing
     from .terms import CampaignRequest
 
-CODERS = ("recipe",)
-JUDGES = ("rules",)
-"""The brains that ask no model."""
-
 WORKFLOWS = {
-    "evolve": 2, "forge": 2, "refine": 2, "best_of_n": 2, "contrast": 2, "features": 2,
-    "transpile": 2,
+    "evolve": 3, "forge": 3, "refine": 2, "best_of_n": 3, "contrast": 3, "features": 3,
+    "transpile": 3,
 }  # fmt: skip
 """With the version of each graph: it rises when the same answers would lead elsewhere."""
 
@@ -44,13 +37,14 @@ def coder(name: str, recipes: Sequence[Recipe], find: Find) -> Coder | Asking[Co
     """The Coder `name`; UnknownNameError with the known ones."""
     if is_model(name):
         from .brains.llm_coder import LlmCoder
+        from .prompting.parts import briefing
 
         def make(asker: Asker) -> Coder:
             return LlmCoder(asker, briefing(asker.started))
 
         return Asking(find(name), make)
     if name != "recipe":
-        raise UnknownNameError.among("model for the Coder", name, CODERS)
+        raise unknown(name, offline="recipe")
     from .brains.recipe import RecipeCoder
 
     return RecipeCoder(recipes)
@@ -62,6 +56,7 @@ def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Ju
 
     if is_model(name):
         from .brains.llm_judge import LlmJudge
+        from .prompting.parts import briefing
 
         rules = RuleJudge(recipes)
 
@@ -70,7 +65,7 @@ def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Ju
 
         return Asking(find(name), make)
     if name != "rules":
-        raise UnknownNameError.among("model for the Judge", name, JUDGES)
+        raise unknown(name, offline="rules")
     return RuleJudge(recipes)
 
 
@@ -80,6 +75,7 @@ def aids(names: Sequence[str], find: Find) -> Asking[Aids] | None:
     from .brains.lessons import reflect
     from .brains.second_opinion import Doubter
     from .brains.soft import SoftVerifier
+    from .prompting.parts import briefing
 
     def make(asker: Asker) -> Aids:
         told = briefing(asker.started)
@@ -134,7 +130,7 @@ def workflow_version(name: str, *, asks_models: bool) -> str:
     """What must be the same for a campaign to go on: the graph, and the prompts where used."""
     check_workflow(name)
     version = f"{name}/{WORKFLOWS[name]}"
-    return f"{version}+{_prompts_digest()}" if asks_models else version
+    return f"{version}+{prompts_version()}" if asks_models else version
 
 
 def check_workflow_version(recorded: str, campaign: str, now: str) -> None:
@@ -156,36 +152,3 @@ def check_workflow(name: str) -> None:
     """UnknownNameError where there is no such workflow."""
     if name not in WORKFLOWS:
         raise UnknownNameError.among("workflow", name, WORKFLOWS)
-
-
-def briefing(started: CampaignStarted) -> Briefing:
-    """What every prompt of a campaign says of its target and its workload."""
-    from .cards import Card
-    from .prompt_parts import Briefing
-
-    told = started.config.get("card")
-    card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
-    note = str(started.workload_spec.get("note") or "")
-    return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
-
-
-_WORDED_BY = (
-    "prompts", "text", "brains", "prompting.py", "prompt_parts.py", "cards.py", "techniques.py",
-    "techniques.toml",
-)  # fmt: skip
-"""Templates, and the code that fills them: who edits either asks in other words."""
-
-
-def _prompts_digest() -> str:
-    here = resources.files(__package__)
-    digest = hashlib.sha256()
-    for name in _WORDED_BY:
-        place = here.joinpath(name)
-        for file in [place] if place.is_file() else _files_in(place):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
-
-
-def _files_in(folder: Traversable) -> list[Traversable]:
-    found = (file for file in folder.iterdir() if file.is_file())
-    return sorted(found, key=lambda file: file.name)

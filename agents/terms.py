@@ -14,10 +14,10 @@ from ..traces.events import CampaignStarted
 from ..traces.records import Record, Speedup, Tier
 from ..verifier.request import Referee
 from .budget import CAPS, check_limits
-from .cards import Card
 from .ledger import Ledger
 from .machine import machine_facts, versions
 from .progress import Progress
+from .prompting.cards import Card
 
 
 class CampaignRequest(Record):

@@ -19,7 +19,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +39,7 @@ from kernelwright.traces.records import (
     Isolation,
     Measurement,
     Metric,
+    Preparation,
     Profile,
     Protocol,
     Speedup,
@@ -184,6 +185,9 @@ class Watched:
         self.builds_s += verdict.seconds.get("build", 0.0)
         return verdict
 
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        return self.referee.prepare(is_wanted)
+
     def foresee(self, orders: Sequence[Order]) -> None:
         self.referee.foresee(orders)
 
@@ -203,6 +207,10 @@ class Stub:
         enforced = Capability(state=Enforcement.ENFORCED, how="stub")
         self.isolation = Isolation(mechanism="stub", capabilities={"net": enforced})
         self._asked = 0
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        """Nothing is to be made ready."""
+        return Preparation() if is_wanted() else None
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """It knows the answers already."""

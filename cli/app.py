@@ -20,7 +20,7 @@ import typer
 from .. import __version__
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
-from . import audit, bench, browse, configure, doctor, eval, metrics, problems, run
+from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run
 from .common import Globals
 
 app = typer.Typer(
@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
+app.command("run", epilog=run.EPILOG)(run.run)
 app.command("eval")(eval.evaluate)
 app.command("problems")(problems.problems)
 app.command("doctor")(doctor.doctor)
@@ -41,7 +41,7 @@ app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
-app.command("export")(browse.export)
+app.command("export")(export.export)
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(configure.app, name="config")
 

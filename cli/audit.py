@@ -39,6 +39,7 @@ def audit(
     ],
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
+    max_preparation: common.PreparationOption = None,
     accept_weak_isolation: common.WeakOption = None,
     home: common.HomeOption = None,
     cache_dir: common.CacheOption = None,
@@ -51,8 +52,11 @@ def audit(
     """
     config = common.load(
         ctx, jail=jail, cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home,
-        cache_dir=cache_dir,
+        cache_dir=cache_dir, max_preparation=max_preparation,
     ).config  # fmt: skip
+    from . import setting_up
+
+    setting_up.check_cpus(config.cpus)
     from ..traces.events import AuditOutcome
     from ..traces.store import Store
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..traces.store import Store
     from ..verifier.request import Referee
 
+GOES_ON = "the same command goes on where this one stopped"
 USUAL_BUDGET = "evaluations=10,seconds=60"
 
 
@@ -60,6 +61,9 @@ def bench(
     label: LabelOption = None,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
+    model_silence: common.SilenceOption = None,
+    model_patience: common.PatienceOption = None,
+    max_preparation: common.PreparationOption = None,
     accept_weak_isolation: common.WeakOption = None,
     home: common.HomeOption = None,
     cache_dir: common.CacheOption = None,
@@ -73,6 +77,7 @@ def bench(
     config = common.load(
         ctx, target=target, model=model, judge_model=judge_model, jail=jail, cpus=cpus,
         accept_weak_isolation=accept_weak_isolation, home=home, cache_dir=cache_dir,
+        model_silence=model_silence, model_patience=model_patience, max_preparation=max_preparation,
     ).config  # fmt: skip
     from ..bench.plan import Bench, check, parse_budget, parse_names
     from . import setting_up
@@ -101,7 +106,7 @@ def _tell(planned: Bench, scores: list[Score] | None, config: Config, *, as_json
     from . import standings
 
     if scores is None:
-        common.console(config).print("the same command goes on where this one stopped")
+        common.console(config).print(GOES_ON)
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     arms = summarise(planned, scores)
     if as_json:
@@ -118,30 +123,32 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from ..agents.stop import Stop
     from ..bench.running import carry_out
     from ..traces.store import Store
-    from ..verifier.client import open_referee
-    from . import setting_up
+    from ..verifier.client import RefereeProcess, open_referee
+    from . import campaigning, setting_up
+    from .progress import Progress
 
     prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
+    opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:
-        prose.print(f"starting the referee for {problem} …", markup=False)
         task = setting_up.make_task(
             config, problem, planned.workload or None, None, planned.target, planned.language
         )
-        return open_referee(task)
+        prose.print(f"starting the referee for {problem} …", markup=False)
+        opened.append(open_referee(task))
+        return opened[-1]
 
     @contextmanager
     def watch(standing: Standing) -> Iterator[OnEvent]:
-        from . import campaigning
-        from .progress import Progress
-
         prose.print(_heading(standing), markup=False, soft_wrap=True)
+        before = store.events(standing.campaign) if standing.campaign else ()
         with (
-            Progress(prose, dict(planned.limits)) as progress,
-            campaigning.interrupts(stop, progress),
+            Progress(prose, dict(planned.limits), before) as progress,
+            campaigning.interrupts(stop, progress, opened[-1].kill, lambda: GOES_ON),
         ):
             yield progress.on_event
 
+    setting_up.check_cpus(config.cpus)
     _check_budget(planned, settings)
     with Store.open(config.home) as store:
         _tell_plan(planned, store, prose)

@@ -1,4 +1,4 @@
-"""`list`, `show`, `view`, `report`, `export`: reading what campaigns left in the store."""
+"""`list`, `show`, `view`, `report`: reading what campaigns left in the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_campaigns(
     config = common.load(ctx, home=home).config
     rows = []
     if _has_store(config):
-        with _reading(config) as store:
+        with reading(config) as store:
             rows = [_row(store, campaign) for campaign in store.campaigns()]
     if as_json:
         common.emit({"home": str(config.home), "campaigns": rows})
@@ -76,7 +76,7 @@ def show(
             )
         _show_calls(config, name, call, as_json=as_json)
         return
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, name)
         history = derive(store.events(found.campaign))
         if found.candidate is not None:
@@ -93,19 +93,20 @@ def show(
             raise UsageError(
                 "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
             )
-        state = documents.state_of(history, is_running=store.is_running(found.campaign))
+        is_running = store.is_running(found.campaign)
+        state = documents.state_of(history, is_running=is_running)
         if as_json:
             entries = [documents.entry_document(entry) for entry in history.entries.values()]
-            document = documents.campaign_document(history)
+            document = documents.campaign_document(history, is_running=is_running)
             common.emit({**document, "state": state, "candidates": entries})
         else:
-            _print_campaign(config, history, state)
+            _print_campaign(config, history, state, is_running=is_running)
 
 
 def _show_calls(config: Config, name: str, call: str | None, *, as_json: bool) -> None:
     from . import calls
 
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, name)
         if call is not None:
             calls.show_one(store, found.campaign, call, as_json=as_json)
@@ -130,7 +131,7 @@ def view(
     config = common.load(ctx, home=home).config
     path = ServerLinks().home()
     if name is not None:
-        with _reading(config) as store:
+        with reading(config) as store:
             found = names.find(store, name)
         links = ServerLinks(found.campaign)
         path = links.campaign(found.campaign)
@@ -157,7 +158,7 @@ def report(
     from ..traces.report import render_report
 
     config = common.load(ctx, home=home).config
-    with _reading(config) as store:
+    with reading(config) as store:
         found = names.find(store, campaign).campaign
         text = render_report(store, found)
     if output is not None and str(output) == "-":
@@ -174,42 +175,13 @@ def report(
     common.put(str(path))
 
 
-def export(
-    ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="ID[@best]", help="A campaign's champion, or ID/CANDIDATE.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
-    form: Annotated[
-        str, typer.Option("--format", help="package (a torch operator) or source.")
-    ] = "package",
-    allow_unverified: Annotated[
-        bool, typer.Option("--allow-unverified", help="Export it whatever its verdict was.")
-    ] = False,
-    home: common.HomeOption = None,
-) -> None:
-    """Write a verified candidate as a package with its evidence."""
-    from ..traces import export as exporting
-    from ..traces.history import derive
-    from .cases import recorded_cases
-
-    config = common.load(ctx, home=home).config
-    with _reading(config) as store:
-        found = names.find(store, name)
-        candidate = found.candidate or store.resolve_candidate(found.campaign, "@best")
-        cases = recorded_cases(derive(store.events(found.campaign)).started.problem)
-        bundle = exporting.bundle_from_store(store, found.campaign, candidate, cases=cases)
-    exporting.export(bundle, form, output, allow_unverified=allow_unverified)
-    common.put(str(output))
-
-
 def _has_store(config: Config) -> bool:
     from ..traces.database import FILE_NAME
 
     return (config.home / FILE_NAME).exists()
 
 
-def _reading(config: Config) -> Store:
+def reading(config: Config) -> Store:
     from ..traces.store import Store
 
     return Store.open(config.home, read_only=True)
@@ -222,8 +194,9 @@ def _row(store: Store, campaign: str) -> dict[str, Any]:
 
     events = store.events(campaign)
     history = derive(events)
-    document = documents.campaign_document(history)
-    state = documents.state_of(history, is_running=store.is_running(campaign))
+    is_running = store.is_running(campaign)
+    document = documents.campaign_document(history, is_running=is_running)
+    state = documents.state_of(history, is_running=is_running)
     is_estimated = transcribe(events).is_estimated
     more = {"started_at": history.started_at, "state": state, "is_estimated": is_estimated}
     return {**document, **more}
@@ -247,7 +220,7 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["target"],
             row["state"],
             str(row["evaluated"]),
-            _headline(row["best"]),
+            _headline(row["best"], row["leader"]),
             *((_tokens(row), _usd(row)) if has_spending else ()),
             _moment(row["started_at"]),
         )
@@ -272,16 +245,16 @@ def _moment(at: float) -> str:
         return "-"
 
 
-def _headline(best: dict[str, Any] | None) -> str:
+def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str:
     if best is None:
-        return "-"
+        return f"{common.microseconds(leader['modelled_us'])} modelled" if leader else "-"
     speedup = best["speedup"].get(best["best_baseline"])
     if speedup is None:
         return str(best["status"])
     return f"{speedup['median']:.2f}× vs {best['best_baseline']}"
 
 
-def _print_campaign(config: Config, history: History, state: str) -> None:
+def _print_campaign(config: Config, history: History, state: str, *, is_running: bool) -> None:
     from rich import box
     from rich.table import Table
 
@@ -292,7 +265,7 @@ def _print_campaign(config: Config, history: History, state: str) -> None:
     started = history.started
     common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
     common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
-    for line in winner_lines(history):
+    for line in winner_lines(history, is_running=is_running):
         common.put(line)
     for at, audit in history.audits[-1:]:
         common.put(f"audited {_moment(at)}: {audit_sentence(history, audit)}")

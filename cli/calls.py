@@ -17,6 +17,7 @@ from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
 from ..traces.history import History, derive
 from ..traces.transcript import Call, Transcript, find_call, step_of, transcribe
 from . import common
+from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -79,7 +80,8 @@ def _total(transcript: Transcript) -> str:
     if spent.usd is None:
         price = f"price unknown of {spent.unpriced} answers, the others ${spent.priced_usd:.4f}"
     note = "  (~ estimated)" if mark else ""
-    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}"
+    booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
+    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}{booked}"
 
 
 def _print_table(config: Config, calls: list[Call], history: History) -> None:
@@ -145,6 +147,8 @@ def _print_prompt(prompt: Prompt) -> None:
 
 
 def _print_answer(answer: Answer) -> None:
+    if answer.reasoning:
+        _print_part("reasoning (recorded only, never fed back)", answer.reasoning)
     _print_part("reply", answer.problem or answer.text)
     told: dict[str, Any] = {k: v for k, v in answer.facts.items() if k != "finish"}
     common.put("  ".join(visible(f"{name}={value}") for name, value in told.items()))

@@ -5,8 +5,9 @@ What a campaign does is decided in `campaign`; this file holds the ends of its s
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agents.stop import Stop
 from ..config import DEFAULT_MAX_TIME_S, Config
+from ..errors import ExitCode
 from ..traces.history import History, derive
 from . import planning, setting_up
 from .progress import Progress
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
     from ..campaign import CampaignRequest, CampaignResult
     from ..traces.events import CampaignStarted
     from ..traces.store import Store
-    from ..verifier.request import Referee, Task
+    from ..verifier.client import RefereeProcess
+    from ..verifier.request import Task
 
 
 USUAL_LIMITS_OF_MODELS = {"seconds": 1800.0, "tokens": 500_000.0}
 """Where a model is asked and nobody set a limit: ten rounds of a chain end well below."""
+
+USUAL_LIMITS = {"seconds": DEFAULT_MAX_TIME_S}
+"""Where no model is asked and nobody set a limit."""
 
 
 @dataclass(frozen=True)
@@ -91,23 +97,27 @@ class _Ready:
         return self.names if isinstance(self.names, CampaignRequest) else None
 
 
-def carry_out(job: Job, prose: Console, *, is_dry: bool) -> Outcome:
-    """Prints the plan and, unless it is a dry run, carries it out."""
+def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outcome:
+    """Prints the plan and, unless it is a dry run, carries it out.
+
+    Args:
+        tail: `--home …` where a command that goes on with the campaign needs it.
+    """
     from ..agents.budget import check_priced
     from ..agents.models.choosing import ModelSettings
     from ..agents.players import seated
     from ..traces.store import Store
     from ..verifier.client import open_referee
 
-    prose.print("starting the referee, trying the sandbox, preparing the baselines …")
     with ExitStack() as stack:
         store = None
         if not is_dry or isinstance(job, Resume) or _is_replay(job):
             store = stack.enter_context(Store.open(job.config.home))
         ready = _ready(job, store)
-        settings = ModelSettings.of(job.config, ready.names.seed)
+        settings = ModelSettings.of(job.config, ready.names.seed, is_to_be_asked=not is_dry)
         players = stack.enter_context(seated(None, ready.names, store, settings))
         check_priced(ready.limits, players.models)
+        prose.print("starting the referee and trying the sandbox …")
         referee = stack.enter_context(open_referee(ready.task))
         subject = planning.Subject(ready.task, ready.names, ready.campaign, ready.limits)
         plan = planning.show_plan(subject, players, referee, prose, note=ready.note)
@@ -115,45 +125,74 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool) -> Outcome:
             foreseen = planning.show_foreseen(subject, players, referee, prose)
             return Outcome(plan | {"first_call": foreseen})
         assert store is not None
-        return _run(ready, plan, store, referee, players, prose)
+        return _run(_Running(ready, store, referee, players, prose, tail), plan)
 
 
-def _run(
-    ready: _Ready,
-    plan: dict[str, Any],
-    store: Store,
-    referee: Referee,
-    players: Players,
-    prose: Console,
-) -> Outcome:
+@dataclass(frozen=True)
+class _Running:
+    """The parts of a campaign that is about to run."""
+
+    ready: _Ready
+    store: Store
+    referee: RefereeProcess
+    players: Players
+    prose: Console
+    tail: str
+
+
+def _run(parts: _Running, plan: dict[str, Any]) -> Outcome:
     from ..campaign import resume_campaign, run_campaign
 
+    ready, store, referee = parts.ready, parts.store, parts.referee
     stop = Stop()
-    with Progress(prose, ready.limits) as progress, interrupts(stop, progress):
+    before = store.events(ready.campaign) if ready.campaign else ()
+    watched = Progress(parts.prose, ready.limits, before)
+    with (
+        watched as progress,
+        interrupts(stop, progress, referee.kill, lambda: _resume_line(progress, parts.tail)),
+    ):
         heard = progress.on_event
         if ready.request is not None:
             result = run_campaign(
-                ready.request, store, referee, stop=stop, on_event=heard, players=players
+                ready.request, store, referee, stop=stop, on_event=heard, players=parts.players
             )
         else:
             assert ready.campaign is not None
             result = resume_campaign(
                 ready.campaign, store, referee, ready.limits, stop=stop, on_event=heard,
-                players=players,
+                players=parts.players,
             )  # fmt: skip
     history = derive(store.events(result.campaign))
     return Outcome(plan, history, result, is_interrupted=stop.requested)
 
 
+def _resume_line(progress: Progress, tail: str) -> str:
+    resume = f"kernelwright run --resume {progress.campaign} {tail}".rstrip()
+    return f"resume   {resume}" if progress.campaign else ""
+
+
 @contextmanager
-def interrupts(stop: Stop, progress: Progress) -> Iterator[None]:
-    """The first Ctrl-C asks for an end in order, the second raises KeyboardInterrupt."""
+def interrupts(
+    stop: Stop, progress: Progress, kill: Callable[[], None], goes_on: Callable[[], str]
+) -> Iterator[None]:
+    """The first Ctrl-C asks for an end in order; the second ends everything at once.
+
+    Nothing is lost by that: all that was found is recorded, and what was cut off is done again.
+
+    Args:
+        kill: ends the referee and what runs below it.
+        goes_on: how the user goes on later, in a line.
+    """
 
     def hear(number: int, frame: FrameType | None) -> None:
+        del number, frame
         if stop.requested:
-            signal.default_int_handler(number, frame)
+            kill()
+            progress.abandon(f"stopped at once; what was running is done again\n{goes_on()}")
+            # Threads that wait for a model or for the store would keep an orderly end waiting.
+            os._exit(int(ExitCode.INTERRUPTED))
         stop.request()
-        progress.note("stopping after the running evaluation; Ctrl-C again stops at once")
+        progress.stopping()
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -178,16 +217,14 @@ def _is_replay(job: Job) -> bool:
 
 def _ready_fresh(job: Fresh) -> _Ready:
     from ..agents import roster
-    from ..agents.models.choosing import is_model
     from ..campaign import CampaignRequest
 
     config = job.config
     target = setting_up.choose_target(config.target, job.language, devices=config.devices)
     language = job.language or setting_up.languages_of(target)[0]
-    task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target, language)
     roster.check_workflow(config.workflow)
-    asks = is_model(config.model) or is_model(config.judge_model)
-    limits = job.limits or (USUAL_LIMITS_OF_MODELS if asks else {"seconds": DEFAULT_MAX_TIME_S})
+    task = setting_up.make_task(config, job.problem, job.workload, job.matrix, target, language)
+    limits = _with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
         problem=job.problem,
         workload=task.workload.matrix or task.workload.name,
@@ -206,6 +243,22 @@ def _ready_fresh(job: Fresh) -> _Ready:
     )
     roster.check_settings(request)
     return _Ready(task, request, None, limits)
+
+
+def _with_an_end(
+    limits: Mapping[str, float], model: str, judge_model: str, spent_s: float = 0.0
+) -> dict[str, float]:
+    """The limits as asked for; the usual ones where there are none, and its time where none of them
+    binds a Coder that asks no model."""
+    from ..agents.budget import CAPS_OF_WORK
+    from ..agents.models.choosing import is_model
+
+    usual = USUAL_LIMITS_OF_MODELS if is_model(model) or is_model(judge_model) else USUAL_LIMITS
+    if not limits:
+        return dict(usual)
+    if is_model(model) or limits.keys() & set(CAPS_OF_WORK):
+        return dict(limits)
+    return {**limits, "seconds": spent_s + usual["seconds"]}
 
 
 def _ready_replay(job: Fresh, store: Store) -> _Ready:
@@ -234,14 +287,22 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
 
 
 def _ready_resume(job: Resume, store: Store) -> _Ready:
+    from ..agents.models.replay import PREFIX
+    from ..agents.progress import Progress as WhereItStands
     from ..kernelbench.problem import Workload
 
     campaign = store.resolve(job.name)
-    history = derive(store.events(campaign))
+    events = store.events(campaign)
+    history = derive(events)
     started = history.started
     workload = Workload.model_validate(started.workload_spec)
     task = setting_up.task_for(
         job.config, started.problem, workload, started.target, started.language
     )
     note = f"goes on with campaign {campaign}, {history.evaluated} evaluated"
-    return _Ready(task, started, campaign, {**history.limits, **job.limits}, note)
+    limits = {**history.limits, **job.limits}
+    if limits and not started.model.startswith(PREFIX):
+        limits = _with_an_end(
+            limits, started.model, started.judge_model, WhereItStands(events).spent_s
+        )
+    return _Ready(task, started, campaign, limits, note)

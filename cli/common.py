@@ -36,10 +36,40 @@ AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.
 TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
 LanguageOption = Annotated[str | None, option("--language", "cpp, cuda or triton.")]
 ModelOption = Annotated[
-    str | None, option("--model", "The Coder's brain [default: recipe, offline].")
+    str | None,
+    option(
+        "--model", "The Coder's brain: openai/NAME, … [default: recipe, offline].", metavar="NAME"
+    ),
 ]
 JudgeModelOption = Annotated[
-    str | None, option("--judge-model", "The Judge's brain [default: rules, offline].")
+    str | None,
+    option(
+        "--judge-model",
+        "The Judge's brain: openai/NAME, … [default: rules, offline].",
+        metavar="NAME",
+    ),
+]
+SilenceOption = Annotated[
+    str | None,
+    option(
+        "--model-silence", "How long a model may send nothing [default: 20m].", metavar="DURATION"
+    ),
+]
+PatienceOption = Annotated[
+    str | None,
+    option(
+        "--model-patience",
+        "How long a call that an endpoint refuses is tried again [default: 10m].",
+        metavar="DURATION",
+    ),
+]
+PreparationOption = Annotated[
+    str | None,
+    option(
+        "--max-preparation",
+        "How long baselines may take to get ready; one that is not is left out [default: 10m].",
+        metavar="DURATION",
+    ),
 ]
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
 JailOption = Annotated[

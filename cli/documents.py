@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..traces.audits import last_audit_sentence
 from ..traces.history import Entry, History
+from ..traces.outcome import why_no_winner
 from ..traces.records import Verdict
 
 if TYPE_CHECKING:
     from ..campaign import CampaignResult
 
 
-def campaign_document(history: History, *, result: CampaignResult | None = None) -> dict[str, Any]:
+def campaign_document(
+    history: History, *, result: CampaignResult | None = None, is_running: bool = False
+) -> dict[str, Any]:
     """The document of `run --json`: what was asked, what came out, what it cost.
 
     Seconds are those of work where the campaign's `result` is at hand, else the span of its events.
@@ -41,10 +44,30 @@ def campaign_document(history: History, *, result: CampaignResult | None = None)
         "not_enforced": list(history.not_enforced),
         "usd": None if history.usd is None else round(history.usd, 6),
         "tokens": history.tokens,
+        "booked": {
+            "attempts": history.booked.attempts,
+            "tokens": history.booked.tokens,
+            "usd": None if history.booked.usd is None else round(history.booked.usd, 6),
+        },
+        "preparation": preparation_document(history),
+        "why_no_winner": None if is_running else why_no_winner(history) or None,
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
         **({"unconfirmed": result.unconfirmed} if result else {}),
+    }
+
+
+def preparation_document(history: History) -> dict[str, Any] | None:
+    """What it took until candidates could be judged; None where no process came so far."""
+    if not history.prepared:
+        return None
+    last = history.prepared[-1]
+    return {
+        "total_s": round(history.preparation_s, 3),
+        "seconds": {name: round(seconds, 3) for name, seconds in last.seconds.items()},
+        "baselines": list(last.baselines),
+        "missing": dict(last.missing),
     }
 
 
@@ -92,7 +115,16 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of `eval --json`."""
     open_rows = verdict.isolation.not_enforced if verdict.isolation else ()
     stored = verdict.model_dump(mode="json", exclude={"schema_version"})
-    return {**stored, "not_enforced": list(open_rows)}
+    return {**stored, **_gains(verdict), "not_enforced": list(open_rows)}
+
+
+def _gains(verdict: Verdict | None) -> dict[str, Any]:
+    """What is credited, and what a screening estimates; at most one of them is there."""
+    estimate = verdict.screen_estimate if verdict else None
+    return {
+        "credited": verdict.credited if verdict else None,
+        "screen_estimate": estimate.model_dump(mode="json") if estimate else None,
+    }
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
@@ -106,6 +138,9 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "language": entry.language,
         "knobs": entry.knobs,
         "operator": entry.operator,
+        "strategy": entry.strategy,
+        "techniques": list(entry.techniques),
+        "notes": list(entry.notes),
         "parents": list(entry.parents),
         "status": str(verdict.status) if verdict else None,
         "protocol": str(verdict.protocol) if verdict else None,
@@ -113,7 +148,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "emulated": verdict.emulated if verdict else None,
         "latency_us": measurement.candidate.median_us if measurement else None,
         "modelled_us": verdict.modelled_us if verdict else None,
-        "credited": verdict.credited if verdict else None,
+        **_gains(verdict),
         "is_cut_off": entry.cut_off,
     }
 

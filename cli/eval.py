@@ -33,6 +33,7 @@ def evaluate(
     language: LanguageOption = None,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
+    max_preparation: common.PreparationOption = None,
     accept_weak_isolation: common.WeakOption = None,
     cache_dir: common.CacheOption = None,
     record: RecordOption = False,
@@ -42,7 +43,7 @@ def evaluate(
     """Verify and time one candidate; exit status 0 only if it is VERIFIED."""
     config = common.load(
         ctx, target=target, jail=jail, cpus=cpus, cache_dir=cache_dir,
-        accept_weak_isolation=accept_weak_isolation,
+        accept_weak_isolation=accept_weak_isolation, max_preparation=max_preparation,
     ).config  # fmt: skip
     source = _read(file)
     from ..traces.records import Protocol, Status
@@ -72,7 +73,13 @@ def evaluate(
 
 def _spoken(file: Path, target: str) -> str:
     """The language by the file's ending; Python for a GPU is Triton."""
-    found = SUFFIXES.get(file.suffix, "")
+    found = SUFFIXES.get(file.suffix)
+    if found is None:
+        raise UsageError(
+            f"the ending of {file.name} names no language that candidates are written in",
+            hint=f"say it with --language cpp, python, cuda or triton, or end it in one of "
+            f"{' '.join(SUFFIXES)}",
+        )
     return "triton" if found == "python" and target.startswith("sm_") else found
 
 

@@ -22,7 +22,7 @@ def problems(
         str | None,
         typer.Option(
             "--signature",
-            help="Print a candidate's frame: cpp, python, cuda or triton.",
+            help="Print a whole candidate to start from: cpp, python, cuda or triton.",
             show_default=False,
         ),
     ] = None,
@@ -156,14 +156,18 @@ def _show(problem: Problem) -> None:
 
 
 def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
-    from ..kernelbench.signature import signature as frame
+    from ..kernelbench.signature import signature
+    from ..kernelbench.skeleton import skeleton
 
     if language not in LANGUAGES:
         raise UsageError(
             f"there is no language '{language}'", hint=f"one of: {', '.join(LANGUAGES)}"
         )
-    text = frame(problem, language)
+    text = skeleton(problem, language)
     if as_json:
-        common.emit({"problem": problem.name, "language": language, "signature": text})
+        entry = signature(problem, language)
+        common.emit(
+            {"problem": problem.name, "language": language, "signature": entry, "skeleton": text}
+        )
     else:
         common.put(text.rstrip("\n"))

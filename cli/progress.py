@@ -5,13 +5,18 @@ It is fed the campaign's events after they were stored and decides nothing.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..config import format_duration
 from ..traces.events import (
+    CampaignPrepared,
+    CampaignResumed,
+    CampaignStarted,
     CandidateMissing,
     CandidateProposed,
     ChampionChanged,
@@ -22,7 +27,8 @@ from ..traces.events import (
     ModelReplied,
     ModelRequested,
 )
-from ..traces.records import Status, Verdict
+from ..traces.records import Preparation, Status, Verdict
+from ..traces.spending import Spending
 from . import verdicts
 
 if TYPE_CHECKING:
@@ -30,22 +36,43 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 RECENT = 5
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Progress:
     """Follows one campaign on stderr."""
 
-    def __init__(self, console: Console, limits: dict[str, float]) -> None:
+    def __init__(
+        self,
+        console: Console,
+        limits: dict[str, float],
+        before: Iterable[Event] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`before`: the events of a campaign that is taken up again."""
+        from ..agents.progress import Progress as WhereItStands
+
+        before = list(before)
+        self.campaign = before[0].campaign if before else ""
+        """Its id, as soon as there is one."""
         self._console = console
         self._limits = limits
-        self._began = time.monotonic()
+        self._clock = clock
+        self._spent_s = WhereItStands(before).spent_s
+        self._counts_since: float | None = None
+        """When the budget's clock began; None while the campaign is prepared."""
         self._numbers: dict[str, int] = {}
-        self._counts: Counter[Status] = Counter()
         self._judged: set[str] = set()
+        self._counts: Counter[Status] = Counter()
         self._recent: deque[tuple[int, Verdict]] = deque(maxlen=RECENT)
+        self._spending = Spending()
         self._champion = ""
-        self._doing = "starting"
+        self._trouble = ""
+        self._is_stopping = False
         self._live: Live | None = None
+        self._does("preparing the baselines")
+        for event in before:
+            self._follow(event)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -66,49 +93,105 @@ class Progress:
 
     def on_event(self, event: Event) -> None:
         """Takes one event of the campaign."""
+        self._follow(event)
+        self._tell(event)
+
+    def stopping(self) -> None:
+        """Somebody wants the end: says what is still waited for. Safe in a signal handler."""
+        self._is_stopping = True
+        if self._live is None:
+            self._write(f"{self._ending()}\n".encode())
+
+    def abandon(self, words: str) -> None:
+        """The last words of a process that does not end in order. Safe in a signal handler."""
+        cursor = _SHOW_CURSOR if self._live is not None else b""
+        self._write(cursor + f"\n{words}\n".encode())
+
+    def _write(self, words: bytes) -> None:
+        """Past the console, whose lock another thread may hold."""
+        os.write(self._console.file.fileno(), words)
+
+    def _follow(self, event: Event) -> None:
+        """Keeps what the panel shows."""
+        self.campaign = event.campaign
+        self._spending.apply(event)
+        if self._counts_since is None:
+            self._counts_since = self._clock()
         match event.payload:
+            case CampaignStarted() | CampaignResumed():
+                self._counts_since = None
+                self._does("preparing the baselines")
+            case CampaignPrepared():
+                self._does("choosing what is tried first")
             case CandidateProposed(candidate=candidate, number=number, family=family):
                 self._numbers[candidate] = number
-                self._doing = f"building #{number} {family}"
+                self._does(f"building #{number} {family}")
             case ModelRequested(model=model, purpose=purpose):
-                self._doing = f"asking {model} ({purpose})"
-            case ModelReplied(overran=True, tokens=tokens):
-                self._say(f"a call took {tokens:,} tokens, more than was reserved", "yellow")
-            case ModelFailed(fault=fault, reason=reason, retry_in_s=pause_s):
-                then = "" if pause_s is None else f"; again in {format_duration(pause_s)}"
-                self._say(f"no answer: {fault}: {reason}{then}", "yellow")
-            case CandidateMissing(outcome=outcome, reason=reason):
-                self._say(f"no candidate: {outcome}: {reason}", "yellow")
+                self._does(f"asking {model} ({purpose})")
+            case ModelReplied():
+                self._trouble = ""
+                self._does("reading the answer")
+            case ModelFailed(retry_in_s=pause_s) as failed:
+                self._trouble = _trouble(failed)
+                if pause_s is not None:
+                    self._does("waiting for the next attempt", pause_s)
             case EvaluationStarted(candidate=candidate, protocol=protocol):
-                self._doing = f"{protocol} of #{self._numbers.get(candidate, 0)}"
+                self._does(f"{protocol} of {self._named(candidate)}")
             case EvaluationFinished(verdict=verdict):
                 self._take(verdict)
             case ChampionChanged(candidate=candidate, credited=credited):
-                number = self._numbers.get(candidate, 0)
-                self._champion = f"#{number}, credited {credited:.2f}×"
-                self._say(f"new champion: {self._champion}", "bold green")
-
-    def note(self, text: str) -> None:
-        """A word to the user in between."""
-        self._console.print(text, markup=False)
+                self._champion = f"{self._named(candidate)}, credited {credited:.2f}×"
 
     def _take(self, verdict: Verdict) -> None:
-        number = self._numbers.get(verdict.candidate, 0)
         self._judged.add(verdict.candidate)
         self._counts[verdict.status] += 1
-        self._recent.append((number, verdict))
+        self._recent.append((self._numbers.get(verdict.candidate, 0), verdict))
+        self._does("choosing what is tried next")
+        if verdict.champion is not None:
+            self._champion = ""
+
+    def _tell(self, event: Event) -> None:
+        """Says it, where there is no panel."""
+        match event.payload:
+            case CampaignPrepared() as prepared:
+                self._say(preparation(prepared), "dim")
+            case ModelReplied(overran=True, tokens=tokens):
+                self._say(f"a call took {tokens:,} tokens, more than was reserved", "yellow")
+            case ModelFailed() as failed:
+                self._say(_trouble(failed), "yellow")
+            case CandidateMissing(outcome=outcome, reason=reason):
+                self._say(f"no candidate: {outcome}: {reason}", "yellow")
+            case EvaluationFinished(verdict=verdict):
+                self._tell_verdict(verdict)
+            case ChampionChanged():
+                self._say(f"new champion: {self._champion}", "bold green")
+
+    def _tell_verdict(self, verdict: Verdict) -> None:
+        number = self._named(verdict.candidate)
         self._say(
-            f"#{number:<4} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
+            f"{number:<5} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
             verdicts.style_of(verdict.status),
         )
-        if verdict.champion is not None:
-            self._fall(verdict.champion)
+        if fallen := verdict.champion:
+            why = f"{fallen.status}: {verdicts.brief(fallen)}"
+            self._say(f"champion no more: {self._named(fallen.candidate)} {why}", "bold red")
 
-    def _fall(self, verdict: Verdict) -> None:
-        self._champion = ""
-        number = self._numbers.get(verdict.candidate, 0)
-        why = f"{verdict.status}: {verdicts.brief(verdict)}"
-        self._say(f"champion no more: #{number} {why}", "bold red")
+    def _named(self, candidate: str) -> str:
+        return f"#{self._numbers.get(candidate, 0)}"
+
+    def _does(self, what: str, for_s: float | None = None) -> None:
+        """`for_s`: how long it will take, where that is known."""
+        self._doing, self._since, self._for_s = what, self._clock(), for_s
+
+    def _doing_now(self) -> str:
+        """What it does, with a clock that moves."""
+        took_s = self._clock() - self._since
+        if self._for_s is not None:
+            return f"{self._doing} in {_whole(self._for_s - took_s)}"
+        return f"{self._doing}, {_whole(took_s)}" if took_s >= 1 else self._doing
+
+    def _ending(self) -> str:
+        return f"stopping after this: {self._doing_now()}; Ctrl-C again stops at once"
 
     def _say(self, line: str, style: str) -> None:
         if self._live is None:
@@ -118,14 +201,11 @@ class Progress:
         from rich.console import Group
         from rich.text import Text
 
-        spent = time.monotonic() - self._began
-        budget = [
-            f"{format_duration(max(1, round(spent)))} {_of(self._limits.get('seconds'))}".strip()
-        ]
-        limit = self._limits.get("evaluations")
-        budget.append(f"{len(self._judged)}{f' of {limit:.0f}' if limit else ''} evaluated")
-        budget.append(f"champion {self._champion or '-'}")
-        lines = [Text("  ".join((*budget, self._doing)), style="bold")]
+        lines = [Text("  ".join((*self._budget(), self._doing_now())), style="bold")]
+        if self._trouble:
+            lines.append(Text(f"  {self._trouble}", style="yellow", overflow="ellipsis"))
+        if self._is_stopping:
+            lines.append(Text(f"  {self._ending()}", style="bold yellow"))
         lines += [
             Text(
                 f"  #{number:<4} {verdict.status:14} {verdicts.brief(verdict)}",
@@ -136,6 +216,46 @@ class Progress:
             for number, verdict in self._recent
         ]
         return Group(*lines)
+
+    def _budget(self) -> list[str]:
+        """What was spent, of what."""
+        if self._counts_since is None:
+            return ["not counted yet"]
+        spent_s = self._spent_s + self._clock() - self._counts_since
+        limit = self._limits.get("evaluations")
+        parts = [
+            f"{_whole(spent_s)} {_of(self._limits.get('seconds'))}".strip(),
+            f"{len(self._judged)}{f' of {limit:.0f}' if limit else ''} evaluated",
+            f"champion {self._champion or '-'}",
+        ]
+        if self._spending.tokens:
+            parts.append(self._tokens())
+        return parts
+
+    def _tokens(self) -> str:
+        spent, limit = self._spending, self._limits.get("tokens")
+        booked = f" ({spent.booked.tokens:,} without an answer)" if spent.booked.tokens else ""
+        return f"{spent.tokens:,}{f' of {limit:,.0f}' if limit else ''} tokens{booked}"
+
+
+def preparation(prepared: Preparation) -> str:
+    """What it took until candidates could be judged, and what is left out, in a line."""
+    parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.seconds.items())
+    line = f"prepared in {prepared.total_s:.1f} s, outside the budget"
+    line += f" ({parts})" if parts else ""
+    missing = "; ".join(f"{name}: {why}" for name, why in prepared.missing.items())
+    return f"{line}; left out: {missing}" if missing else line
+
+
+def _trouble(failed: ModelFailed) -> str:
+    pause_s = failed.retry_in_s
+    then = "" if pause_s is None else f"; again in {format_duration(pause_s)}"
+    booked = f"; {failed.tokens:,} tokens are booked for it" if failed.tokens else ""
+    return f"no answer: {failed.fault}: {failed.reason}{booked}{then}"
+
+
+def _whole(seconds: float) -> str:
+    return format_duration(max(1, round(seconds)))
 
 
 def _of(seconds: float | None) -> str:

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..agents import offered
 from ..config import Config, Resolved, Source, parse_duration
 from ..errors import ExitCode, UsageError
 from . import common
 
 if TYPE_CHECKING:
     from . import campaigning
+
+EPILOG = "\n\n".join((
+    offered.table("Workflows (--workflow):", offered.WORKFLOWS),
+    offered.table("Models (--model, --judge-model):", {**offered.OFFLINE, **offered.MODELS}),
+    offered.table("Examples:", {
+        "kernelwright run softmax --max-time 2m": "recipes only",
+        "kernelwright run softmax --model openai/gpt-5 --workflow forge --max-usd 1": "a model",
+    }),
+))  # fmt: skip
 
 MOST_SOURCE_BYTES = 256 << 10
 """As large as a candidate may be."""
@@ -73,6 +83,9 @@ def run(
     dry_run: DryRunOption = False,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
+    model_silence: common.SilenceOption = None,
+    model_patience: common.PatienceOption = None,
+    max_preparation: common.PreparationOption = None,
     accept_weak_isolation: common.WeakOption = None,
     home: common.HomeOption = None,
     cache_dir: common.CacheOption = None,
@@ -86,7 +99,8 @@ def run(
     resolved = common.load(
         ctx, target=target, workflow=workflow, model=model, judge_model=judge_model, jail=jail,
         cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home, cache_dir=cache_dir,
-        max_evals=max_evals, max_time=max_time,
+        max_evals=max_evals, max_time=max_time, model_silence=model_silence,
+        model_patience=model_patience, max_preparation=max_preparation,
     )  # fmt: skip
     _check_named(problem, resume, {
         "--target": target, "--language": language, "--workflow": workflow, "--model": model,
@@ -104,7 +118,9 @@ def run(
             limits=limits, seed=seed or 0, rounds=rounds, options=_options(settings or []),
             source=_source(source) if source else "",
         )  # fmt: skip
-    outcome = campaigning.carry_out(job, common.console(config), is_dry=dry_run)
+    outcome = campaigning.carry_out(
+        job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)
+    )
     _tell(outcome, resolved, as_json=as_json)
 
 
@@ -157,6 +173,8 @@ def _source(file: Path) -> str:
         text = content.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the source {file}: {error}") from error
+    if not text.strip():
+        raise UsageError(f"the source {file} is empty", hint="give the file of a kernel")
     if len(content) > MOST_SOURCE_BYTES:
         raise UsageError(f"the source {file} is larger than {MOST_SOURCE_BYTES >> 10} KiB")
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ def task_for(
     """What the referee is started for, with a workload at hand."""
     from ..verifier.request import Task
 
+    check_cpus(config.cpus)
     return Task(
         problem=problem,
         workload=workload,
@@ -92,7 +94,19 @@ def task_for(
         devices=config.devices,
         cuda_home=str(config.cuda_home or ""),
         cuda_compiler=config.cuda_compiler,
+        preparation_s=config.max_preparation,
     )
+
+
+def check_cpus(cpus: tuple[int, ...]) -> None:
+    """Raises UsageError for a CPU that this machine has not, or that this process may not use."""
+    allowed = os.sched_getaffinity(0)
+    absent = sorted(set(cpus) - allowed)
+    if absent:
+        raise UsageError(
+            f"CPU {', '.join(map(str, absent))} of --cpus is none that may be used here",
+            hint=f"one or more of: {','.join(map(str, sorted(allowed)))}; without it all are used",
+        )
 
 
 def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:

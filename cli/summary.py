@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..traces.history import History
+from ..traces.outcome import why_no_winner
 from ..traces.records import CHAMPION, Protocol, Verdict
+from ..traces.spending import Booked
 from . import verdicts
 from .common import microseconds
+from .progress import preparation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,30 +37,47 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdict.log.rstrip(), style="dim", markup=False)
 
 
-def winner_lines(history: History, unconfirmed: str | None = None) -> Iterator[str]:
+def winner_lines(
+    history: History, unconfirmed: str | None = None, *, is_running: bool = False
+) -> Iterator[str]:
     """The champion against every baseline, or why there is none, and how weak the sandbox was.
 
     Args:
         unconfirmed: A candidate that screened better, for whose confirmation no time was left.
     """
-    yield from _winner(history)
+    yield from _winner(history, is_running=is_running)
     if unconfirmed:
         number = history.entries[unconfirmed].number
         yield f"  not confirmed before the end, and maybe faster: {unconfirmed[:10]} (#{number})"
     if history.is_weakly_isolated:
         yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
     if history.tokens:
-        price = "at an unknown price" if history.usd is None else f"${history.usd:.4f}"
-        yield f"  {history.tokens:,} tokens of models, {price}"
+        yield f"  {history.tokens:,} tokens of models, {_price(history.usd)}"
+    if history.booked.attempts:
+        yield f"  {booked_words(history.booked)}"
+    if history.preparation_s:
+        yield f"  {preparation(history.prepared[-1])}"
 
 
-def _winner(history: History) -> Iterator[str]:
+def booked_words(booked: Booked) -> str:
+    """What of the spending nobody knows to have been spent."""
+    attempts = f"{booked.attempts} attempt{'s' if booked.attempts > 1 else ''}"
+    return (
+        f"of these {booked.tokens:,} tokens, {_price(booked.usd)}, are only booked: for {attempts} "
+        "without an answer, of which nobody knows whether it was charged"
+    )
+
+
+def _price(usd: float | None) -> str:
+    return "at an unknown price" if usd is None else f"${usd:.4f}"
+
+
+def _winner(history: History, *, is_running: bool) -> Iterator[str]:
     entry = history.best
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None:
         yield from _leader(history)
-        counts = ", ".join(f"{n} {status}" for status, n in history.by_status.items())
-        yield f"no verified winner ({counts or 'nothing was evaluated'})"
+        yield "no winner yet" if is_running else f"no verified winner: {why_no_winner(history)}"
         return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()
@@ -116,3 +136,5 @@ def next_steps(history: History, home: str) -> Iterator[str]:
     yield f"report   kernelwright report {campaign} -o report.html{tail}"
     if history.champion is not None:
         yield f"export   kernelwright export {campaign}@best -o winner{tail}"
+    elif history.leader is not None:
+        yield f"export   kernelwright export {campaign}@best --unverified -o leader{tail}"

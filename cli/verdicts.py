@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MEANING = {
     Status.VERIFIED: "right in every check of the full protocol, and timed",
-    Status.SCREENED: "right in the quick checks; not timed for credit",
+    Status.SCREENED: "right in the quick checks; what they timed is an estimate, not credited",
     Status.INCORRECT: "an output was wrong",
     Status.NOT_DISCRIMINATING: "the inputs would let a null kernel pass",
     Status.SUSPECT: "right, but something about its timing cannot be believed",
@@ -67,7 +67,8 @@ def brief(verdict: Verdict) -> str:
     headline = measurement.headline
     if headline is None:
         return time
-    return f"{time}, {ratio(headline)} vs {measurement.best_baseline}"
+    name = "screen estimate " if verdict.screen_estimate else ""
+    return f"{time}, {name}{ratio(headline)} vs {measurement.best_baseline}"
 
 
 def explain(verdict: Verdict) -> Iterator[str]:

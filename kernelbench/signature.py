@@ -8,9 +8,11 @@ from ..errors import UnknownNameError
 from .problem import Problem, c_parameters
 
 _WIDTH = 100
+Constants = tuple[str, ...]
+"""Names of a Triton kernel's tl.constexpr parameters."""
 
 
-def _wrapped(head: str, parameters: list[str], tail: str) -> str:
+def wrapped(head: str, parameters: list[str], tail: str) -> str:
     """One line if it fits, else parameters filled below the opening bracket."""
     line = f"{head}({', '.join(parameters)}){tail}"
     if len(line) <= _WIDTH:
@@ -25,25 +27,30 @@ def _wrapped(head: str, parameters: list[str], tail: str) -> str:
     return "\n".join((f"{head}(", *lines, current)) + f"){tail}"
 
 
-def _cpp(problem: Problem) -> str:
-    return _wrapped(f'extern "C" void {problem.name}', c_parameters(problem), ";")
+def _cpp(problem: Problem, _constants: Constants) -> str:
+    return wrapped(f'extern "C" void {problem.name}', c_parameters(problem), ";")
 
 
-def _cuda(problem: Problem) -> str:
-    return _wrapped(f'extern "C" __global__ void {problem.name}_kernel', c_parameters(problem), ";")
+def _cuda(problem: Problem, _constants: Constants) -> str:
+    return wrapped(f'extern "C" __global__ void {problem.name}_kernel', c_parameters(problem), ";")
 
 
-def _triton(problem: Problem) -> str:
+def _triton(problem: Problem, constants: Constants) -> str:
     tensors = [f"{tensor.name}_ptr" for tensor in problem.tensors]
-    parameters = [*problem.axes, *tensors, "BLOCK: tl.constexpr"]
-    return "@triton.jit\n" + _wrapped(f"def {problem.name}_kernel", parameters, ":")
+    parameters = [*problem.axes, *tensors, *(f"{name}: tl.constexpr" for name in constants)]
+    return "@triton.jit\n" + wrapped(f"def {problem.name}_kernel", parameters, ":")
 
 
-def _python(problem: Problem) -> str:
+def parameters_of_run(problem: Problem) -> list[str]:
+    """What `run` of a Python candidate may take, by name."""
+    return [*problem.axes, *(tensor.name for tensor in problem.tensors)]
+
+
+def _python(problem: Problem, _constants: Constants) -> str:
     inputs = [tensor.name for tensor in problem.inputs]
     outputs = [tensor.name for tensor in problem.outputs]
-    taken = _wrapped("def run", [*problem.axes, *inputs, *outputs], " -> None:")
-    forward = _wrapped("    def forward", ["self", *inputs], ":")
+    taken = wrapped("def run", parameters_of_run(problem), " -> None:")
+    forward = wrapped("    def forward", ["self", *inputs], ":")
     returned = ", ".join(outputs)
     return f"""\
 # {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may
@@ -58,7 +65,7 @@ class ModelNew(torch.nn.Module):
         return {returned}"""
 
 
-_LANGUAGES: dict[str, Callable[[Problem], str]] = {
+_LANGUAGES: dict[str, Callable[[Problem, Constants], str]] = {
     "cpp": _cpp, "cuda": _cuda, "triton": _triton, "python": _python,
 }  # fmt: skip
 
@@ -68,8 +75,8 @@ def languages() -> tuple[str, ...]:
     return tuple(_LANGUAGES)
 
 
-def signature(problem: Problem, language: str = "cpp") -> str:
-    """The entry point of a candidate for `problem`.
+def signature(problem: Problem, language: str = "cpp", *, constants: Constants = ("BLOCK",)) -> str:
+    """The entry point of a candidate for `problem`, without a body; `skeleton` gives one.
 
     For `cuda` and `triton` it is what a launch plan may pass to a kernel; a kernel is free to take
     fewer arguments, and a plan to launch several kernels.
@@ -79,4 +86,4 @@ def signature(problem: Problem, language: str = "cpp") -> str:
     """
     if language not in _LANGUAGES:
         raise UnknownNameError.among("language", language, _LANGUAGES)
-    return _LANGUAGES[language](problem)
+    return _LANGUAGES[language](problem, constants)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
+from kernelwright.sandbox.isolation import choose
+from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.traces.records import Protocol, Status, Verdict
 from kernelwright.verifier.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
@@ -30,14 +33,48 @@ TIMED = (
 """Tests that hold real times against each other, or watch campaigns that do; others say so
 themselves."""
 
+JAILED = (
+    "hostile/test_host_rows.py", "hostile/test_hostile.py", "hostile/test_triton_bugs.py",
+    "sandbox/run/",
+    *(f"verifier/test_{name}.py" for name in ("environments", "fences", "sanitize")),
+)  # fmt: skip
+"""Tests that end otherwise where a jail refuses or allows something else. Those of `isolation` and
+`build` run in every jail by themselves."""
+
+
+def pytest_report_header() -> str:
+    """Which jail the referees of this run use."""
+    return f"jail: {no_jail() or choose().name}"
+
+
+def _wrapped() -> Generator[None, Any, Any]:
+    """Skips what needed a jail on a machine that has none."""
+    try:
+        return (yield)
+    except PrerequisiteError as error:
+        skip_for_want_of_one(str(error))
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    return (yield from _wrapped())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    return (yield from _wrapped())
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs the machine to itself."""
+    """Marks what needs the machine to itself, and what a second jail is worth a second run of."""
     here = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
         if place.startswith(TIMED):
             item.add_marker("timed")
+        if place.startswith(JAILED):
+            item.add_marker("jail")
 
 
 class Court:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from kernelwright.traces.records import (
     Check,
     Enforcement,
     Isolation,
+    Preparation,
     Protocol,
     Speedup,
     Status,
@@ -69,6 +70,10 @@ class Script:
         if self.error:
             raise self.error
         yield self
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        """Nothing is to be made ready."""
+        return Preparation() if is_wanted() else None
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """An audit looks at one after the other."""

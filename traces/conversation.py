@@ -76,6 +76,8 @@ class Answer:
     """A whole reply."""
 
     text: str = ""
+    reasoning: str = ""
+    """What the model thought before it, where its server shows that; never part of the answer."""
     facts: dict[str, Any] = field(default_factory=dict)
     """The server's model, request id, tokens and so on, each where told."""
     problem: str = ""
@@ -105,9 +107,12 @@ def read_answer(get_blob: GetBlob, sha: str) -> Answer:
     text = content.pop("text", "")
     if problem or not isinstance(text, str):
         return Answer(problem=f"The reply cannot be shown: {problem or 'it has no text'}.")
+    thoughts = content.pop("reasoning", "")
     usage = content.pop("usage", None)
     facts = {**content, **(usage if isinstance(usage, dict) else {})}
-    return Answer(visible(text), {k: v for k, v in facts.items() if v not in (None, "", 0, False)})
+    reasoning = visible(thoughts) if isinstance(thoughts, str) else ""
+    told = {k: v for k, v in facts.items() if v not in (None, "", 0, False)}
+    return Answer(visible(text), reasoning, told)
 
 
 def _document(get_blob: GetBlob, sha: str) -> tuple[dict[str, Any], str]:

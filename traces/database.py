@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import StorageError
+from ..errors import NoStoreError, StorageError, StorageRefusedError
 from .faults import storage_faults
 
 FILE_NAME = "kernelwright.sqlite"
@@ -65,7 +65,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
     with storage_faults("the store could not be looked for", path):
         is_there = path.exists()
     if not is_there:
-        raise StorageError(
+        raise NoStoreError(
             f"there is no store at {path}",
             hint="`kernelwright run PROBLEM` makes one; --home or $KERNELWRIGHT_HOME names another",
         )
@@ -99,7 +99,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     journal = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if journal != "wal":
-        raise StorageError(
+        raise StorageRefusedError(
             f"the file system of {path} does not allow SQLite's write-ahead log",
             hint="use a local disk: name its folder with --home or $KERNELWRIGHT_HOME",
         )

@@ -6,12 +6,13 @@ are named by their SHA-256. Nothing here knows how events are stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
-from .records import Advice, Record, Speedup, Status, Verdict
+from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
 
 class CampaignStarted(Record):
@@ -56,6 +57,12 @@ class CampaignResumed(Record):
     """The whole budget that now holds."""
 
 
+class CampaignPrepared(Preparation):
+    """The process may begin to judge; what it took until then is outside of the budget."""
+
+    kind: Literal["campaign.prepared"] = "campaign.prepared"
+
+
 class CandidateProposed(Record):
     """A Coder proposed a source; it is not yet evaluated."""
 
@@ -70,9 +77,27 @@ class CandidateProposed(Record):
     parents: tuple[str, ...] = ()
     operator: str
     """How it came about: `initial`, `mutate`, `cross over`, `advised`, …"""
+    strategy: str = ""
+    """What makes it fast or, where it changes another, what the change does: its Coder's claim."""
+    techniques: tuple[str, ...] = ()
+    """Names of the catalogue that its Coder says it uses."""
+    notes: tuple[str, ...] = ()
+    """What was remarked of the reply that it came from: by whoever read it, never by its Coder."""
     note: str = ""
+    """Of records from before the three fields above: all of it in one text. Only shown."""
     place: str = ""
     """`round/slot` of the workflow; the calls that led to it have places below this one."""
+
+    @property
+    def said(self) -> str:
+        """All of it in one line, for people."""
+        return self.note or said(self.strategy, self.techniques, self.notes)
+
+
+def said(strategy: str, techniques: Sequence[str], notes: Sequence[str]) -> str:
+    """What is told of a proposal, in one line for people; nothing reads it back."""
+    used = f"techniques: {', '.join(techniques)}" if techniques else ""
+    return "; ".join(text for text in (strategy, used, *notes) if text)
 
 
 class ModelRequested(Record):
@@ -147,7 +172,7 @@ class Decided(Record):
     kind: Literal["decided"] = "decided"
     place: str
     what: str
-    """e.g. `base of the next edit`, `advice replaced`, `feature credited`."""
+    """e.g. `base of the next edit`, `advice replaced`, `technique used`."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -184,7 +209,8 @@ class ChampionChanged(Record):
     candidate: str
     previous: str | None = None
     credited: float
-    """Credited speed-up against the best baseline, from the confirming run."""
+    """Credited speed-up against the best baseline, from the confirming run; 0.0 where no baseline
+    ran beside it."""
 
 
 class CampaignFinished(Record):
@@ -253,6 +279,7 @@ class CampaignAudited(Record):
 Payload = Annotated[
     CampaignStarted
     | CampaignResumed
+    | CampaignPrepared
     | CandidateProposed
     | ModelRequested
     | ModelReplied

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import StorageError
+from ..errors import StorageError, StorageRefusedError
 
 _ELSEWHERE = "choose another folder with --home or $KERNELWRIGHT_HOME"
 
@@ -39,23 +39,30 @@ _BY_SQLITE = {
 }
 
 
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def storage_fault(
     what: str, path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError
 ) -> StorageError:
     """The error for people: `what` happened to `path`, the system's reason, the remedy."""
+    code = 0
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         hint = _BY_ERRNO.get(error.errno or 0, f"check the path, or {_ELSEWHERE}")
     elif isinstance(error, UnicodeDecodeError):
         # SQLite quotes what it found damaged, and the module cannot read the quotation.
         reason = "the file is damaged: it holds bytes that are no text where text belongs"
-        hint = _BY_SQLITE[sqlite3.SQLITE_CORRUPT]
+        code = sqlite3.SQLITE_CORRUPT
+        hint = _BY_SQLITE[code]
     else:
         reason = str(error)
         # The low byte of an extended code is the primary one.
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         hint = _BY_SQLITE.get(code, f"check the file, or {_ELSEWHERE}")
-    return StorageError(f"{what}: {path}: {reason}", hint=hint)
+    is_refused = isinstance(error, OSError) or (code in _BY_SQLITE and code not in _DAMAGED)
+    kind = StorageRefusedError if is_refused else StorageError
+    return kind(f"{what}: {path}: {reason}", hint=hint)
 
 
 @contextmanager

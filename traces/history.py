@@ -17,16 +17,19 @@ from .events import (
     AdviceGiven,
     CampaignAudited,
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
+    CandidateMissing,
     CandidateProposed,
     ChampionChanged,
     EvaluationFinished,
     EvaluationStarted,
     Event,
+    Payload,
 )
 from .records import CAPABILITIES, Advice, Isolation, Protocol, Status, Verdict
-from .spending import Spending
+from .spending import Booked, Spending
 
 _WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
 
@@ -73,7 +76,11 @@ class Entry:
     knobs: dict[str, JsonValue]
     parents: tuple[str, ...]
     operator: str
+    strategy: str
+    techniques: tuple[str, ...]
+    notes: tuple[str, ...]
     note: str
+    """What is told of it, in one line."""
     at: float
     verdicts: tuple[Verdict, ...] = ()
     advice: Advice | None = None
@@ -112,8 +119,21 @@ class History:
     """What models cost; None where a price is unknown."""
     tokens: int = 0
     """What models took."""
+    booked: Booked = Booked()
+    """What of both is booked for attempts whose outcome nobody knows."""
+    prepared: tuple[CampaignPrepared, ...] = ()
+    """Of every process that came so far; those before this was recorded have none."""
+    is_prepared: bool = False
+    """Whether the last process that took it up came to its first candidate."""
+    missing: tuple[CandidateMissing, ...] = ()
+    """Replies of models that held no usable candidate."""
     audits: tuple[Audited, ...] = ()
     """What was found by those who verified a champion again; it changes nothing else."""
+
+    @property
+    def preparation_s(self) -> float:
+        """Seconds before candidates could be judged, of all processes; outside of the budget."""
+        return sum(prepared.total_s for prepared in self.prepared)
 
     @property
     def evaluated(self) -> int:
@@ -196,10 +216,20 @@ def derive(events: Iterable[Event]) -> History:
         # An audit looks from outside: the campaign did not go on by it.
         is_audit = isinstance(event.payload, CampaignAudited)
         last_at = history.last_at if is_audit else event.at
-        history = replace(history, last_at=last_at, last_seq=event.seq)
+        is_prepared = _is_prepared(history, event.payload)
+        history = replace(history, last_at=last_at, last_seq=event.seq, is_prepared=is_prepared)
         history = _take(history, entries, event)
         spending.apply(event)
-    return replace(history, entries=entries, usd=spending.usd, tokens=spending.tokens)
+    return replace(
+        history, entries=entries, usd=spending.usd, tokens=spending.tokens, booked=spending.booked
+    )
+
+
+def _is_prepared(history: History, payload: Payload) -> bool:
+    """Campaigns from before preparations were recorded began with their first candidate."""
+    if isinstance(payload, CampaignFinished | CampaignAudited):
+        return history.is_prepared
+    return not isinstance(payload, CampaignResumed)
 
 
 def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
@@ -221,6 +251,10 @@ def _take(history: History, entries: dict[str, Entry], event: Event) -> History:
             _known(entries, candidate, event)
             changes = (*history.changes, Change(event.at, payload))
             return replace(history, champion=candidate, changes=changes)
+        case CampaignPrepared():
+            return replace(history, prepared=(*history.prepared, payload))
+        case CandidateMissing():
+            return replace(history, missing=(*history.missing, payload))
         case CampaignFinished():
             return replace(history, finished=payload)
         case CampaignAudited(candidate=candidate):
@@ -277,7 +311,10 @@ def _entry(proposed: CandidateProposed, at: float) -> Entry:
         knobs=proposed.knobs,
         parents=proposed.parents,
         operator=proposed.operator,
-        note=proposed.note,
+        strategy=proposed.strategy,
+        techniques=proposed.techniques,
+        notes=proposed.notes,
+        note=proposed.said,
         at=at,
     )
 
@@ -301,9 +338,10 @@ def find_candidate(history: History, text: str) -> str:
     """
     if text == "@best":
         if history.champion is None:
+            leads = f": #{history.leader.number} leads by modelled time" if history.leader else ""
             raise UsageError(
                 f"campaign {history.campaign} has no verified winner",
-                hint="name a candidate by its number or the beginning of its id",
+                hint=f"name a candidate by its number or the beginning of its id{leads}",
             )
         return history.champion
     if text in history.entries:

@@ -91,7 +91,7 @@ class Speedup(Record):
 
     median: float
     low: float
-    """The credited figure: the lower end of the interval."""
+    """The lower end of the interval: what a VERIFIED verdict credits."""
     high: float
 
 
@@ -234,6 +234,22 @@ class Isolation(Record):
         )
 
 
+class Preparation(Record):
+    """What had to be ready before the first candidate could be judged."""
+
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """By part: `referee` (its start and the trial of the sandbox), then `baselines` or `inputs`."""
+    baselines: tuple[str, ...] = ()
+    """Those that candidates are held against."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Those that are left out, and why."""
+
+    @property
+    def total_s(self) -> float:
+        """All parts together."""
+        return sum(self.seconds.values())
+
+
 class Verdict(Record):
     """What the referee found of one candidate."""
 
@@ -307,10 +323,19 @@ class Verdict(Record):
         return self.profile.get(MODELLED_US)
 
     @property
-    def credited(self) -> float:
-        """The credited speed-up against the best baseline; 0.0 where nothing was credited."""
-        headline = self.measurement.headline if self.measurement else None
-        return headline.low if headline else 0.0
+    def credited(self) -> float | None:
+        """The speed-up against the best baseline that is credited; None unless VERIFIED."""
+        headline = self._headline
+        return headline.low if headline and self.status is Status.VERIFIED else None
+
+    @property
+    def screen_estimate(self) -> Speedup | None:
+        """What a screening measured of it: it ranks in a search, and credits nothing."""
+        return self._headline if self.status is Status.SCREENED else None
+
+    @property
+    def _headline(self) -> Speedup | None:
+        return self.measurement.headline if self.measurement else None
 
 
 class Advice(Record):

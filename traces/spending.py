@@ -7,6 +7,7 @@ without an answer counts as reserved: what it may cost at most.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..errors import StorageError
 from .events import (
@@ -24,6 +25,21 @@ BUILD = "build"
 
 OUTCOME_UNKNOWN = "outcome unknown"
 """The fault of an attempt whose process died before its answer was recorded."""
+
+
+class Booked(NamedTuple):
+    """What counts as spent although nobody knows whether it was: attempts without an answer."""
+
+    attempts: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    """None where the price of some of it is unknown."""
+
+    def and_one(self, failed: ModelFailed) -> Booked:
+        """With one more attempt."""
+        unknown = self.usd is None or failed.usd is None
+        usd = None if unknown else (self.usd or 0.0) + (failed.usd or 0.0)
+        return Booked(self.attempts + 1, self.tokens + failed.tokens, usd)
 
 
 @dataclass
@@ -62,6 +78,8 @@ class Spending:
     """What was paid at known prices."""
     unpriced: int = 0
     """Paid answers whose price nobody knows."""
+    booked: Booked = Booked()
+    """What of all this is booked for attempts whose outcome nobody knows."""
     device_s: float = 0.0
     """Seconds of evaluations, without their builds."""
     _evaluating_since: float = 0.0
@@ -97,6 +115,8 @@ class Spending:
             case ModelFailed() as failed:
                 self._call(event, failed.call).failed = failed
                 self._book(failed.tokens, failed.usd)
+                if failed.tokens or failed.usd is None or failed.usd > 0:
+                    self.booked = self.booked.and_one(failed)
             case EvaluationStarted():
                 self._evaluating_since = event.at
             case EvaluationFinished(verdict=verdict):

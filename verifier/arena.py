@@ -61,6 +61,8 @@ class Extra:
 NOTHING_MORE = Extra()
 EXTRA_BYTES = 64 << 20
 """Room for what calls are given behind their tensors, where they are given a little."""
+TABLES_BYTES = 2 << 20
+"""The same where there are no work buffers: tables of launches."""
 
 
 def room(extra: Extra) -> int:

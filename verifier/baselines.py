@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 
 from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
+from ..sandbox.isolation.ending import end_tree
 from ..sandbox.run.gate import Gate
 from ..sandbox.run.process import cpu_ns
 from ..sandbox.run.starting import thread_environment
@@ -31,7 +33,16 @@ from .arena import Arena, Region, Slot, footprint
 from .trials import make_item
 
 _KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-_ANSWER_S = 240.0  # torch.compile's first compilation on a busy machine
+_ANSWER_S = 240.0  # whatever is asked, on a busy machine; compiling has a limit of its own
+_LEAST_S = 0.05  # a time-out of zero would mean that nobody waits at all
+
+
+class NotReady(Exception):
+    """A baseline took longer than the preparation may; its process is of no use any more."""
+
+    def __init__(self, baseline: str) -> None:
+        super().__init__(baseline)
+        self.baseline = baseline
 
 
 @dataclass(frozen=True)
@@ -109,12 +120,17 @@ class BaselineProcess:
         return self._process.pid
 
     def prepare(
-        self, names: tuple[str, ...], rng: np.random.Generator
+        self, names: tuple[str, ...], rng: np.random.Generator, within_s: float = _ANSWER_S
     ) -> tuple[list[str], dict[str, str]]:
-        """Prepares and checks the baselines; gives the names that run, and why others do not."""
+        """Prepares and checks the baselines; gives the names that run, and why others do not.
+
+        Raises:
+            NotReady: the time that all of them have together was over; the process must go.
+        """
         usable, missing = [], {}
+        ends = time.monotonic() + within_s
         for name in names:
-            why = self._prepare(name, rng)
+            why = self._prepare(name, rng, ends)
             if why:
                 missing[name] = why
             else:
@@ -134,7 +150,10 @@ class BaselineProcess:
             release()
         self._gate.thaw()
         self._gate.open(nonce)
-        return int(self._receive()["ns"])
+        try:
+            return int(self._receive()["ns"])
+        except OSError as error:
+            raise self._failure(str(error)) from error
 
     def peaks(self) -> dict[str, float]:
         """What the device reaches, measured now (baseline_device.Device.peaks); or nothing."""
@@ -145,7 +164,8 @@ class BaselineProcess:
         """Ends the process and gives the memory back."""
         self._channel.close()
         if self._process.poll() is None:
-            self._process.kill()
+            # What compiles below it would go on with nobody to take its result.
+            end_tree(self._process.pid)
         self._process.wait()
         self._gate.close()
         self._words.close()
@@ -153,12 +173,18 @@ class BaselineProcess:
         self.slots = []
         self._arena.close()
 
-    def _prepare(self, name: str, rng: np.random.Generator) -> str:
+    def _prepare(self, name: str, rng: np.random.Generator, ends: float) -> str:
         for slot in self.slots:
             item = make_item(self._problem, slot.structure, Family.NORMAL, rng)
             for key, array in item.inputs.items():
                 slot.inputs[key][...] = array
-            answer = self._send({"do": "prepare", "baseline": name, "slot": slot.index})
+            try:
+                answer = self._send(
+                    {"do": "prepare", "baseline": name, "slot": slot.index},
+                    max(_LEAST_S, ends - time.monotonic()),
+                )
+            except TimeoutError as error:
+                raise NotReady(name) from error
             if not answer["ok"]:
                 return str(answer["why"])
         # Other values at the same addresses: a baseline that kept a copy would fail here.
@@ -177,19 +203,21 @@ class BaselineProcess:
                     return f"its answer is wrong: {failed.name}: {failed.detail}"
         return ""
 
-    def _send(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _send(self, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any]:
+        """The answer. TimeoutError where a time was given and it is over."""
         try:
-            self._channel.settimeout(_ANSWER_S)
+            self._channel.settimeout(within_s or _ANSWER_S)
             self._channel.sendall(json.dumps(request).encode() + b"\n")
+            return self._receive()
+        except TimeoutError as error:
+            if within_s is not None:
+                raise
+            raise self._failure(str(error)) from error
         except OSError as error:
             raise self._failure(str(error)) from error
-        return self._receive()
 
     def _receive(self) -> dict[str, Any]:
-        try:
-            line = self._lines.readline()
-        except OSError as error:
-            raise self._failure(str(error)) from error
+        line = self._lines.readline()
         if not line:
             raise self._failure("it closed its channel")
         return json.loads(line)  # type: ignore[no-any-return]

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
+import select
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from .. import errors
 from ..errors import KernelwrightError, SandboxError
-from ..traces.records import Isolation, Status, Tier, Verdict, candidate_id
+from ..sandbox.isolation.ending import end_tree
+from ..traces.records import Isolation, Preparation, Status, Tier, Verdict, candidate_id
 from .request import Order, Outlook, Task
-from .wire import Closed, receive, send
+from .wire import PREPARE, Closed, receive, send
 
 ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "XDG_CACHE_HOME",
     "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH",
 )  # fmt: skip
 """What the referee may know of the user's environment."""
+
+
+_LOOK_S = 0.1
+"""How often who waits for the preparation looks whether it is still wanted."""
 
 
 class Ended(SandboxError):
@@ -43,9 +49,31 @@ class RefereeProcess:
         self._start()
 
     def _start(self) -> None:
+        begun = time.monotonic()
+        self._is_preparing = False
+        self._prepared: Preparation | None = None
         self._channel, theirs = socket.socketpair()
+        try:
+            self._process = self._launched(theirs)
+        except BaseException:
+            self._channel.close()
+            raise
+        finally:
+            theirs.close()
+        try:
+            hello = self._ask(self._task.model_dump(mode="json"))
+        except BaseException:
+            self.kill()
+            self.close()
+            raise
+        self.isolation = Isolation.model_validate(hello["isolation"])
+        self.facts: dict[str, float] = dict(hello["facts"])
+        self.is_emulated = bool(hello["is_emulated"])
+        self._started_s = time.monotonic() - begun
+
+    def _launched(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "kernelwright.verifier.referee", str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
@@ -54,15 +82,6 @@ class RefereeProcess:
             env=environment,
             start_new_session=True,
         )
-        theirs.close()
-        try:
-            hello = self._ask(self._task.model_dump(mode="json"))
-        except BaseException:
-            self.close()
-            raise
-        self.isolation = Isolation.model_validate(hello["isolation"])
-        self.facts: dict[str, float] = dict(hello["facts"])
-        self.is_emulated = bool(hello["is_emulated"])
 
     def __enter__(self) -> Self:
         return self
@@ -73,12 +92,33 @@ class RefereeProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is KeyboardInterrupt:
+            self.kill()
         self.close()
 
     @property
     def pid(self) -> int:
         """The referee's process."""
         return self._process.pid
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        """See verifier.request.Referee."""
+        if self._prepared is not None:
+            return self._prepared.model_copy(update={"seconds": {}})
+        begun = time.monotonic()
+        if not self._is_preparing:
+            self._order({PREPARE: True})
+            self._is_preparing = True
+        while not select.select([self._channel], [], [], _LOOK_S)[0]:
+            if not is_wanted():
+                return None
+        answer = self._received()
+        self._is_preparing = False
+        found = Preparation.model_validate(answer["preparation"])
+        waited_for = "baselines" if found.baselines or found.missing else "inputs"
+        seconds = {"referee": self._started_s, waited_for: time.monotonic() - begun}
+        self._prepared = found.model_copy(update={"seconds": seconds})
+        return self._prepared
 
     def evaluate(self, order: Order) -> Verdict:
         """See verifier.request.Referee.
@@ -107,30 +147,53 @@ class RefereeProcess:
     def _evaluate(self, order: Order) -> Verdict:
         return Verdict.model_validate(self._ask(order.model_dump(mode="json"))["verdict"])
 
+    def kill(self) -> None:
+        """Ends the referee and everything below it now, whatever it is doing."""
+        if self._process.poll() is None:
+            end_tree(self._process.pid)
+
     def close(self) -> None:
         """Ends the referee; candidates and baselines die with it. May be called twice."""
         self._channel.close()
+        if self._is_preparing:
+            self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10.0)
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self.kill()
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._order(message)
+        answer = self._received()
+        # Nobody waited for the end of the preparation: its answer came first.
+        if self._is_preparing and "preparation" in answer:
+            self._is_preparing = False
+            answer = self._received()
+        return answer
+
+    def _order(self, message: dict[str, Any]) -> None:
         try:
             self._send(message)
+        except Closed as error:
+            raise self._ended(error) from error
+
+    def _received(self) -> dict[str, Any]:
+        try:
             answer = receive(self._channel)
         except Closed as error:
-            raise Ended(
-                f"the referee process ended ({error}): {self._last_words()}",
-                hint="run it again; if it happens twice, report it with this message",
-            ) from error
+            raise self._ended(error) from error
         if "error" in answer:
             raise _raised(answer)
         return answer
+
+    def _ended(self, error: Closed) -> Ended:
+        return Ended(
+            f"the referee process ended ({error}): {self._last_words()}",
+            hint="run it again; if it happens twice, report it with this message",
+        )
 
     def _send(self, message: dict[str, Any]) -> None:
         with self._sending:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol as Interface
@@ -29,13 +30,17 @@ from ..sandbox.run.emulated import emulated_program
 from ..sandbox.run.program import Program
 from ..sandbox.run.starting import Waiting
 from ..traces.records import Status
-from .arena import NOTHING_MORE, Behind, Extra
+from .arena import EXTRA_BYTES, NOTHING_MORE, TABLES_BYTES, Behind, Extra
 
 _STATUS = {
     FaultKind.MISTAKE: Status.BUILD_FAILED,
     FaultKind.LIMIT: Status.RESOURCE,
     FaultKind.UNSUPPORTED: Status.UNSUPPORTED,
 }
+
+
+_BUILDERS = ThreadPoolExecutor(2, thread_name_prefix="emulated-build")
+"""Compile what an emulation will ask for, beside the build for the device and each other."""
 
 
 class Refused(Exception):
@@ -92,6 +97,10 @@ class DeviceCandidate(Interface):
     is_native: bool
     """Whether our compiled runner emulates it: fences, sanitizers and the access build exist."""
 
+    @property
+    def spare(self) -> int:
+        """Bytes behind the tensors of an emulated call, beyond those on the target."""
+
     def extra(self, structure: Structure) -> Extra:
         """What a call on this structure is given. Raises Refused where it cannot be launched."""
 
@@ -129,6 +138,7 @@ def _bytes(scratch: Scratch) -> int:
 
 
 _Made = TypeVar("_Made")
+_Emulated = Built | BuildFailed | Unsupported
 
 
 def _made(result: _Made | BuildFailed | Unsupported) -> _Made:
@@ -151,21 +161,34 @@ class CudaCandidate:
     launches: Launches
     schedules: tuple[str, ...]
     is_native: bool = True
+    _begun: dict[EmulatedVariant, Future[_Emulated]] = field(default_factory=dict)
     _builds: dict[EmulatedVariant, Built] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, workshop: Workshop, source: str, seed: int) -> CudaCandidate:
-        """Raises Refused."""
+    def build(
+        cls, workshop: Workshop, source: str, seed: int, foreseen: Sequence[EmulatedVariant] = ()
+    ) -> CudaCandidate:
+        """Begins the builds for the CPU that are foreseen as well. Raises Refused."""
         plan = parse(source, "cuda")
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
         launches = _resolved(workshop, plan, workshop.subject)
+        begun = {
+            variant: _BUILDERS.submit(_emulated, workshop, source, launches, variant)
+            for variant in foreseen
+        }
         device = _made(cuda.build(
             source, launches.kernels, workshop.architecture, cache_dir=workshop.cache_dir,
             jail=workshop.jail, newest=workshop.newest,
         ))  # fmt: skip
         _fits(workshop, launches, device, plan)
-        return cls(workshop, source, plan, device, launches, emulated.schedules(seed))
+        schedules = emulated.schedules(seed)
+        return cls(workshop, source, plan, device, launches, schedules, _begun=begun)
+
+    @property
+    def spare(self) -> int:
+        """See DeviceCandidate. All of it is looked at after each call: no more than it takes."""
+        return EXTRA_BYTES if self.plan.scratch else TABLES_BYTES
 
     def extra(self, structure: Structure) -> Extra:
         """See DeviceCandidate."""
@@ -195,12 +218,22 @@ class CudaCandidate:
     def built(self, variant: EmulatedVariant) -> Built:
         """One of its builds for the CPU. Raises Refused."""
         if variant not in self._builds:
-            self._builds[variant] = _made(emulated.build(
-                self.source, self.workshop.problem, self.launches.kernels, variant=variant,
-                architecture=self.workshop.architecture.name, cache_dir=self.workshop.cache_dir,
-                jail=self.workshop.jail,
-            ))  # fmt: skip
+            begun = self._begun.get(variant)
+            if begun is None or begun.cancel():
+                result = _emulated(self.workshop, self.source, self.launches, variant)
+            else:
+                result = begun.result()
+            self._builds[variant] = _made(result)
         return self._builds[variant]
+
+
+def _emulated(
+    workshop: Workshop, source: str, launches: Launches, variant: EmulatedVariant
+) -> _Emulated:
+    return emulated.build(
+        source, workshop.problem, launches.kernels, variant=variant,
+        architecture=workshop.architecture.name, cache_dir=workshop.cache_dir, jail=workshop.jail,
+    )  # fmt: skip
 
 
 @dataclass
@@ -233,6 +266,11 @@ class TritonCandidate:
             entry = _made(python.check(source, workshop.problem)).entry
         made = _triton(workshop, source, plan, entry, (workshop.subject,))
         return cls(workshop, source, plan, made.device, made.launches[0], entry)
+
+    @property
+    def spare(self) -> int:
+        """See DeviceCandidate."""
+        return TABLES_BYTES
 
     def extra(self, structure: Structure) -> Extra:
         """See DeviceCandidate. The interpreter makes the work buffers itself."""
@@ -332,8 +370,13 @@ def _identity(device: DeviceBuilt, number: int) -> tuple[str, str]:
     return kernel.symbol, device.cubins[kernel.cubin].sha256
 
 
-def candidate(workshop: Workshop, language: str, source: str, seed: int) -> DeviceCandidate:
+def candidate(
+    workshop: Workshop, language: str, source: str, seed: int,
+    foreseen: Sequence[EmulatedVariant] = (),
+) -> DeviceCandidate:  # fmt: skip
     """The candidate in its language, built for the target.
+
+    Builds for the CPU that are foreseen are begun beside it, where the language has such.
 
     Raises:
         Refused: it cannot be built or launched.
@@ -341,7 +384,7 @@ def candidate(workshop: Workshop, language: str, source: str, seed: int) -> Devi
         SandboxError, StorageError: the harness failed, not the source.
     """
     if language == "cuda":
-        return CudaCandidate.build(workshop, source, seed)
+        return CudaCandidate.build(workshop, source, seed, foreseen)
     return TritonCandidate.build(workshop, source, seed)
 
 

@@ -34,8 +34,6 @@ class Draft:
     unchecked: list[str] = field(default_factory=list)
     suspicions: tuple[str, ...] = ()
     """What may be the cause where an answer is wrong (sandbox.plan.suspicions)."""
-    cause: str = ""
-    """A sentence with the line that explains a wrong answer."""
     log: str = ""
     artefact: str = ""
     """SHA-256 of what was built."""

@@ -20,29 +20,32 @@ from ..sandbox.plan import suspicions
 from ..sandbox.run import access
 from ..sandbox.run.once import Call
 from ..sandbox.run.process import RunFault
-from ..sandbox.run.program import Program
 from ..traces.records import Check, Profile, Protocol, Status, Verdict
-from . import devices, fences, gates, sampling, sanitize, triton_causes
-from .arena import EXTRA_BYTES, room
+from . import closer, devices, fences, gates, sampling, sanitize, triton_causes
+from .arena import room
 from .checking import run_trials, tried
+from .closer import Failing
 from .devices import CudaCandidate, DeviceCandidate, Refused, TritonCandidate, Workshop
 from .draft import Draft
 from .profile import static
 from .profile.executed import Counts
+from .session import Session
 from .sides import CandidateSide, Seen
 from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
 
+_WRONG = (Status.INCORRECT, Status.CRASHED)
+"""What is looked at closer."""
 SCREENED = 4
 """Trials of a screening."""
 DRAWS = 6
 """Hidden shapes of which two long ones are tried by the interpreter."""
 FIRST = 4
 """Trials on small shapes before the interpreter is given long ones."""
-TABLE_ROOM = 1 << 20
-"""For the launches that the interpreter is given; it makes the work buffers itself."""
 FEW = 3
 """Trials in each order but the natural one."""
-RACES = "shared-memory races"
+RACES = "races"
+SANITIZED_BYTES = 256 << 10
+"""Of a sanitized trial: a warp for each of 20,000 rows takes seconds. Larger shapes have fences."""
 ACCESS_TIMEOUT_S = 60.0
 COUNTED = 2_000_000
 """Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
@@ -64,27 +67,51 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     session.ensure_admitted()
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     known: Profile | None = None
+    made: DeviceCandidate | None = None
+    failing = Failing()
+
+    def closed(status: Status, reason: str) -> Verdict:
+        with draft.span("explain"):
+            why = _why(session, made, failing, status, reason, rng) if status in _WRONG else ""
+        return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
+
     try:
         with draft.span("build"):
+            foreseen = [v for v in EmulatedVariant if _is_needed(v, order.protocol)]
             made = devices.candidate(
-                workshop, order.language, order.source, int(rng.integers(1 << 30))
+                workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
         known = static_of(draft, workshop, made)
-        known = _judge(draft, made, known, rng)
+        known = _judge(draft, made, known, failing, rng)
     except Refused as refused:
         draft.log = refused.log or draft.log
-        return draft.close(refused.status, refused.reason, known=known)
+        return closed(refused.status, refused.reason)
     except RunFault as fault:
         draft.log = fault.log or draft.log
-        return draft.close(fault.status, fault.reason, known=known)
+        return closed(fault.status, fault.reason)
     failed = gates.first_failure(draft.checks)
     if failed:
-        found = f"{failed.name}: {failed.detail}"
-        reason = f"{draft.cause}; {found}" if draft.cause else found
-        return draft.close(Status.INCORRECT, reason, known=known)
+        return closed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
     return draft.close(Status.SCREENED, known=known)
+
+
+def _why(
+    session: Session, made: DeviceCandidate | None, failing: Failing, status: Status, reason: str,
+    rng: np.random.Generator,
+) -> str:  # fmt: skip
+    """The sentence to lead the reason with; where Triton crashes, its interpreter has said it."""
+    if not isinstance(made, TritonCandidate):
+        return closer.explain(session, made, failing, reason, rng)
+    if status is not Status.INCORRECT or failing.item is None:
+        return ""
+    return triton_causes.explain(session, made, failing.item, rng)
+
+
+def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
+    """Whether a candidate that is right is built so."""
+    return variant is not EmulatedVariant.ASAN or protocol is not Protocol.SCREEN
 
 
 def static_of(
@@ -105,33 +132,32 @@ def static_of(
 
 
 def _judge(
-    draft: Draft, made: DeviceCandidate, known: Profile, rng: np.random.Generator
+    draft: Draft, made: DeviceCandidate, known: Profile, failing: Failing, rng: np.random.Generator
 ) -> Profile:
     """Adds the checks to the draft, and what the emulation saw to the profile."""
     protocol = draft.order.protocol
     natural, *others = made.schedules
     with draft.span("build"):
-        program = made.program(natural)
+        made.program(natural)
     draft.emulated = True
-    with draft.span("verify"), _side(draft, made, program, rng) as side:
+    with draft.span("verify"), _side(draft, made, natural, failing, rng) as side:
         draft.checks += _trials(draft, made, side, rng)
         if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
             draft.checks.append(fences.examine(side, draft.session.stage, rng))
-    if isinstance(made, TritonCandidate) and side.wrong is not None:
-        with draft.span("explain"):
-            draft.cause = triton_causes.explain(draft.session, made, side.wrong, rng)
     _left_out(draft, side.seen)
     for schedule in others:
         if _failed(draft):
             return known
-        with draft.span("verify"), _side(draft, made, made.program(schedule), rng) as side:
+        with draft.span("verify"), _side(draft, made, schedule, failing, rng) as side:
             few = small_trials(draft.session.stage, rng)[-FEW:]
             draft.checks += _renamed(tried(side, draft.session.stage, few, rng), schedule)
     if not isinstance(made, CudaCandidate) or _failed(draft):
         return known
-    if protocol is not Protocol.SCREEN:
+    # Races first: one call shows them, and the sanitizers take a dozen of slow ones.
+    report = _raced(draft, made, rng)
+    if protocol is not Protocol.SCREEN and not _failed(draft):
         _sanitized(draft, made, rng)
-    return _accessed(draft, made, rng) if not _failed(draft) else known
+    return _profiled(draft, made, report, rng) if not _failed(draft) else known
 
 
 def _trials(
@@ -189,19 +215,24 @@ def _renamed(checks: list[Check], schedule: str) -> list[Check]:
 
 @contextmanager
 def _side(
-    draft: Draft, made: DeviceCandidate, program: Program, rng: np.random.Generator
+    draft: Draft, made: DeviceCandidate, schedule: str, failing: Failing, rng: np.random.Generator
 ) -> Iterator[CandidateSide]:
-    session = draft.session
+    """A process that emulates it; the call that fails in it is kept, as small as can be."""
+    session, program = draft.session, made.program(schedule)
     with ExitStack() as stack:
         with draft.span("start"):
-            behind = EXTRA_BYTES if made.is_native else TABLE_ROOM
-            behind += 2 * room(made.extra(session.stage.target))
+            behind = made.spare + 2 * room(made.extra(session.stage.target))
             arena = stack.enter_context(sampling.arena_for(session, behind))
             started = sampling.started(
                 session, draft.order.protocol, "candidate", program, arena, rng, made.extra
             )
             side = stack.enter_context(started)
-        yield side
+        try:
+            yield side
+        finally:
+            failing.note(side, schedule)
+        if made.is_native and _failed(draft):
+            failing.shrink(side, session.stage, rng)
 
 
 def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
@@ -210,21 +241,30 @@ def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> N
     if reason := sanitize.apart(draft.order.source):
         raise Refused(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
-        found = sanitize.examine(session, made.variant(EmulatedVariant.ASAN), rng, made.extra)
+        program = made.variant(EmulatedVariant.ASAN)
+        found = sanitize.examine(session, program, rng, made.extra, most_bytes=SANITIZED_BYTES)
     draft.checks.append(found.check)
     draft.log = found.log or draft.log
 
 
-def _accessed(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> Profile:
-    """Calls of the access build: races on a small workload, and what the time is modelled from."""
+def _raced(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> access.AccessReport:
+    """A call of the access build on a small workload, which shows races."""
     stage = draft.session.stage
     with draft.span("profile"):
         report = _watched(draft, made, stage.target, rng)
-    races = [race.sentence for race in report.races]
+    races = [closer.race_sentence(draft.order.source, race) for race in report.races]
     draft.checks.append(Check(
         name=RACES, passed=not races, figure=float(len(races)), workload=stage.target_name,
         detail="; ".join(races[:3]) or f"none on {stage.target_name}",
     ))  # fmt: skip
+    return report
+
+
+def _profiled(
+    draft: Draft, made: CudaCandidate, report: access.AccessReport, rng: np.random.Generator
+) -> Profile:
+    """What is known of it, with a time that is modelled from what its accesses were."""
+    stage = draft.session.stage
     if stage.target is made.workshop.subject:
         counts = Counts(stage.target_name, report.launches, is_subject=True)
     else:

@@ -22,7 +22,7 @@ from .device_session import Machine
 from .evaluation import evaluate
 from .request import Order, Outlook, Task
 from .session import Session
-from .wire import Closed, receive, send
+from .wire import PREPARE, Closed, receive, send
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
@@ -49,6 +49,8 @@ def main() -> None:
             message = receive(channel)
             if "foreseen" in message:
                 ahead.foresee(Outlook.model_validate(message).foreseen)
+            elif PREPARE in message:
+                send(channel, _prepared(session))
             else:
                 send(channel, _answer(session, ahead, Order.model_validate(message)))
     except Closed:
@@ -60,6 +62,13 @@ def opened(task: Task) -> Session:
     """The session of this process, with the toolkit and on the devices that the task names."""
     toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
     return Session.open(task, Machine(allowed=task.devices))
+
+
+def _prepared(session: Session) -> dict[str, Any]:
+    try:
+        return {"preparation": session.prepared().model_dump(mode="json")}
+    except Exception as error:
+        return _failure(error)
 
 
 def _answer(session: Session, ahead: Ahead, order: Order) -> dict[str, Any]:

@@ -23,6 +23,8 @@ _UNDEFINED = re.compile(
     re.M,
 )
 _OWN_LINE = re.compile(r"\bcandidate\.(?:cpp|cu):(\d{1,7})\b")
+_THREAD = re.compile(r"^(thread \(\d+, \d+, \d+\) of block \(\d+, \d+, \d+\)) ran$", re.M)
+"""What the emulation of CUDA says beneath a report (sandbox/cuda_on_cpu/launch.cpp)."""
 _LONGEST = 160
 
 
@@ -53,6 +55,8 @@ def _of_address(report: str, kind: str, sizes: Mapping[int, str]) -> str:
         words.append(f"{beside['distance']} bytes {'before' if before else 'after'} {name}")
     if line := _OWN_LINE.search(report):
         words.append(f"at line {line[1]} of the candidate")
+    if thread := _THREAD.search(report):
+        words.append(f"by {thread[1]}")
     return " ".join(words)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 from typing import Protocol as Interface
 
+from ..config import DEFAULT_PREPARATION_S
 from ..kernelbench.problem import Workload
-from ..traces.records import Isolation, Protocol, Record, Verdict
+from ..traces.records import Isolation, Preparation, Protocol, Record, Verdict
 
 
 class Task(Record):
@@ -33,6 +34,8 @@ class Task(Record):
     cuda_compiler: Literal["nvrtc", "nvcc"] = "nvrtc"
     baselines: tuple[str, ...] = ()
     """Names of the baselines to hold against; empty: all that this machine has."""
+    preparation_s: float = DEFAULT_PREPARATION_S
+    """How long the baselines may take; the one that is not ready then is left out, by name."""
 
 
 class Order(Record):
@@ -53,6 +56,19 @@ class Outlook(Record):
 
 class Referee(Interface):
     """Evaluates candidates one at a time. `verifier.client.open_referee` gives the real one."""
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        """Waits until nothing but candidates takes time; what it took since the referee's start.
+
+        Without it the first evaluation waits. Asked again it answers at once.
+
+        Args:
+            is_wanted: looked at while it waits; None is given as soon as it says no.
+
+        Raises:
+            PrerequisiteError: no baseline runs here.
+            NotDiscriminatingError: a kernel that computes nothing would pass.
+        """
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """Tells what is likely to be ordered next, so that it can be built until then.

@@ -28,10 +28,10 @@ from ..sandbox.run.process import Plane, RunFault, Runner
 from ..sandbox.run.program import Program
 from ..traces.records import Check, Status
 from . import gates, reports
-from .arena import EXTRA_BYTES, Arena, Behind, Slot, footprint, nothing_more, room
+from .arena import Arena, Behind, Slot, footprint, nothing_more, room
 from .session import Session
 from .sides import CandidateSide
-from .trials import Trial, make_item, small_trials
+from .trials import Item, Trial, make_item, small_trials
 
 NAME = "sanitizers"
 TIMEOUT_S = 20.0
@@ -80,14 +80,42 @@ def prepare(session: Session, source: str) -> Prepared | BuildFailed:
 
 
 def examine(
-    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more
-) -> Examined:
+    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more, *,
+    most_bytes: float = float("inf"),
+) -> Examined:  # fmt: skip
     """Runs a program built with sanitizers. The plain build has passed its trials.
+
+    Args:
+        most_bytes: Of the inputs and outputs of a trial; the smallest one is tried in any case.
 
     Raises:
         RunFault: the process ended early without a report, or met a limit twice.
     """
-    return _run(session, program, small_trials(session.stage, rng), rng, extra)
+    moved = session.problem.bytes_moved
+    trials = sorted(small_trials(session.stage, rng), key=lambda t: moved(t.structure.axes))
+    within = [trial for trial in trials if moved(trial.structure.axes) <= most_bytes]
+    return _run(session, program, within or trials[:1], rng, extra)
+
+
+def sentence_on(
+    session: Session,
+    program: Program,
+    item: Item,
+    rng: np.random.Generator,
+    extra: Behind,
+    *,
+    timeout_s: float,
+) -> str:
+    """What the sanitizers say of one call; empty where they say nothing, whatever it answers."""
+    trial = Trial("", item.structure, item.family)
+    slot: Slot | None = None
+    try:
+        with _side(session, program, [trial], rng, extra, timeout_s) as side:
+            slot = side.place(item.structure, 1)[0]
+            side.answer(item, slot)
+    except RunFault as fault:
+        return reports.sentence(fault.log, _sizes(slot))
+    return ""
 
 
 def apart(source: str) -> str:
@@ -201,14 +229,19 @@ def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
 
     Without a slot it ended while it was loaded.
     """
+    if sentence := reports.sentence(fault.log, _sizes(slot)):
+        return Examined(_failed(sentence, trial), log=fault.log)
+    raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
+
+
+def _sizes(slot: Slot | None) -> dict[int, str]:
+    """The tensors by their bytes, which is how a report names them."""
     regions = {**slot.input_regions, **slot.output_regions} if slot else {}
     sizes: dict[int, str] = {}
     for name, region in regions.items():
         known = sizes.get(region.bytes)
         sizes[region.bytes] = f"{known} or {name}" if known else name
-    if sentence := reports.sentence(fault.log, sizes):
-        return Examined(_failed(sentence, trial), log=fault.log)
-    raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
+    return sizes
 
 
 def _failed(detail: str, trial: Trial) -> Check:
@@ -225,11 +258,11 @@ def _side(
     trials: list[Trial],
     rng: np.random.Generator,
     extra: Behind,
+    timeout_s: float = TIMEOUT_S,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     more = 8192  # for the shift of addresses
-    if extra is not nothing_more:
-        more += EXTRA_BYTES + max(room(extra(trial.structure)) for trial in trials)
+    more += max(room(extra(trial.structure)) for trial in trials)
     with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
         limits = Limits(
             wall_s=120.0,
@@ -246,5 +279,5 @@ def _side(
                 os.close(fd)
         with runner:
             yield CandidateSide(
-                "sanitized", runner, arena, session.problem, rng, timeout_s=TIMEOUT_S, extra=extra
+                "sanitized", runner, arena, session.problem, rng, timeout_s=timeout_s, extra=extra
             )

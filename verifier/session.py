@@ -31,10 +31,10 @@ from ..sandbox.isolation.canary import probe
 from ..sandbox.isolation.model import Jail
 from ..sandbox.run import interpreted
 from ..sandbox.run.starting import Waiting
-from ..traces.records import Check, Isolation
+from ..traces.records import Check, Isolation, Preparation
 from . import null_kernels
 from .arena import footprint
-from .baselines import BaselineProcess
+from .baselines import BaselineProcess, NotReady
 from .device_session import Leased, Machine
 from .devices import Workshop
 from .pool import Pool
@@ -180,6 +180,14 @@ class Session:
         """What the inputs of timed calls are taken of; drawn once, since that takes a while."""
         return Pool.drawn(self.problem, self.stage.target, np.random.default_rng())
 
+    def prepared(self) -> Preparation:
+        """Waits until candidates can be judged; which baselines they are held against."""
+        self.ensure_admitted()
+        if self._reference is None:
+            return Preparation()
+        held = self.reference
+        return Preparation(baselines=tuple(held.latency_us), missing=held.missing)
+
     def await_reference(self) -> None:
         """Waits until nothing more is measured in the background."""
         if self._reference is not None:
@@ -234,26 +242,41 @@ class Session:
                 self.leased.close()
 
     def _start_reference(self) -> Reference:
-        process = BaselineProcess(
-            self.problem, self.stage.target, slots=self.slots, cpus=self.cpus,
-            cache_dir=self.cache_dir, place=self.leased.place if self.leased else None,
-        )  # fmt: skip
-        try:
-            rng = np.random.default_rng()
-            device = self.leased.place.device if self.leased else ""
-            fit = tuple(b.name for b in self.problem.baselines if b.runs_on(device))
-            usable, missing = process.prepare(self.task.baselines or fit, rng)
-            if not usable:
-                raise PrerequisiteError(
-                    f"no baseline of {self.problem.name} runs here: {missing}",
-                    hint="check that torch and scipy are installed in this environment",
-                )
-            latency = {name: self._calibrate(process, name, rng) for name in usable}
-            peaks = self.leased.peaks(process) if self.leased else None
-            return Reference(process, latency, missing, peaks)
-        except BaseException:
-            process.close()
-            raise
+        """The baselines that are ready in time; one that is not makes the others start again."""
+        device = self.leased.place.device if self.leased else ""
+        fit = tuple(b.name for b in self.problem.baselines if b.runs_on(device))
+        names, late = list(self.task.baselines or fit), dict[str, str]()
+        while True:
+            process = BaselineProcess(
+                self.problem, self.stage.target, slots=self.slots, cpus=self.cpus,
+                cache_dir=self.cache_dir, place=self.leased.place if self.leased else None,
+            )  # fmt: skip
+            try:
+                return self._ready_reference(process, tuple(names), late)
+            except NotReady as slow:
+                process.close()
+                names.remove(slow.baseline)
+                within = f"{self.task.preparation_s:g} s"
+                late[slow.baseline] = f"it was not ready within {within} (--max-preparation)"
+            except BaseException:
+                process.close()
+                raise
+
+    def _ready_reference(
+        self, process: BaselineProcess, names: tuple[str, ...], late: dict[str, str]
+    ) -> Reference:
+        rng = np.random.default_rng()
+        usable, missing = process.prepare(names, rng, self.task.preparation_s)
+        missing = late | missing
+        if not usable:
+            waited = "; give them more time: --max-preparation 30m" if late else ""
+            raise PrerequisiteError(
+                f"no baseline of {self.problem.name} runs here: {missing}",
+                hint=f"check that torch and scipy are installed in this environment{waited}",
+            )
+        latency = {name: self._calibrate(process, name, rng) for name in usable}
+        peaks = self.leased.peaks(process) if self.leased else None
+        return Reference(process, latency, missing, peaks)
 
     def _calibrate(self, process: BaselineProcess, name: str, rng: np.random.Generator) -> float:
         side = BaselineSide(name, process)

@@ -122,9 +122,9 @@ class CandidateSide:
         self.name = name
         self.clocks = Clocks()
         self.slots: list[Slot] = []
+        self.asked: Item | None = None
+        """Of the last call."""
         self.seen = Seen()
-        self.wrong: Item | None = None
-        """What the last wrong answer was asked."""
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -191,10 +191,7 @@ class CandidateSide:
         if (coverage := self._runner.coverage).is_partial:
             answer = replace(answer, known=answer.unpoisoned())
         self.seen.add(coverage, answer)
-        found = [marks.check(slot.index), *answer.checks()]
-        if gates.first_failure(found):
-            self.wrong = item
-        return found
+        return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. What is to be judged is kept for `answers`. Raises RunFault, or Wrong."""
@@ -261,6 +258,7 @@ class CandidateSide:
         is_alone: bool = False,
     ) -> tuple[poison.Marks, Timed]:
         """One call; of one that is alone, all memory around its outputs is watched."""
+        self.asked = item
         slot = self._hold(slot, item.structure)
         marks = poison.Marks(poison.choose(self._rng))
         for output in slot.outputs.values():

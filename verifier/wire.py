@@ -10,6 +10,9 @@ from typing import Any
 _LENGTH = struct.Struct("<Q")
 _MOST = 256 << 20
 
+PREPARE = "prepare"
+"""The key of the message that asks when candidates can be judged."""
+
 
 class Closed(Exception):
     """The other end is gone."""

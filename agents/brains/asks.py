@@ -10,7 +10,7 @@ from typing import Protocol as Interface
 from pydantic import BaseModel, JsonValue
 
 from ..models.protocol import Ask, Finish, Message, Reply
-from ..prompting import render
+from ..prompting.render import render
 from ..text.found import Outcome, Unusable
 from ..text.json_text import read
 from ..text.untrusted import one_line, readable

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from .. import prompt_parts as parts
-from ..prompt_parts import Briefing
-from ..prompting import render
+from ...traces.records import Verdict
+from ..prompting import parts
+from ..prompting.parts import Briefing
+from ..prompting.render import render
 from ..protocols import Member, Situation
 from ..text.untrusted import clip_sentences, fenced, one_line
 from .asks import Asks, Parameters, ask_typed
@@ -52,11 +53,18 @@ def reflect(
     return tuple(text for text in cut if text)
 
 
+def _gain(verdict: Verdict) -> str:
+    if verdict.credited is not None:
+        return f", credited {verdict.credited:.3f}"
+    estimate = verdict.screen_estimate
+    return f", screen estimate {estimate.median:.3f}" if estimate else ""
+
+
 def _line(member: Member, said: str) -> str:
     verdict = member.verdict
     timed = verdict.measurement
     if timed is not None:
-        found = f"{timed.candidate.median_us:.5g} us, credited {verdict.credited:.3f}"
+        found = f"{timed.candidate.median_us:.5g} us" + _gain(verdict)
     elif verdict.modelled_us:
         found = f"modelled {verdict.modelled_us:.5g} us"
     else:

@@ -10,13 +10,12 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from .. import prompt_parts as parts
-from .. import techniques
 from ..models.protocol import Finish, Reply
-from ..prompt_figures import profile
-from ..prompt_history import told_history
-from ..prompt_parts import FENCES, SOURCE_CHARACTERS, Briefing
-from ..prompting import render
+from ..prompting import parts, techniques
+from ..prompting.figures import profile
+from ..prompting.parts import FENCES, SOURCE_CHARACTERS, Briefing
+from ..prompting.past import past
+from ..prompting.render import render
 from ..protocols import Assignment, Member, Missing, Mode, Proposal, Situation
 from ..text.candidate_text import extract
 from ..text.edits import revised
@@ -28,7 +27,7 @@ from .identity import ensure_one
 
 FAMILY = "model"
 """The niche of what a model wrote: it comes from no recipe."""
-NOTE_CHARACTERS = 240
+STRATEGY_CHARACTERS = 240
 _SAID = r"^[ \t>*_#-]*{word}[ \t*_]*:[ \t*_]*(.+)$"
 _STRATEGY = re.compile(_SAID.format(word="strategy"), re.I | re.M)
 _NO_CHANGE = re.compile(_SAID.format(word="no change"), re.I | re.M)
@@ -82,14 +81,16 @@ class LlmCoder:
             knobs={},
             operator=str(assignment.mode),
             parents=tuple(member.candidate for member in _shown(assignment)),
-            note=_note(reply.text, found, assignment),
+            strategy=strategy_of(reply.text),
+            techniques=techniques.declared(_words(reply.text)),
+            notes=_notes(reply.text, found, assignment),
         )
 
 
 def strategy_of(reply_text: str) -> str:
     """The line in which a reply says what it does; empty where it does not."""
     found = _STRATEGY.search(_words(reply_text))
-    return one_line(found[1], NOTE_CHARACTERS) if found else ""
+    return one_line(found[1], STRATEGY_CHARACTERS) if found else ""
 
 
 def labelled(assignment: Assignment) -> tuple[tuple[str, Member], ...]:
@@ -148,14 +149,11 @@ def _words(reply_text: str) -> str:
     return without_thinking(reply_text).text.partition("```")[0]
 
 
-def _note(reply_text: str, found: Found, assignment: Assignment) -> str:
-    told = [strategy_of(reply_text)]
-    if used := techniques.declared(_words(reply_text)):
-        told.append(f"techniques: {', '.join(used)}")
+def _notes(reply_text: str, found: Found, assignment: Assignment) -> tuple[str, ...]:
+    """What is remarked of a reply that holds a candidate."""
     if assignment.mode is Mode.CONTRAST and not _contrast_holds(reply_text, assignment):
-        told.append("failed contrast: it does not name the faster variant")
-    told += found.notes
-    return one_line("; ".join(text for text in told if text), 2 * NOTE_CHARACTERS)
+        return ("failed contrast: it does not name the faster variant", *found.notes)
+    return found.notes
 
 
 def _contrast_holds(reply_text: str, assignment: Assignment) -> bool:
@@ -172,7 +170,7 @@ def _common(situation: Situation, briefing: Briefing) -> dict[str, str]:
     return {
         **parts.task(situation, briefing),
         "told": told,
-        "history": told_history(situation.history, situation.assignment.place),
+        **past(situation.history, situation.assignment.place),
     }
 
 

@@ -13,14 +13,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ...traces.records import Advice, Status
-from .. import prompt_parts as parts
-from .. import techniques
-from ..prompt_figures import profile, shown_figures
-from ..prompt_history import told_history
-from ..prompt_parts import Briefing
-from ..prompting import render
+from ..prompting import parts, techniques
+from ..prompting.figures import profile, shown_figures
+from ..prompting.parts import Briefing
+from ..prompting.past import past
+from ..prompting.render import render
+from ..prompting.techniques import Technique
 from ..protocols import Judge, Member, Situation
-from ..techniques import Technique
 from ..text.untrusted import clip_sentences, readable
 from .asks import Asks, Parameters, Typed, ask_typed, schema_of
 from .evidence import figures_of
@@ -170,7 +169,7 @@ class LlmJudge:
             "language": situation.language,
             "source": parts.source(member.source, place),
             "verdict": parts.verdict(member, place),
-            "history": told_history(situation.history, place),
+            **past(situation.history, place),
         }
 
     def _by_rules(self, member: Member, situation: Situation, notes: tuple[str, ...]) -> Advice:

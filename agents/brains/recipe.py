@@ -69,7 +69,7 @@ class RecipeCoder:
                 knobs=point.knobs,
                 operator=point.operator,
                 parents=point.parents,
-                note=point.note,
+                strategy=point.note,
             )
         return None
 

@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from ...traces.records import Record
-from .. import hack_cases
-from .. import prompt_parts as parts
-from ..prompt_parts import Briefing
-from ..prompting import render
+from ..progress import Progress
+from ..prompting import hack_cases, parts
+from ..prompting.parts import Briefing
+from ..prompting.render import render
 from ..protocols import Member, Situation
 from ..text.untrusted import clip_words, readable
 from .asks import Asks, Parameters, ask_typed
@@ -23,6 +23,8 @@ from .identity import ensure_one
 SHOWN = 3
 """Cases beside the candidate."""
 REASON_WORDS = 25
+DECIDED = "second opinion"
+"""Under this name an opinion stands in the record."""
 
 
 class _Label(BaseModel):
@@ -49,6 +51,12 @@ class SecondOpinion(Record):
     shown: tuple[str, ...] = ()
     """The cases that it was shown."""
     by: str = ""
+
+
+def is_suspected(progress: Progress, place: str) -> bool:
+    """Whether a model holds the candidate of this place for unearned."""
+    said = progress.decisions.get((place, DECIDED))
+    return said is not None and said.details["label"] == "suspect"
 
 
 class Doubter:

@@ -15,9 +15,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from ...traces.records import Record, Status, Verdict
-from .. import prompt_parts as parts
-from ..prompt_parts import Briefing
-from ..prompting import render
+from ..prompting import parts
+from ..prompting.parts import Briefing
+from ..prompting.render import render
 from ..protocols import Situation
 from ..text.untrusted import clip_words, readable
 from .asks import Asks, Parameters, ask_typed

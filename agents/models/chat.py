@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..text.untrusted import capped
 from .capabilities import Capabilities, Rung
 from .corrections import nearest_effort
 from .protocol import Ask, Finish, Reply, Usage
@@ -18,6 +19,9 @@ from .tokens import most_prompt_tokens, most_tokens
 
 MOST_CHARACTERS = 4 << 20
 """A reply is cut here: no model says so much, and a server that ignores its limit must end."""
+
+MOST_REASONING = 256 << 10
+"""Characters of thoughts that are kept, head and tail: the record is for people."""
 
 SCHEMA_REQUEST = (
     "Answer with exactly one JSON object and nothing else: no text before or after it. "
@@ -111,10 +115,9 @@ class Received:
             self.finish = self.finish or "stop"
         piece = choice.get(part)
         if isinstance(piece, Mapping):
-            thoughts = piece.get("reasoning_content") or piece.get("reasoning")
             for into, value in (
                 (self.text, piece.get("content")), (self.refusal, piece.get("refusal")),
-                (self.thoughts, thoughts),
+                (self.thoughts, _thoughts(piece)),
             ):  # fmt: skip
                 if words := _text(value):
                     into.append(words)
@@ -122,11 +125,19 @@ class Received:
         self.is_cut = self.characters > MOST_CHARACTERS
 
 
+def _thoughts(piece: Mapping[str, Any]) -> object:
+    """Reasoning under whichever name the server gives it; several names hold the same words."""
+    named = (piece.get(name) for name in ("reasoning_content", "reasoning", "reasoning_details"))
+    return next((each for each in named if each and _text(each)), None)
+
+
 def _text(value: object) -> str:
     """A text, or the texts of a list of parts."""
     if isinstance(value, list):
-        parts = (part.get("text") if isinstance(part, Mapping) else part for part in value)
-        return "".join(part for part in parts if isinstance(part, str))
+        return "".join(_text(part) for part in value)
+    if isinstance(value, Mapping):
+        # What is encrypted has neither, and is nobody's to read.
+        return _text(value.get("text")) or _text(value.get("summary"))
     return value if isinstance(value, str) else ""
 
 
@@ -144,6 +155,7 @@ def reply_of(
         text=(text or refusal)[:MOST_CHARACTERS],
         finish=finish,
         usage=usage_of(received, ask, finish, limit),
+        reasoning=capped("".join(received.thoughts), MOST_REASONING),
         model=received.model,
         request_id=request_id or received.identity,
         rung=rung,

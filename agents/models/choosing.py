@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...config import OPENAI_URL, Config, user_file
+from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config, user_file
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
+from ..offered import MODELS
 from .arms import Arm, named
 from .capabilities import capabilities_for
 from .keys import VARIABLE, find_key
@@ -18,11 +19,6 @@ from .protocol import Model
 
 OPENAI = "openai/"
 SCRIPTED = "scripted:"
-FORMS = (
-    "openai/<name>", "scripted:<file>", "openai/<name>+openai/<name>",
-    "openai/<name>@temperature=0.9,effort=high",
-)  # fmt: skip
-
 _BETWEEN = re.compile(r"\+(?=openai/|scripted:)")
 """A model's own name may hold a plus."""
 
@@ -35,13 +31,16 @@ class ModelSettings:
     key_file: Path = field(default_factory=lambda: user_file().parent / "keys.toml")
     prices_file: Path | None = None
     capabilities_file: Path | None = None
-    silence_s: float = 300.0
+    silence_s: float = DEFAULT_SILENCE_S
+    patience_s: float = DEFAULT_PATIENCE_S
     slots: int | None = None
     seed: int = 0
     """Of the ensemble's bandit."""
+    is_to_be_asked: bool = True
+    """Whether anything will be sent; who only plans needs no key."""
 
     @classmethod
-    def of(cls, config: Config, seed: int = 0) -> ModelSettings:
+    def of(cls, config: Config, seed: int = 0, *, is_to_be_asked: bool = True) -> ModelSettings:
         """The settings of a configuration; files of the user's folder where there are any."""
         folder = user_file().parent
         return cls(
@@ -50,8 +49,10 @@ class ModelSettings:
             prices_file=config.prices_file or _existing(folder / "prices.toml"),
             capabilities_file=config.capabilities_file or _existing(folder / "capabilities.toml"),
             silence_s=config.model_silence,
+            patience_s=config.model_patience,
             slots=config.model_slots,
             seed=seed,
+            is_to_be_asked=is_to_be_asked,
         )
 
 
@@ -88,7 +89,7 @@ def _single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -
 
         return ScriptedModel(name, read_script(Path(name.removeprefix(SCRIPTED)).expanduser()))
     if not name.startswith(OPENAI):
-        raise _unknown(name)
+        raise unknown(name)
     bare, manner = named(name)
     if manner:
         return Arm(_single(bare, settings, opened), name, manner)
@@ -110,7 +111,7 @@ def _single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -
 
 def _connection(settings: ModelSettings) -> Connection:
     key = find_key(settings.base_url, settings.key_file)
-    if key is None and settings.base_url == OPENAI_URL:
+    if key is None and settings.base_url == OPENAI_URL and settings.is_to_be_asked:
         raise PrerequisiteError(
             f"there is no API key for {OPENAI_URL}",
             hint=f'set {VARIABLE}, or write "{OPENAI_URL}" = "KEY" into {settings.key_file} '
@@ -119,17 +120,25 @@ def _connection(settings: ModelSettings) -> Connection:
     return Connection(settings.base_url, key, slots=settings.slots, silence_s=settings.silence_s)
 
 
-def _unknown(name: str) -> UnknownNameError:
-    """The error with the form that was probably meant."""
+def unknown(name: str, offline: str = "") -> UnknownNameError:
+    """The error for a name of no known form: the form that was probably meant, and all others.
+
+    Args:
+        offline: What the agent is called where it asks no model.
+    """
     head, slash, tail = name.partition("/")
     script = Path(name.rpartition(":")[2])
     is_script = script.suffix in (".toml", ".jsonl") and script.is_file()
-    if slash and difflib.get_close_matches(head.lower(), ["openai"], cutoff=0.6):
-        hint = f"did you mean {OPENAI}{tail}?"
+    near_offline = difflib.get_close_matches(name, [offline], n=1, cutoff=0.6) if offline else []
+    meant = f"{OPENAI}{name}"
+    if near_offline:
+        meant = offline
+    elif slash and difflib.get_close_matches(head.lower(), ["openai"], cutoff=0.6):
+        meant = f"{OPENAI}{tail}"
     elif is_script or difflib.get_close_matches(name.partition(":")[0], ["scripted"], cutoff=0.6):
-        hint = f"did you mean {SCRIPTED}{script}?"
-    elif re.match(r"(gpt|o\d|chatgpt)", name):
-        hint = f"did you mean {OPENAI}{name}?"
-    else:
-        hint = f"a model is {', '.join(FORMS)}"
-    return UnknownNameError(f"there is no model named '{name}'", hint=hint)
+        meant = f"{SCRIPTED}{script}"
+    forms = ", ".join([*MODELS, *([offline] if offline else [])])
+    return UnknownNameError(
+        f"there is no model named '{name}'",
+        hint=f"did you mean {meant}? A model is one of: {forms} (docs/models.md)",
+    )

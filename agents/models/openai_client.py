@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...config import DEFAULT_SILENCE_S
+from ...config import DEFAULT_SILENCE_S, format_duration
 from .capabilities import Capabilities, Rung
 from .chat import Received, is_json_of, most_prompt, parameters, reply_of
 from .corrections import Correction, Learned, learn, learn_window, step_down
@@ -56,7 +56,8 @@ class Connection:
         self.slots = slots or (1 if is_local(base_url) else DEFAULT_SLOTS)
         self.semaphore = threading.BoundedSemaphore(self.slots)
         self._key = key
-        self._silence_s = silence_s
+        self.silence_s = silence_s
+        """How long the next attempt may send nothing."""
         self._lock = threading.Lock()
         self._client: Any = None
 
@@ -68,10 +69,21 @@ class Connection:
                 self._client = self._opened()
             return self._client.chat.completions.with_streaming_response
 
+    def lengthen(self, silence_s: float) -> None:
+        """Doubles a silence that was too short for an answer; whoever found that out first did."""
+        with self._lock:
+            self.silence_s = max(self.silence_s, min(2 * silence_s, MOST_SECONDS))
+
+    def timeout(self, silence_s: float) -> Any:
+        """Of one attempt, for the client."""
+        import openai
+
+        return openai.Timeout(silence_s, connect=min(CONNECT_TIMEOUT_S, silence_s))
+
     def _opened(self) -> Any:
         import openai
 
-        timeout = openai.Timeout(self._silence_s, connect=min(CONNECT_TIMEOUT_S, self._silence_s))
+        timeout = self.timeout(self.silence_s)
         http = openai.DefaultHttpxClient(
             timeout=timeout,
             # The prompt goes to the endpoint that was named and nowhere else.
@@ -173,9 +185,10 @@ class OpenAIModel:
     def _attempt(self, ask: Ask, sent: dict[str, Any], known: Capabilities) -> Reply:
         begun = time.monotonic()
         received = Received()
-        url = self._connection.base_url
+        url, silence_s = self._connection.base_url, self._connection.silence_s
+        timeout = self._connection.timeout(silence_s)
         try:
-            with self._connection.chat.create(**sent) as response:
+            with self._connection.chat.create(**sent, timeout=timeout) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 self._pace(headers)
                 _receive(received, _documents(response, headers))
@@ -187,6 +200,8 @@ class OpenAIModel:
             refusal = refusal_of(error)
             if refusal is not None and fault.kind in _TEACHING:
                 raise _Refused(refusal, fault) from None
+            if refusal is None and fault.kind is FaultKind.TIMED_OUT:
+                raise self._silent(fault, silence_s) from None
             raise fault from None
         self._check(received, url)
         request_id = headers.get("x-request-id", "")
@@ -194,6 +209,14 @@ class OpenAIModel:
         reply = reply_of(received, ask, sent=sent, request_id=request_id, seconds=seconds)
         self._test(reply, ask, known)
         return reply
+
+    def _silent(self, fault: ModelFault, silence_s: float) -> ModelFault:
+        """The fault of an attempt that was given up; the next one may take longer."""
+        self._connection.lengthen(silence_s)
+        longer = format_duration(self._connection.silence_s)
+        return ModelFault(
+            fault.kind, f"{fault} ({format_duration(silence_s)}; another attempt is given {longer})"
+        )
 
     def _check(self, received: Received, url: str) -> None:
         """Refuses what ended without an end: a stream that was cut looks like a short one."""

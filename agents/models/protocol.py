@@ -86,6 +86,8 @@ class Reply(Record):
     model: str = ""
     """As the server names it."""
     request_id: str = ""
+    reasoning: str = ""
+    """What the model thought before its answer, where the server shows it: for the record alone."""
     rung: str = ""
     """How structured output was asked for: `json_schema`, `json_object` or `prompt`."""
     seconds: float = 0.0

@@ -2,7 +2,8 @@
 
 A TOML file of `[[turn]]` tables, or JSON lines with one turn each. A call gets the first turn not
 yet played whose purpose is empty or the call's own. Fields of a turn: `purpose`, `text` or `file`
-(beside the script), `finish`, `usage`, `delay_s`; or `fault` with `reason` and `retry_after_s`.
+(beside the script), `reasoning`, `finish`, `usage`, `delay_s`; or `fault` with `reason` and
+`retry_after_s`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Turn(Record):
     text: str = ""
     file: str = ""
     """The text stands in this file, beside the script."""
+    reasoning: str = ""
+    """What the model thought before it."""
     finish: Finish | None = None
     """None: `stop`, or `empty` without a text."""
     usage: Usage | None = None
@@ -148,7 +151,10 @@ class ScriptedModel:
         )
         finish = turn.finish or (Finish.STOP if turn.text.strip() else Finish.EMPTY)
         rung = Rung.PROMPT if ask.json_schema else ""
-        return Reply(text=turn.text, finish=finish, usage=usage, model=self.name, rung=rung)
+        return Reply(
+            text=turn.text, finish=finish, usage=usage, model=self.name,
+            reasoning=turn.reasoning, rung=rung,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -32,6 +32,10 @@ from .untrusted import BIDIRECTIONAL, one_line
 SEARCH_SIGN = "<<<<<<< SEARCH"
 """The line that an edit of a source starts with; a block with one is no whole source."""
 
+THINKING, NO_FRONT_MATTER = "thinking left out", "it has no front matter"
+ORDINARY = frozenset({THINKING, NO_FRONT_MATTER})
+"""Notes that are of no interest to whoever mends a candidate."""
+
 
 class Answer(NamedTuple):
     """A complete reply without its thoughts, with LF line ends."""
@@ -70,7 +74,7 @@ def answered(reply_text: str, finish: Finish) -> Answer | Unusable:
     if not spoken.text.strip():
         what = "the reply has thoughts and no answer" if spoken.had_thoughts else "it is empty"
         return Unusable(Outcome.NO_CANDIDATE, what)
-    return Answer(spoken.text, ("thinking left out",) if spoken.had_thoughts else ())
+    return Answer(spoken.text, (THINKING,) if spoken.had_thoughts else ())
 
 
 def whole_source(answer: Answer, language: Language) -> Found | Unusable:
@@ -129,7 +133,7 @@ def _chosen(markdown: Markdown, text: str, language: Language) -> Found | Unusab
     if language.entry:
         entries = [o.source for o in offers if o.is_whole and language.entry.search(o.source)]
         if entries:
-            return _only(entries, len(fitting), ("it has no front matter",))
+            return _only(entries, len(fitting), (NO_FRONT_MATTER,))
     return _none(sources, [b for b in fitting if b.label not in UNLABELLED], language)
 
 

@@ -1,21 +1,23 @@
-"""`best_of_n`: first kernels without feedback, the control for every other workflow.
+"""`best_of_n`: first kernels only, none an edit of another: the control for every other workflow.
 
-A sample is told which one it is and, in a few words, what the samples of earlier blocks try; never
-what became of them. The calls of a block run side by side where the endpoint takes that many. What
-they gave is recorded in the order of the slots, by asking again for answers that are paid already:
-the order in which they arrive changes nothing.
+A sample is told which one it is, what the samples of earlier blocks try and, as everywhere, the
+digest of what the campaign found so far; it is shown no other kernel and no profile. The calls of
+a block run side by side where the endpoint takes that many. What they gave is recorded in the order
+of the slots, by asking again for answers that are paid already: the order in which they arrive
+changes nothing.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from ..history import strategy
 from ..loop import Loop
+from ..prompting.history import strategies
 from ..protocols import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, nodes
@@ -24,7 +26,7 @@ SAMPLES = 10
 """As many candidates as a chain of `forge` has rounds."""
 
 ABREAST = 2
-"""Samples of a block: the calls of one may run side by side, the next is told their strategies. It
+"""Samples of a block: the calls of one may run side by side, the next is told of them. It
 is not the endpoint's number of slots, since a replay must ask the same words."""
 
 
@@ -97,18 +99,11 @@ def promote(state: State, loop: Loop) -> State:
 
 def _assignment(state: State, loop: Loop) -> Assignment:
     slot = state["slot"]
-    return Assignment(
-        place=_place(slot), mode=Mode.WRITE, told=_strategies(loop, slot - slot % ABREAST),
+    plain = Assignment(
+        place=_place(slot), first=slot - slot % ABREAST, mode=Mode.WRITE,
         sample=Sample(slot + 1, _samples(loop)),
     )  # fmt: skip
-
-
-def _strategies(loop: Loop, before: int) -> tuple[str, ...]:
-    """What the candidates of these slots said that they do; the same whenever it is asked."""
-    tracks, placed = loop.ledger.progress.tracks, loop.ledger.progress.placed
-    found = [placed.get(_place(slot), "") for slot in range(before)]
-    said = [strategy(tracks[candidate].proposed.note) for candidate in found if candidate]
-    return tuple(dict.fromkeys(text for text in said if text))
+    return replace(plain, told=strategies(loop.ledger.progress, plain))
 
 
 def _place(slot: int) -> str:

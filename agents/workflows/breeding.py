@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from ...traces.records import Advice
 from ...traces.records import Protocol as Depth
-from .. import niches, techniques
+from .. import niches
 from ..asking import PromptTooLong
 from ..brains.evidence import figures_of
 from ..islands import Birth, Islands
 from ..loop import Loop
-from ..protocols import Assignment, Member, Mode
+from ..prompting import techniques
+from ..prompting.history import strategies
+from ..prompting.words import tuning
+from ..protocols import Assignment, Member, Mode, Sample
 from ..text.similarity import normalised, similarity
 from . import nodes
 
@@ -33,7 +36,11 @@ MIX = {EDIT: 0.5, REWRITE: 0.2, CROSS: 0.15, TUNE: 0.15}
 """After ShinkaEvolve; no rate is proven for kernels."""
 
 TOO_CLOSE = 0.95
-"""Share of common runs of tokens from which a candidate is no new idea (ShinkaEvolve)."""
+"""Share of common runs of tokens from which a candidate is no new idea (ShinkaEvolve).
+
+For whoever is asked for an idea. Who is asked for one change of a base gives nothing else than its
+near copy, at 0.96 to 0.99: there only a copy is too close.
+"""
 
 MOST_REPAIRS = 2
 """Of one candidate, where its island has nobody who passed."""
@@ -84,24 +91,27 @@ def slots(loop: Loop, number: int) -> int:
 def assignment(loop: Loop, place: str, abreast: int) -> Assignment:
     """What the proposal of a place is to be, as planned; second tries are told what was tried."""
     number, slot = _numbers(place)
-    planned = _slots(loop, number)[slot % slots(loop, number)]
+    planned = _planned(loop, place)
     ledger, operator = loop.ledger, planned["operator"]
     base = nodes.member(loop, planned["base"])
-    first = slots(loop, number) if slot >= slots(loop, number) else slot - slot % abreast
-    told = (*lessons(loop, number), *_strategies(loop, number, first))
+    count = slots(loop, number)
+    first = count if slot >= count else slot - slot % abreast
     advice = ledger.progress.advised.get(planned["advice"]) if planned["advice"] else None
     if operator == TUNE and base:
-        advice = _tuning(base)
-    return Assignment(
+        advice = tuning(base)
+    given = Assignment(
         place=place,
+        first=first,
         mode=Mode(planned["mode"]),
         base=base,
         advice=advice,
         exemplars=tuple(ledger.member(candidate) for candidate in planned["exemplars"]),
         features=tuple(planned["features"]),
-        told=told,
+        sample=Sample(slot % count + 1, count) if operator == WRITE else None,
         may_patch=operator != REWRITE,
     )
+    others = strategies(ledger.progress, given, since=number)
+    return replace(given, told=(*lessons(loop, number), *others))
 
 
 def compare(loop: Loop, place: str) -> None:
@@ -118,7 +128,8 @@ def compare(loop: Loop, place: str) -> None:
            if d.details["island"] == island and not d.details["like"]]  # fmt: skip
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
     alike, like = (1.0, str(copies[0])) if copies else max(close, default=(0.0, ""))
-    is_close = alike >= TOO_CLOSE
+    is_change = bool(_planned(loop, place)["base"])
+    is_close = bool(copies) if is_change else alike >= TOO_CLOSE
     ledger.decide(
         place, NOVELTY, candidate=candidate, normal=normal, island=island,
         like=like if is_close else "", similarity=round(alike, 4),
@@ -145,13 +156,14 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
 
 
 def second_places(loop: Loop, number: int) -> list[str]:
-    """Where another strategy is asked for, once, in place of what was too close."""
-    count = slots(loop, number)
-    return [
-        f"{number}/{count + slot}"
-        for slot, details in _of_generation(loop, number, NOVELTY)
-        if slot < count and details["like"]
-    ]
+    """Where another candidate is asked for, once, in place of a copy or of what was too close."""
+    count, missing = slots(loop, number), loop.ledger.progress.missing
+    again = {slot for slot, details in _of_generation(loop, number, NOVELTY) if details["like"]}
+    again |= {
+        slot for slot in range(count)
+        if (none := missing.get(f"{number}/{slot}")) and none.outcome == nodes.DUPLICATE
+    }  # fmt: skip
+    return [f"{number}/{count + slot}" for slot in sorted(again) if slot < count]
 
 
 def evaluated(loop: Loop, number: int) -> list[str]:
@@ -194,9 +206,7 @@ def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
 
 def island_of(loop: Loop, place: str) -> int:
     """On which island the candidate of this place is born."""
-    number, slot = _numbers(place)
-    planned = _slots(loop, number)
-    return int(planned[slot % len(planned)]["island"])
+    return int(_planned(loop, place)["island"])
 
 
 def diagnose(loop: Loop, number: int) -> None:
@@ -217,7 +227,7 @@ def reflect(loop: Loop, number: int) -> None:
         return
     tracks = loop.ledger.progress.tracks.values()
     attempts = [
-        (loop.ledger.member(t.proposed.candidate), t.proposed.note) for t in tracks if t.verdict
+        (loop.ledger.member(t.proposed.candidate), t.proposed.strategy) for t in tracks if t.verdict
     ]
     try:
         told = reflector(loop.situation((), Assignment(place=place)), attempts)
@@ -287,28 +297,6 @@ def _to_repair(loop: Loop, number: int, island: int) -> str:
     return max(failed, key=lambda c: tracks[c].proposed.number, default="")
 
 
-def _tuning(base: Member) -> Advice:
-    """A knob search in words: structure stays, figures move."""
-    return Advice(
-        candidate=base.candidate,
-        bottleneck="its constants were not tuned",
-        change="Change only numeric constants (tile sizes, unrolling, threads, schedules): choose "
-        "the values that fit this target best, and keep the structure as it is.",
-        mode="optimise",
-        by="workflow",
-    )
-
-
-def _strategies(loop: Loop, number: int, first: int) -> Iterator[str]:
-    """What the slots before `first` said that they do."""
-    progress = loop.ledger.progress
-    for slot in range(first):
-        candidate = progress.placed.get(f"{number}/{slot}")
-        note = progress.tracks[candidate].proposed.note if candidate else ""
-        if note:
-            yield f"another slot: {note}"
-
-
 def _births(loop: Loop, number: int) -> Iterator[Birth]:
     tracks = loop.ledger.progress.tracks
     for _, details in _of_generation(loop, number, BORN):
@@ -342,6 +330,14 @@ def _slots(loop: Loop, number: int) -> list[Any]:
     planned = loop.ledger.progress.decisions[f"{number}/plan", PLANNED].details["slots"]
     assert isinstance(planned, list)
     return planned
+
+
+def _planned(loop: Loop, place: str) -> dict[str, Any]:
+    """What the slot of a place was planned to do; a second try does the same."""
+    number, slot = _numbers(place)
+    planned = _slots(loop, number)
+    found: dict[str, Any] = planned[slot % len(planned)]
+    return found
 
 
 def _numbers(place: str) -> tuple[int, int]:

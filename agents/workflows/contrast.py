@@ -1,16 +1,18 @@
 """`contrast`: two measured variants side by side, why one is faster, and a third (after CUDA-L1).
 
-plan → ask × slots → propose → evaluate … → suspect → promote → plan. The first round drafts
-variants; every later one shows two of distinct score buckets in an order that gives nothing away.
-Where fewer than three buckets are filled another variant is drafted. Without training this is the
-paper's prompt alone, from which a mean of 1.4 is to be expected of a frozen model. A result that is
-too good is verified in full before it may become champion; and a model that finds it unearned keeps
-it from being shown to others, which is all that it may do.
+plan → (ask × slots → propose → evaluate …) × waves → suspect → promote → plan. The first round
+drafts variants, a later wave knowing what came of the earlier ones; every later round shows two of
+distinct score buckets in an order that gives nothing away. Where fewer than three buckets are
+filled another variant is drafted. Without training this is the paper's prompt alone, from which a
+mean of 1.4 is to be expected of a frozen model. A result that is too good is verified in full
+before it may become champion; and a model that finds it unearned keeps it from being shown to
+others, which is all that it may do.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -19,8 +21,11 @@ from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from .. import contrasting
 from ..asking import PromptTooLong
+from ..brains.second_opinion import DECIDED, is_suspected
 from ..loop import Loop
-from ..protocols import Assignment, Mode
+from ..prompting.history import strategies
+from ..prompting.words import over_baseline, over_best, over_roofline
+from ..protocols import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, fan, nodes
 
@@ -32,7 +37,7 @@ OVER_BEST, OVER_BASELINE = 3.0, 10.0
 hacks as sudden jumps)."""
 
 EXEMPLARS, SCORES, CHECKED = "exemplars", "group score", "hack check"
-SECOND, NO_SECOND = "second opinion", "no second opinion"
+SECOND, NO_SECOND = DECIDED, "no second opinion"
 MOST_TOLD = 6
 """Strategies of earlier drafts that a new draft is told."""
 
@@ -44,6 +49,8 @@ class Settings(Record):
     """Of the first round."""
     proposals: int = Field(default=1, ge=1, le=64)
     """Of every later round; each contrasts two variants of its own."""
+    abreast: int = Field(default=2, ge=1)
+    """Of one wave: so many do not know of each other."""
 
 
 class State(fan.Round, total=False):
@@ -75,13 +82,13 @@ def plan(state: State, loop: Loop) -> State:
     places = [f"{number}/{slot}" for slot in range(count)]
     for place in places if number else []:
         _choose(loop, place)
-    return {"places": places, "waiting": fan.side_by_side(loop, places)}
+    return {"born": [], "planned": places, "abreast": chosen.abreast, "places": []}
 
 
 def propose(state: State, loop: Loop) -> State:
-    """Records the round's candidates."""
+    """Records the wave's candidates."""
     born = fan.settle(loop, state["places"], assignment)
-    return {"born": born, "queue": born}
+    return {"born": [*state["born"], *born], "queue": born}
 
 
 def suspect(state: State, loop: Loop) -> State:
@@ -113,13 +120,19 @@ def promote(state: State, loop: Loop) -> State:
 
 def assignment(loop: Loop, place: str) -> Assignment:
     """Two variants to contrast where they were chosen, else another draft."""
-    chosen = loop.ledger.progress.decisions.get((place, EXEMPLARS))
+    progress = loop.ledger.progress
+    chosen = progress.decisions.get((place, EXEMPLARS))
+    first = _first_of_wave(loop, place)
     if chosen is None:
-        return Assignment(place=place, mode=Mode.WRITE, told=_strategies(loop, place))
+        drafts = progress.decisions[f"{place.partition('/')[0]}/plan", "round"].details["slots"]
+        assert isinstance(drafts, int)
+        sample = Sample(int(place.partition("/")[2]) + 1, drafts)
+        draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
+        return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
     shown = chosen.details["candidates"]
     assert isinstance(shown, list)
     exemplars = tuple(loop.ledger.member(str(candidate)) for candidate in shown)
-    return Assignment(place=place, mode=Mode.CONTRAST, exemplars=exemplars)
+    return Assignment(place=place, first=first, mode=Mode.CONTRAST, exemplars=exemplars)
 
 
 def scores(loop: Loop, before: int) -> dict[str, float]:
@@ -129,7 +142,8 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
         score = nodes.score(loop, candidate)
         place = track.proposed.place
         is_earlier = int(place.partition("/")[0]) < before
-        is_shown = nodes.is_sound(loop, candidate, before - 1) and not _is_suspected(loop, place)
+        is_doubted = is_suspected(loop.ledger.progress, place)
+        is_shown = nodes.is_sound(loop, candidate, before - 1) and not is_doubted
         if is_earlier and score is not None and is_shown:
             found[candidate] = score
     return found
@@ -149,11 +163,6 @@ def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
         loop.ledger.decide(place, NO_SECOND, candidate=candidate, reason=str(refused))
         return
     loop.ledger.decide(place, SECOND, **said.model_dump(mode="json"))
-
-
-def _is_suspected(loop: Loop, place: str) -> bool:
-    said = loop.ledger.progress.decisions.get((place, SECOND))
-    return said is not None and said.details["label"] == "suspect"
 
 
 def _choose(loop: Loop, place: str) -> None:
@@ -178,20 +187,17 @@ def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
         return ""
     best = max(earlier.values(), default=0.0)
     if best and score > OVER_BEST * best:
-        return f"{score / best:.2f} times the best before"
-    if screened.credited > OVER_BASELINE:
-        return f"{screened.credited:.2f} times the baseline"
+        return over_best(score / best)
+    estimate = screened.screen_estimate
+    if estimate and estimate.low > OVER_BASELINE:
+        return over_baseline(estimate.low)
     roofline = screened.measurement.roofline if screened.measurement else None
-    return f"{roofline:.2f} of the roofline" if roofline and roofline > 1.0 else ""
+    return over_roofline(roofline) if roofline and roofline > 1.0 else ""
 
 
-def _strategies(loop: Loop, place: str) -> tuple[str, ...]:
-    """What the drafts of earlier rounds said that they do."""
-    before = int(place.partition("/")[0])
-    tracks = loop.ledger.progress.tracks.values()
-    notes = [t.proposed.note for t in tracks
-             if int(t.proposed.place.partition("/")[0]) < before]  # fmt: skip
-    return tuple(f"an earlier draft: {note}" for note in notes[-MOST_TOLD:] if note)
+def _first_of_wave(loop: Loop, place: str) -> int:
+    slot = int(place.partition("/")[2])
+    return slot - slot % settings(loop).abreast
 
 
 def graph() -> StateGraph[State, Loop, State, State]:
@@ -200,8 +206,8 @@ def graph() -> StateGraph[State, Loop, State, State]:
     for step in (plan, propose, suspect, promote):
         contrast.add_node(step.__name__, nodes.node(step), input_schema=State)
     contrast.add_edge(START, "plan")
-    contrast.add_conditional_edges("plan", fan.begin, ["ask", "propose", END])
-    fan.wire(contrast, assignment, after="propose", then="suspect")
+    contrast.add_conditional_edges("plan", fan.if_it_goes_on, ["more", END])
+    fan.wire_waves(contrast, assignment, then="suspect")
     contrast.add_edge("suspect", "promote")
     contrast.add_edge("promote", "plan")
     return contrast

@@ -1,7 +1,8 @@
 """Several proposals side by side, and what is evaluated of them, for workflows with rounds.
 
-The calls of a round run at once, as many as the endpoint takes; what they gave is recorded in the
-order of the slots. A cap that refuses some of a round's calls does not waste the others: the cut is
+A round is asked in waves: the calls of a wave run at once, as many as the endpoint takes, and what
+they gave is recorded in the order of the slots and evaluated before the next wave is asked, which
+is told of it. A cap that refuses some of a round's calls does not waste the others: the cut is
 recorded and they are evaluated. Where nothing of a round can be paid the campaign ends, so that one
 with a higher cap goes on with exactly that round.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import Send
@@ -36,7 +37,12 @@ class Placed(TypedDict, total=False):
 class Round(TypedDict, total=False):
     """What the state of every workflow with rounds has; "" stands for no candidate."""
 
+    planned: list[str]
+    """Every place of the round."""
+    abreast: int
+    """How many of them are one wave."""
     places: list[str]
+    """Those of the wave that is asked now."""
     waiting: list[str]
     """Those of the places that are asked side by side."""
     queue: list[str]
@@ -60,6 +66,14 @@ def open_places(loop: Loop, places: Sequence[str]) -> list[str]:
     if places and is_cut(loop, places[0]):
         return []
     return [place for place in places if not nodes.is_placed(loop, place)]
+
+
+def more(state: Round, loop: Loop) -> Round:
+    """The next wave of the round, the first where none was asked; no places where all were."""
+    planned, before = state["planned"], state["places"]
+    done = planned.index(before[-1]) + 1 if before else 0
+    places = planned[done : done + state["abreast"]]
+    return {"places": places, "waiting": side_by_side(loop, places)}
 
 
 def side_by_side(loop: Loop, places: Sequence[str]) -> list[str]:
@@ -143,6 +157,11 @@ def crown(state: Round, loop: Loop, candidates: Sequence[str]) -> Crowned:
     return Crowned(champion, 0 if champion != state["champion"] else state["stale"] + 1)
 
 
+def if_it_goes_on(state: Round) -> str:
+    """To the end, or to the first wave."""
+    return END if state.get("stopped_by") else "more"
+
+
 def begin(state: Round) -> str | list[Send]:
     """To the end, to the calls side by side, or to `propose` at once."""
     if state.get("stopped_by"):
@@ -151,18 +170,38 @@ def begin(state: Round) -> str | list[Send]:
 
 
 def wire(
-    graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, after: str, then: str
-) -> None:
-    """Adds the calls side by side, before `propose`, and the queue, between two other steps."""
+    graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, after: Sequence[str],
+    rest: Callable[[StateT], str], to: Sequence[str],
+) -> None:  # fmt: skip
+    """Adds the calls side by side, before `propose`, and the queue.
+
+    Args:
+        after: The steps that leave a queue.
+        rest: Where to go, of `to`, once it is empty.
+    """
     graph.add_node("ask", nodes.node(asking(plan)), input_schema=Placed)
     graph.add_node("evaluate", nodes.node(evaluate), input_schema=Round)
     graph.add_edge("ask", "propose")
 
-    def rest(state: Round) -> str:
-        return "evaluate" if state["queue"] else then
+    def onward(state: Any) -> str:
+        return "evaluate" if state["queue"] else rest(state)
 
-    graph.add_conditional_edges(after, rest, ["evaluate", then])
-    graph.add_conditional_edges("evaluate", rest, ["evaluate", then])
+    for step in (*after, "evaluate"):
+        graph.add_conditional_edges(step, onward, ["evaluate", *to])
+
+
+def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, then: str) -> None:
+    """As `wire`, where a step leaves what is `planned` and no places, and goes to `more`.
+
+    Waves follow one another until all was asked; the workflow's step `propose` leaves the queue.
+    """
+    wire(graph, plan, after=["propose"], rest=lambda _state: "more", to=["more"])
+    graph.add_node("more", nodes.node(more), input_schema=Round)
+
+    def onward(state: Any) -> str | list[Send]:
+        return begin(state) if state["places"] else then
+
+    graph.add_conditional_edges("more", onward, ["ask", "propose", then])
 
 
 def promote_best(loop: Loop, candidates: Sequence[str], champion: str, most: int = 2) -> str:

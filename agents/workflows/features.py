@@ -1,10 +1,10 @@
 """`features`: a search over an explicit catalogue of techniques (after CUDA-LLM's FSR).
 
-plan → ask × slots → propose → evaluate … → (repair → …) → promote → credit → plan. Each depth
-extends the fastest right kernel by one or two techniques a slot, chosen by Thompson sampling on
-what they were worth on kernels with the same bound. What fails is repaired twice at most inside its
-depth (the paper has no such limit); where nothing is right yet the next depth mends what got
-furthest. What a technique gained is credited only where the source shows it, or the Coder declared
+plan → (ask × slots → propose → evaluate …) × waves → (repair → …) → promote → credit → plan. Each
+depth extends the fastest right kernel by one or two techniques a slot, chosen by Thompson sampling
+on what they were worth on kernels with the same bound. What fails is repaired twice at most inside
+its depth (the paper has no such limit); where nothing is right yet the next depth mends what got
+furthest. What a technique gained counts only where the source shows it, or the Coder declared
 it and the source changed; the table of gains stands in the record.
 """
 
@@ -16,22 +16,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send
 from pydantic import Field, JsonValue
 
 from ...kernelbench.problem import Problem
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record, Status
-from .. import gains, niches, techniques
+from .. import gains, niches
 from ..brains.evidence import figures_of
 from ..loop import Loop
+from ..prompting import techniques
 from ..protocols import Assignment, Mode
 from . import driver, fan, nodes
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
 
-CREDITED, TABLE, PLANNED = "feature credited", "table of gains", "features"
+USED, TABLE, PLANNED = "technique used", "table of gains", "features"
+_USED = (USED, "feature credited")
+"""The second is what earlier versions recorded."""
 
 
 class Settings(Record):
@@ -39,6 +41,8 @@ class Settings(Record):
 
     proposals: int = Field(default=4, ge=1, le=64)
     """At each depth. Ours: the paper does not tell."""
+    abreast: int = Field(default=2, ge=1)
+    """Of one wave: so many do not know of each other."""
     repairs: int = Field(default=2, ge=0, le=10)
     """Of a candidate inside its depth."""
 
@@ -67,7 +71,7 @@ def plan(state: State, loop: Loop) -> State:
     if (f"{depth}/plan", PLANNED) not in loop.ledger.progress.decisions:
         _plan(loop, depth, fan.width(loop, settings(loop).proposals))
     places = [f"{depth}/{slot}" for slot in range(len(_planned(loop, depth)["slots"]))]
-    return {"turn": 0, "places": places, "waiting": fan.side_by_side(loop, places)}
+    return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
 def propose(state: State, loop: Loop) -> State:
@@ -80,7 +84,7 @@ def repair(state: State, loop: Loop) -> State:
     depth, turn = state["depth"], state["turn"] + 1
     count = len(_planned(loop, depth)["slots"])
     failed = []
-    for place in state["places"]:
+    for place in state["planned"]:
         candidate = loop.ledger.progress.placed.get(place, "")
         if candidate and nodes.score(loop, candidate) is None:
             failed.append(int(place.partition("/")[2]) % count)
@@ -89,7 +93,7 @@ def repair(state: State, loop: Loop) -> State:
     asked = [place for place in places if nodes.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
     places = sorted(asked) if turn <= settings(loop).repairs else []
-    return {"turn": turn, "places": places, "waiting": fan.side_by_side(loop, places)}
+    return {"turn": turn, "planned": places, "abreast": max(1, len(places)), "places": []}
 
 
 def promote(state: State, loop: Loop) -> State:
@@ -124,13 +128,17 @@ def assignment(loop: Loop, place: str) -> Assignment:
     count = len(planned["slots"])
     if slot >= count:
         failed = loop.ledger.progress.placed[f"{depth}/{slot - count}"]
-        return Assignment(place=place, mode=Mode.REPAIR, base=loop.ledger.member(failed))
+        return Assignment(
+            place=place, first=slot - slot % count, mode=Mode.REPAIR,
+            base=loop.ledger.member(failed),
+        )  # fmt: skip
     base = nodes.member(loop, planned["base"])
     mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
     features = () if planned["is_repair"] else tuple(planned["slots"][slot])
     if not features and base is None:
         mode = Mode.WRITE
-    return Assignment(place=place, mode=mode, base=base, features=features)
+    first = slot - slot % settings(loop).abreast
+    return Assignment(place=place, first=first, mode=mode, base=base, features=features)
 
 
 def first(problem: Problem, language: str, target: str, seed: int) -> Assignment:
@@ -180,15 +188,15 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
     depth, slot = _numbers(place)
     base, score = planned["base"], nodes.score(loop, candidate)
     before = nodes.score(loop, base)
-    if before is None or (place, CREDITED) in ledger.progress.decisions:
+    if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
         return
     asked = planned["slots"][slot % len(planned["slots"])]
-    said = techniques.declared(track.proposed.note.replace(";", "\n"))
+    said = track.proposed.techniques
     uses = {
         name: gains.use(name, ledger.source(base), ledger.source(candidate), said) for name in asked
     }
     ledger.decide(
-        place, CREDITED, candidate=candidate, bound=planned["bound"],
+        place, USED, candidate=candidate, bound=planned["bound"],
         used=[name for name, use in uses.items() if use.is_used],
         disputed=[name for name, use in uses.items() if use.is_disputed],
         gain=None if score is None else math.log(score / before), depth=depth,
@@ -200,7 +208,7 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], gains.Tally]:
     credits = []
     for (_, what), decided in loop.ledger.progress.decisions.items():
         details: dict[str, Any] = dict(decided.details)
-        if what == CREDITED and details["depth"] < before:
+        if what in _USED and details["depth"] < before:
             gain = -math.inf if details["gain"] is None else details["gain"]
             credits += [gains.Credit(name, details["bound"], gain) for name in details["used"]]
     return gains.table(credits)
@@ -243,13 +251,13 @@ def graph() -> StateGraph[State, Loop, State, State]:
     for step in (plan, propose, repair, promote, credit):
         search.add_node(step.__name__, nodes.node(step), input_schema=State)
 
-    def mend(state: State) -> str | list[Send]:
-        return fan.begin(state) if state["places"] else "promote"
+    def mend(state: State) -> str:
+        return "more" if state["planned"] else "promote"
 
     search.add_edge(START, "plan")
-    search.add_conditional_edges("plan", fan.begin, ["ask", "propose", END])
-    fan.wire(search, assignment, after="propose", then="repair")
-    search.add_conditional_edges("repair", mend, ["ask", "propose", "promote"])
+    search.add_conditional_edges("plan", fan.if_it_goes_on, ["more", END])
+    fan.wire_waves(search, assignment, then="repair")
+    search.add_conditional_edges("repair", mend, ["more", "promote"])
     search.add_edge("promote", "credit")
     search.add_edge("credit", "plan")
     return search

@@ -1,10 +1,11 @@
 """`evolve` with models: generations on islands, as one graph (robust-kbench, ShinkaEvolve).
 
-plan → ask × slots → propose → (again) → doubt × candidates → shortlist → evaluate … → promote →
-archive → reflect → plan. A generation's parents are those of its beginning, so that none is stale,
-and what each slot is to do is recorded before anybody is asked. Slots are asked in waves; a later
-wave is told the strategies of the earlier ones, not their code, and chooses another. What is as
-good as a copy is not evaluated; what is too close to a member of its island is asked for once more.
+plan → (ask × slots → propose → evaluate …) × waves → (again) → doubt × candidates → shortlist →
+evaluate … → promote → archive → reflect → plan. A generation's parents are those of its beginning,
+so that none is stale, and what each slot is to do is recorded before anybody is asked. Slots are
+asked in waves; a later wave is told what came of the earlier ones, not their code. What is as good
+as a copy is not evaluated but asked for once more, and so is a new idea too close to a member of
+its island. Where soft verifiers choose, nothing is evaluated before all waves are in.
 """
 
 from __future__ import annotations
@@ -78,10 +79,18 @@ def plan(state: State, loop: Loop) -> State:
 
 
 def propose(state: State, loop: Loop) -> State:
-    """Records the wave's candidates and how new they are."""
+    """Records the wave's candidates and how new they are; those that are new are evaluated."""
     fan.settle(loop, state["places"], _assignment)
     for place in state["places"]:
         breeding.compare(loop, place)
+    if settings(loop).soft:
+        return {"queue": []}
+    fresh, placed = breeding.novel(loop, state["generation"])[0], loop.ledger.progress.placed
+    return {"queue": [c for place in state["places"] if (c := placed.get(place, "")) in fresh]}
+
+
+def wave(state: State, loop: Loop) -> State:
+    """What is asked next of the generation, once the wave before was evaluated."""
     return _wave(loop, state["generation"], state["wave"] + 1)
 
 
@@ -97,7 +106,8 @@ def shortlist(state: State, loop: Loop) -> State:
     fresh, close = breeding.novel(loop, number)
     if not chosen.soft or not doubting.kinds(loop, number):
         room = breeding.slots(loop, number)
-        return {"queue": [*fresh, *close][:room]}
+        done = breeding.evaluated(loop, number)
+        return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
     return {"queue": list(doubting.shortlist(loop, number, fresh or close, chosen.evaluated))}
 
 
@@ -159,15 +169,20 @@ def _after_wave(state: State) -> str | list[Send]:
 def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
     evolution = StateGraph(State, context_schema=Loop)
-    steps = (plan, propose, doubt, shortlist, archive, promote, reflect)
+    steps = (plan, propose, wave, doubt, shortlist, archive, promote, reflect)
     for step in steps:
         evolution.add_node(step.__name__, nodes.node(step), input_schema=State)
-    fan.wire(evolution, _assignment, after="shortlist", then="promote")
 
+    def rest(state: State) -> str:
+        return "wave" if state["places"] else "promote"
+
+    fan.wire(
+        evolution, _assignment, after=["propose", "shortlist"], rest=rest, to=["wave", "promote"]
+    )
     following = ["ask", "propose", "doubt", "shortlist", END]
     evolution.add_edge(START, "plan")
     evolution.add_conditional_edges("plan", _after_wave, following)
-    evolution.add_conditional_edges("propose", _after_wave, following)
+    evolution.add_conditional_edges("wave", _after_wave, following)
     evolution.add_edge("doubt", "shortlist")
     evolution.add_edge("promote", "archive")
     evolution.add_edge("archive", "reflect")

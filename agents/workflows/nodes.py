@@ -14,16 +14,20 @@ from typing import Protocol, TypeVar
 from langgraph.runtime import Runtime
 
 from ...errors import SandboxError
-from ...traces.records import Advice
+from ...traces.records import Advice, Status
 from ...traces.records import Protocol as Depth
 from ...verifier.profile.model import LAUNCH_US
 from ..archive import score_of
 from ..asking import PromptTooLong
 from ..champion import displaces, may_challenge
 from ..loop import Loop
+from ..prompting.words import same_source
 from ..protocols import Assignment, Member, Missing, Proposal, Situation
 from ..stop import Halt
 from ..text.found import Outcome
+
+DUPLICATE = "duplicate"
+"""The outcome of a reply that repeats a candidate to the letter."""
 
 NOTHING_LEFT = "nothing left"
 """Decided where Judge or Coder see no change that is worth its price."""
@@ -142,7 +146,7 @@ def record(loop: Loop, proposal: Proposal, place: str) -> str:
     candidate = ledger.propose(proposal, place)
     if len(ledger.progress.tracks) == before:
         number = ledger.progress.tracks[candidate].proposed.number
-        same = Missing("duplicate", f"the same source as candidate {number}")
+        same = Missing(DUPLICATE, same_source(number))
         ledger.missing(same, place, *proposal.parents[:1])
         return ""
     return candidate
@@ -183,15 +187,26 @@ def diagnosis(loop: Loop, base: Member, situation: Situation) -> Advice:
     return advice
 
 
-def judge(loop: Loop, assignment: Assignment) -> Advice:
-    """The Judge's words on exactly the assignment's base, once for its place."""
+def judge(loop: Loop, assignment: Assignment) -> None:
+    """Has the Judge's words on exactly the assignment's base recorded, once for its place.
+
+    Of a first failure to build it is not asked: the compiler has said what and where, and who
+    repairs it reads the same log.
+    """
     base = assignment.base
     assert base is not None
-    advised = loop.ledger.progress.advised
-    if assignment.place not in advised:
-        advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
-        loop.ledger.advise(advice, assignment.place)
-    return advised[assignment.place]
+    if assignment.place in loop.ledger.progress.advised or _is_plain(loop, base):
+        return
+    advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
+    loop.ledger.advise(advice, assignment.place)
+
+
+def _is_plain(loop: Loop, base: Member) -> bool:
+    """Whether it did not build, and is no attempt to mend what did not build either."""
+    tracks = loop.ledger.progress.tracks
+    verdicts = [base.verdict, *(tracks[p].verdict for p in base.parents[:1] if p in tracks)]
+    failed = [found is not None and found.status is Status.BUILD_FAILED for found in verdicts]
+    return failed in ([True], [True, False])
 
 
 def check_same(advice: Advice, base: str) -> None:

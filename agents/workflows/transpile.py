@@ -19,21 +19,18 @@ from pydantic import Field
 from ...errors import UsageError
 from ...kernelbench.targets import CPU
 from ...traces.records import Protocol as Depth
-from ...traces.records import Record, Verdict
-from .. import foreign
+from ...traces.records import Record
 from ..loop import Loop
+from ..prompting.words import source_checked
 from ..protocols import Assignment, Mode, Proposal
 from ..terms import CampaignRequest
+from ..text import foreign
 from ..text.constants import Variant, variants
-from ..text.untrusted import one_line
 from . import chain, driver, nodes
 
 CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
 """What a round is."""
-
-REASON_CHARACTERS = 300
-"""Of what the referee said of the source itself."""
 
 
 class Settings(Record):
@@ -124,12 +121,16 @@ def check_module(state: State, loop: Loop) -> State:
         return {}
     if by := nodes.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, "python", CHECK, {}, CHECK, note="the source itself")
+    itself = Proposal(text, "python", CHECK, {}, CHECK, strategy="the source itself")
     candidate = nodes.record(loop, itself, CHECK)
     nodes.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
     loop.ledger.decide(
-        CHECK, CHECKED, candidate=candidate, status=str(verdict.status), told=_told(verdict)
+        CHECK,
+        CHECKED,
+        candidate=candidate,
+        status=str(verdict.status),
+        told=source_checked(verdict),
     )
     return {}
 
@@ -216,16 +217,6 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
 
 def _variants(state: State, loop: Loop) -> list[Variant]:
     return variants(loop.ledger.source(state["first"]), loop.language)
-
-
-def _told(verdict: Verdict) -> str:
-    if verdict.status.is_pass:
-        return "the source itself was run and passes the task's tests"
-    reasons = one_line("; ".join(verdict.reasons), REASON_CHARACTERS)
-    return (
-        f"the source itself was run on the task's tests and is {verdict.label}: {reasons}. "
-        "The task's definition counts, not the source"
-    )
 
 
 def _place(state: State) -> str:

@@ -26,7 +26,7 @@ from .nvrtc_job import Ask, Compiled
 from .toolchain import CompilerName
 from .workplace import LIMITS
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 SOURCE_BYTES = 128 << 10
 NAME_CHARACTERS = 200
@@ -87,7 +87,7 @@ def build(
         tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home, newest=newest), cache_dir)
         recipe = {"compiler": tool.identity, "options": nvrtc_job.options(ask.build_name)}
     key = cache.key_of({
-        "format": FORMAT, "source": source, "kernels": names, "shims": _shims_digest(), **recipe,
+        "format": FORMAT, "source": source, "kernels": names, "shims": shims.digest(), **recipe,
     })  # fmt: skip
     if (kept := cache.load_device(cache_dir, key)) is not None:
         return kept
@@ -197,7 +197,3 @@ def _facts(name: str, entry: cubin.Entry, log: str) -> KernelFacts:
         max_threads=entry.max_threads,
         register_cap=entry.register_cap,
     )
-
-
-def _shims_digest() -> str:
-    return hashlib.sha256(repr(sorted(shims.headers(()).items())).encode()).hexdigest()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from . import diagnostics
+from . import cuda_source, diagnostics
 from .diagnostics import REASON_CHARACTERS, shortened
 
 SOURCE = "candidate.cu"
@@ -30,28 +30,47 @@ _NAMES_OF_KERNELS = "__nv_name_map"
 """The file that NVRTC reports errors of name expressions in."""
 _EXPRESSION = re.compile(r'Input name expression was: "\s*(.*?)\s*"')
 
-_DEVICE_ONLY = "a candidate is device code only: the launch plan stands in its front matter"
+_HOST_CODE = (
+    "this is host code; a candidate is device code only, and its launch plan makes the launch"
+)
+_OF_LIBRARIES = (
+    (r"\b(?:cutlass|cute)(?:::|/)", "CUTLASS is not here; <mma.h> (wmma) and inline PTX are"),
+    (r"\bcurand\w*", "cuRAND is not here; a candidate needs no random numbers of its own"),
+    (r"\bcub::Device\w+|cub/device/", "cub's device-wide algorithms are host code; write the "
+     "kernels and name them in the launch plan (its block and warp algorithms can be used)"),
+    (r"\bthrust(?:::|/)", "thrust's algorithms are host code; write the kernels and name them in "
+     "the launch plan"),
+)  # fmt: skip
 _REMEDIES = (
-    (r"considered a host function", f"mark helpers __device__; {_DEVICE_ONLY}"),
-    (r'cannot open source file "(?:torch|ATen|c10|cublas|cusparse|cudnn|cutlass|cute|thrust|'
-     r'iostream|vector|string|memory|chrono|thread|map|random|curand\.h)', _DEVICE_ONLY),
+    *_OF_LIBRARIES,
+    (r"explicitly marked as a __host__ function|device-side kernel launch", _HOST_CODE),
+    (r"annotation on lambda", "leave the mark out: a lambda in a kernel is device code"),
+    (r"calling a __host__ function", "mark helpers __device__"),
     (r'cannot open source file', "only headers of the CUDA toolkit can be included, without a "
      "folder of your own"),
-    (r'identifier "(?:cudaMalloc|cudaMemcpy|cudaMemset|cudaFree|cudaStream|cudaDevice|cudaEvent|'
-     r'cudaLaunch|cudaFuncSet|std::cout)', _DEVICE_ONLY),
+    (r'identifier "(?:cuda|cublas|cusparse|cudnn)[A-Z]', _HOST_CODE),
     (r'identifier "(?:__)?(?:half|hadd|hmul|hfma|float2half|half2float)', "#include <cuda_fp16.h>"),
     (r'identifier "(?:__)?(?:nv_bfloat|bfloat)', "#include <cuda_bf16.h>"),
-    (r'identifier "u?int(?:8|16|32|64|ptr)_t"', "#include <cstdint>"),
-    (r'identifier "(?:INFINITY|NAN|M_PI|HUGE_VALF)"', "#include <math.h>"),
-    (r'identifier "(?:FLT|DBL)_', "#include <float.h>"),
-    (r'identifier "(?:U?INT|U?LLONG)_M(?:AX|IN)"', "#include <limits.h>"),
-    (r'(?:name followed by "::"|identifier "(?:cg|cooperative_groups)")',
-     "include the header that defines it"),
+    (r'identifier "(?:cg|cooperative_groups)', "#include <cooperative_groups.h>"),
+    (r'identifier "__pipeline_', "#include <cuda_pipeline.h>"),
     (r"uses too much shared data", "declare it `extern __shared__` and set the launch's "
      "shared_bytes"),
     (r"not supported on \.target", "this instruction belongs to another architecture"),
     (r"excessive recursion|recursive template instantiation", "templates are nested too deeply"),
 )  # fmt: skip
+"""What to do, by what the compiler says."""
+_ON_THE_LINE = (
+    *_OF_LIBRARIES,
+    (r"<<<|\bcuda[A-Z]\w*\s*\(|\b(?:cublas|cusparse|cudnn|cusolver)[A-Z]\w*|\bint\s+main\s*\("
+     r"|\b(?:torch|at|c10|pybind11|py)::|\b(?:TORCH|PYBIND11|AT|C10)_[A-Z_]+|\b__host__\b"
+     r"|\bstd::(?:vector|(?:w?o?string|o?f)stream|string|cout|cerr|endl|unique_ptr|shared_ptr|map"
+     r"|unordered_map|runtime_error|thread|chrono|random|mt19937)\b|\bthrow\b", _HOST_CODE),
+)  # fmt: skip
+"""What to do, by what stands on the line that the compiler stopped at."""
+_SCOPE = (
+    r'name followed by "::"|must be a namespace name',
+    "include the header that defines it: <cooperative_groups.h>, <mma.h>",
+)
 
 
 class _Found(NamedTuple):
@@ -60,17 +79,19 @@ class _Found(NamedTuple):
     message: str
 
 
-def reason(log: str, *, kernels: Iterable[str], known: Iterable[str]) -> str:
+def reason(log: str, *, kernels: Iterable[str], known: Iterable[str], source: str = "") -> str:
     """One sentence: what went wrong first, where, and what to do.
 
     Args:
         kernels: The names that the launch plan uses.
         known: The kernels that the source seems to define.
+        source: What was compiled.
     """
     errors = [_Found(file, int(line), text) for file, line, text in _ERROR.findall(log)]
     own = [error for error in errors if error.file != _NAMES_OF_KERNELS]
     if own:
-        return shortened(_with_remedy(_sentence(own[0], log)))
+        line = _line_of(source, own[0])
+        return shortened(_with_remedy(_sentence(own[0], log), line))
     if at_end := _AT_END.search(log):
         where = _MATCHES.search(log)
         note = f" {where[2].rstrip(':')} of line {where[1]}" if where else ""
@@ -125,9 +146,20 @@ def _about_names(errors: list[_Found], kernels: Iterable[str], known: Iterable[s
     return f"'{name}' names no kernel of the source: {errors[0].message}"
 
 
-def _with_remedy(sentence: str) -> str:
-    for pattern, remedy in _REMEDIES:
-        if re.search(pattern, sentence):
+def _line_of(source: str, error: _Found) -> str:
+    """The text that an error is about; empty where it is in a header."""
+    lines = cuda_source.blanked(source).splitlines()
+    is_there = error.file.endswith(SOURCE) and error.line <= len(lines)
+    return lines[error.line - 1] if is_there else ""
+
+
+def _with_remedy(sentence: str, line: str = "") -> str:
+    rows = (
+        *((pattern, remedy, line) for pattern, remedy in _ON_THE_LINE),
+        *((pattern, remedy, sentence) for pattern, remedy in (*_REMEDIES, _SCOPE)),
+    )
+    for pattern, remedy, text in rows:
+        if re.search(pattern, text):
             room = REASON_CHARACTERS - len(remedy) - 3
             return f"{shortened(sentence, room)}; {remedy}"
     return sentence

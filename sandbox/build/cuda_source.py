@@ -28,24 +28,28 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
 
 _FOREIGN = (
     (r"\b(?:asm|__asm|__asm__)\b", "inline PTX (asm)"),
-    (r"<<<", "a launch from the device (<<<…>>>)"),
     (r"\bcuda::(?!std\b)\w+", "libcu++ beyond cuda::std"),
     (r"\bnamespace\s+\w+\s*=\s*cuda\s*;|\busing\s+namespace\s+cuda\s*;",
      "libcu++ beyond cuda::std"),
     (r"\b(?:cub|thrust|cutlass|cute)::\w+", "a library of device code"),
     (r"\b(?:grid_group|this_grid|multi_grid_group|cluster_group|this_cluster)\b",
-     "cooperation between blocks"),
+     "cooperation between blocks, which needs a cooperative launch or a cluster: end the kernel "
+     "there, and let the plan launch the rest as a second one"),
     (r"\b__cluster_dims__\b", "clusters"),
     (r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t|tex[123]D\w*|surf[123]D\w*)\b|\btexture\s*<",
      "textures and surfaces"),
     (r"\b__nv_fp[468]\w*|\b__nv_cvt_\w*fp[468]\w*", "fp8, fp6 and fp4 types"),
-    (r"\bcuda[A-Z]\w*\s*\(", "the CUDA runtime's functions"),
     (r"\bCUtensorMap\b|\bwgmma\w*|\btcgen05\w*", "TMA and wgmma"),
     (r"\bwmma::experimental\b", "experimental wmma types"),
     (r"\b__nvvm_\w+|\b__nv_ptx_\w+", "compiler internals"),
     (r"\bkw(?:::|_\w)|\bKW_\w", "names of this emulator"),
     (r"\b__cvta_\w+|\b__isShared\b|\b__isGlobal\b", "address spaces as numbers"),
 )  # fmt: skip
+_OF_HOST = (
+    (r"<<<", "a launch from the device (<<<…>>>)"),
+    (r"\bcuda[A-Z]\w*\s*\(", "the CUDA runtime's functions"),
+)
+"""What may stand in a macro that the source never uses."""
 _REASONS = 8
 _KEYWORDS = re.compile(r"\b(?:extern|static|__shared__)\b")
 _ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__|__attribute__)\s*\(")
@@ -71,7 +75,7 @@ def rewrite(source: str) -> Rewritten:
     reasons = [f"line {line}: {what}" for line, what in _foreign(code)]
     if reasons:
         return Rewritten(reasons=tuple(reasons[:_REASONS]))
-    body = _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
+    body = without_directives(code)
     pieces, done = [], 0
     scopes = _scopes(body) if "__shared__" in body else []
     for number, found in enumerate(re.finditer(r"\b__shared__\b", code)):
@@ -92,6 +96,22 @@ def rewrite(source: str) -> Rewritten:
     return Rewritten("".join([*pieces, source[done:]]))
 
 
+def shared_names(source: str) -> set[str]:
+    """The variables in shared memory, as far as this module understands their declarations."""
+    code = blanked(source)
+    body = _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
+    names: set[str] = set()
+    for found in re.finditer(r"\b__shared__\b", body):
+        try:
+            start, end = _declaration(body, found)
+            names |= {
+                _name(part) for part in _declarators(_KEYWORDS.sub(_same_width, body[start:end]))
+            }
+        except _Unreadable:
+            continue
+    return names
+
+
 def blanked(source: str) -> str:
     """The source with spaces for comments and for what stands between quotes; as long as before."""
 
@@ -105,6 +125,11 @@ def blanked(source: str) -> str:
     return _PIECES.sub(blank, source)
 
 
+def without_directives(code: str) -> str:
+    """Blanked code with spaces for its preprocessor lines."""
+    return _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
+
+
 def _spaces(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
@@ -115,9 +140,11 @@ def _line(text: str, place: int) -> int:
 
 def _foreign(code: str) -> Iterator[tuple[int, str]]:
     """Line and name of what has no counterpart on the CPU; each kind once."""
-    for pattern, what in _FOREIGN:
-        if found := re.search(pattern, code):
-            yield _line(code, found.start()), what
+    statements = without_directives(code)
+    for patterns, text in ((_FOREIGN, code), (_OF_HOST, statements)):
+        for pattern, what in patterns:
+            if found := re.search(pattern, text):
+                yield _line(code, found.start()), what
     for place, name in cuda_conditions.differing(code):
         yield _line(code, place), f"a condition on {name}, which NVRTC may answer differently"
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ...kernelbench.problem import Problem
 from ..isolation.model import End, Jail
-from . import cache, cuda_source, diagnostics
+from . import cache, cuda_source, diagnostics, shims
 from .compiler import BASE_FLAGS, FILL_FLAG, LINK_FLAGS, Compiler, cpu_signature, find_compiler
 from .model import BuildFailed, Built, EmulatedVariant, Unsupported
 from .workplace import LIMITS, Workplace, compile_own, read_output, run, stopped, workplace
@@ -51,34 +51,26 @@ def schedules(seed: int) -> tuple[str, ...]:
 _FOLDER = Path(__file__).parent.parent / "cuda_on_cpu"
 _HEADER = "kernelwright_cuda.h"
 _ENTRY = "entry.cpp"
-_EMPTY_HEADERS = (
-    "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h",
-    "device_launch_parameters.h", "device_functions.h", "device_atomic_functions.h",
-    "vector_types.h", "vector_functions.h", "math_constants.h", "math_functions.h", "mma.h",
-    "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
-    "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h",
-    "sm_60_atomic_functions.h", "cuda/std/cstdint", "cuda/std/cstddef", "cuda/std/limits",
-    "cuda/std/climits", "cuda/std/cfloat", "cuda/std/cmath", "cuda/std/type_traits",
-    "cuda/std/utility", "cuda/std/tuple", "cuda/std/array",
-    "cuda/std/initializer_list", "cuda/std/cassert", "cuda/std/cstring",
-)  # fmt: skip
-"""Names that a source may include: all that they declare is in the header that comes first."""
-
+_SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _FLAGS = {
     EmulatedVariant.PLAIN: ("-O2",),
-    EmulatedVariant.ASAN: (
-        "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-        "-fno-omit-frame-pointer",
-    ),
+    EmulatedVariant.ASAN: ("-O1", "-g", *_SANITIZERS, "-fno-omit-frame-pointer"),
     # Of the tables of lines, readers of the fifth edition name the wrong file at times.
     EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
 }  # fmt: skip
+_UNSET = ("-Wuninitialized", "-Wmaybe-uninitialized")
+"""What the log of the access build is asked for: variables that are read before they are set."""
 _SOURCE_FLAGS = {
     EmulatedVariant.PLAIN: (),
     EmulatedVariant.ASAN: (),
     # Calls before each access to memory, which our own runtime answers. A vector such as float4
     # stays whole: read element by element it would count as four requests far apart.
-    EmulatedVariant.ACCESS: ("-fsanitize=thread", "-fno-tree-vectorize", "-fno-tree-sra"),
+    EmulatedVariant.ACCESS: (
+        "-fsanitize=thread",
+        "--param=tsan-distinguish-volatile=1",
+        "-fno-tree-vectorize",
+        "-fno-tree-sra",
+    ),
 }
 _LINK = {
     EmulatedVariant.PLAIN: LINK_FLAGS,
@@ -124,7 +116,7 @@ def build(
         return Unsupported(("the emulator needs g++, and this machine has only clang++",))
     if reasons := _wrong_names(kernels):
         return BuildFailed(reasons)
-    words = _flags(variant, compiler)
+    words = _flags(variant, compiler, is_std_whole=shims.names_more_of_std(source))
     entry = _entry(kernels, architecture, axes=len(problem.axes), tensors=len(problem.tensors))
     key = cache.key_of({
         "format": FORMAT, "emulated": source, "entry": entry, "flags": (*words, *_LINK[variant]),
@@ -135,7 +127,7 @@ def build(
     rewritten = cuda_source.rewrite(source)
     if rewritten.reasons:
         return Unsupported(rewritten.reasons, seconds=time.monotonic() - started)
-    prepared = _prepared(variant, compiler, cache_dir)
+    prepared = _prepared(words, variant, compiler, cache_dir)
     with workplace() as place:
         _fill(place, rewritten.text, entry, prepared)
         result = _compile(_command(compiler, words, variant, place), kernels, compiler, place, jail)
@@ -151,9 +143,11 @@ def _wrong_names(kernels: Sequence[str]) -> str:
     return ""
 
 
-def _flags(variant: EmulatedVariant, compiler: Compiler) -> tuple[str, ...]:
+def _flags(variant: EmulatedVariant, compiler: Compiler, *, is_std_whole: bool) -> tuple[str, ...]:
     fill = (FILL_FLAG,) if compiler.fills_variables else ()
-    return (*BASE_FLAGS, "-fvisibility=hidden", "-w", *_FLAGS[variant], *fill,
+    std = ("-DKW_ALL_OF_STD",) if is_std_whole else ()
+    warned = _UNSET if variant is EmulatedVariant.ACCESS else ("-w",)
+    return (*BASE_FLAGS, "-fvisibility=hidden", *warned, *std, *_FLAGS[variant], *fill,
             *_SOURCE_FLAGS[variant])  # fmt: skip
 
 
@@ -197,12 +191,15 @@ def _runtime_hash() -> str:
 
 
 @functools.lru_cache(maxsize=len(EmulatedVariant))
-def _prepared(variant: EmulatedVariant, compiler: Compiler, cache_dir: Path) -> _Prepared:
+def _prepared(
+    words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, cache_dir: Path
+) -> _Prepared:
     """The header and the runtime, compiled where the cache has none: three seconds once."""
-    words = _flags(variant, compiler)
     header = ("-x", "c++-header", _HEADER)
-    # The runtime does not watch itself.
-    own = tuple(word for word in words if word not in _SOURCE_FLAGS[variant])
+    # The runtime does not watch itself, and is called at every change from thread to thread.
+    own = tuple(word for word in words if word not in (*_SOURCE_FLAGS[variant], *_SANITIZERS))
+    if variant is EmulatedVariant.ASAN:
+        own = (*own, "-O2", "-DKW_SANITIZED")
     return _Prepared(
         _kept((*words, *header), f"{_HEADER}.gch", compiler, cache_dir),
         _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, cache_dir),
@@ -230,7 +227,8 @@ def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> Non
     text = source.encode(errors="surrogatepass")
     (place.folder / place.source(cuda_source.FILE)).write_bytes(text)
     (place.folder / place.source(_ENTRY)).write_text(entry)
-    for name in _EMPTY_HEADERS:
+    # All that headers declare is in the one that comes first; whether they exist is NVRTC's word.
+    for name in shims.included(source):
         header = place.folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()

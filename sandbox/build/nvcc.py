@@ -11,14 +11,22 @@ import shutil
 import subprocess
 
 from ..isolation.model import End, Jail
-from . import cubin, cuda_diagnostics, diagnostics
+from . import cubin, cuda_diagnostics, diagnostics, shims
 from .compiler import find_compiler
 from .model import BuildFailed
 from .nvrtc_job import Ask, Compiled, stopped
 from .toolchain import Nvcc
-from .workplace import LIMITS, read_output, run, workplace
+from .workplace import LIMITS, Workplace, read_output, run, workplace
 
-_FIXED = ("-cubin", "-std=c++20", "-lineinfo", "-fmad=true", "-Xptxas", "-v")
+_FIXED = (
+    "-cubin", "-std=c++20", "-lineinfo", "-fmad=true", "-Xptxas", "-v", "--expt-relaxed-constexpr",
+)  # fmt: skip
+_PRELUDE = "prelude.h"
+_MORE = (
+    "algorithm", "cassert", "cfloat", "climits", "cmath", "cstdint", "cstdio", "limits",
+    "math_constants.h", "type_traits", "utility",
+)  # fmt: skip
+"""What NVRTC's prelude has beyond what nvcc reads by itself."""
 _NAMES = "__nv_name_map"
 """The file that errors of the added line are reported in, as NVRTC calls it."""
 
@@ -39,7 +47,11 @@ def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildF
     with workplace() as place:
         source = place.source(cuda_diagnostics.SOURCE)
         (place.folder / source).write_text(ask.source + _instances(ask.kernels))
-        command = [str(tool.path), f"-ccbin={host.path}", *options(ask.build_name)]
+        _give_headers(place, ask.source)
+        command = [
+            str(tool.path), f"-ccbin={host.path}", *options(ask.build_name), f"-include={_PRELUDE}",
+            "-Xcompiler=-idirafter,include",
+        ]  # fmt: skip
         outcome = run(
             [*command, source, "-o", "out.cubin"], host, place, jail, readable=tool.readable
         )
@@ -51,11 +63,22 @@ def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildF
         return stopped(outcome)
     if outcome.code != 0 or made is None:
         limit = cuda_diagnostics.limit(log)
-        why = limit or cuda_diagnostics.reason(log, kernels=ask.kernels, known=ask.known)
+        why = limit or cuda_diagnostics.reason(
+            log, kernels=ask.kernels, known=ask.known, source=ask.source
+        )
         return BuildFailed(
             why, log, is_resource=limit is not None, seconds=outcome.wall_s, command=told
         )
     return Compiled(made, _symbols(ask.kernels, made), log, outcome.wall_s, told)
+
+
+def _give_headers(place: Workplace, source: str) -> None:
+    """The prelude, and empty headers of libraries for where the machine has none of the name."""
+    (place.folder / _PRELUDE).write_text("".join(f"#include <{name}>\n" for name in _MORE))
+    for name in filter(shims.is_of_host, shims.included(source)):
+        header = place.folder / "include" / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.touch()
 
 
 def _instances(kernels: tuple[str, ...]) -> str:

@@ -25,10 +25,14 @@ from .model import BuildFailed
 from .toolchain import Nvrtc
 
 _PROGRAM = Path(__file__).with_name("nvrtc.py")
-_FIXED = ("--std=c++20", "-lineinfo", "--fmad=true")
-"""No candidate has a say: fast mathematics is a matter of its own intrinsics."""
+_FIXED = (
+    "--std=c++20", "-lineinfo", "--fmad=true", "--device-as-default-execution-space",
+    f"--pre-include={shims.PRELUDE}",
+)  # fmt: skip
+"""No candidate has a say: fast mathematics is a matter of its own intrinsics. nvcc takes helpers
+without __device__ that are only called while it compiles; here they are read as device code."""
 _VERBOSE = "--ptxas-options=-v"
-_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "TMPDIR": "/tmp"}
+_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 _OUT_OF_MEMORY, _INVALID_OPTION = 1, 5
 """Result codes of NVRTC."""
 
@@ -106,7 +110,7 @@ def compile_source(
         [name.encode() for name in ask.kernels],
         _encoded((*told, *(f"-I{folder}" for folder in tool.includes))),
         [_VERBOSE.encode()],
-        shims.headers(tool.includes),
+        shims.headers(ask.source, tool.includes),
     )
     answer = _answer(tool, request, jail, limits)
     seconds = time.monotonic() - started
@@ -132,7 +136,9 @@ def _failure(
     if limit is not None:
         reason = f"the compiler met a limit: {limit}"
     else:
-        reason = cuda_diagnostics.reason(log, kernels=ask.kernels, known=ask.known)
+        reason = cuda_diagnostics.reason(
+            log, kernels=ask.kernels, known=ask.known, source=ask.source
+        )
     return BuildFailed(reason, log, is_resource=limit is not None, seconds=seconds, command=command)
 
 

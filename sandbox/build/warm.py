@@ -35,8 +35,8 @@ LIMITS = Limits(
     open_files=256, output_bytes=1 << 20,
 )  # fmt: skip
 
-_PRIVATE = {BubblewrapJail.name: ("/tmp", "/dev/shm")}
-"""Folders that only the jail sees, which a build may write and must not leave anything in."""
+_PRIVATE = {BubblewrapJail.name: ("/dev/shm",)}
+"""Folders that only the jail sees, beside that for temporary files."""
 _SCOPES_SIGNALS = 6
 """The version of Landlock that keeps signals inside."""
 _SHARED_UIDS = (-1, 65534)

@@ -1,9 +1,9 @@
 // What the access build makes of the accesses that it is told: races, requests, and the report.
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 
 #include "access.h"
+#include "report.h"
 #include "runtime.h"
 #include "watch.h"
 
@@ -13,35 +13,10 @@ namespace kw::watch {
 
 namespace {
 
-struct Range {
-    std::uintptr_t from = 0, to = 0;
-    bool has(std::uintptr_t at) const { return at >= from && at < to; }
-};
-
 struct Shared {
     Range range;
     std::vector<Word> words;
 };
-
-struct SiteSums {
-    Sums global, shared;
-};
-
-// Blocks of a launch between two looks at how many accesses were watched.
-constexpr std::uint64_t ROUND = 16;
-
-// What all threads of the operating system have found out together.
-struct Report {
-    std::mutex mutex;
-    std::int64_t* out = nullptr;
-    std::vector<Range> buffers;
-    std::uint64_t budget = 0, watched = 0;  // accesses of threads, in this launch
-    bool is_paused = false, finishes = false;
-    std::vector<LaunchSums> launches;
-    std::map<std::pair<std::size_t, Place>, SiteSums> sums;  // the first number is the launch's
-    std::map<std::pair<Place, Place>, Race> races;
-    std::map<Place, std::uint64_t> unwritten;
-} report;
 
 // A write that races with another one, unless both write the same.
 struct Pending {
@@ -49,8 +24,8 @@ struct Pending {
     std::uintptr_t at = 0;
     unsigned bytes = 0;
     unsigned char before[16];
-    std::uint32_t first = 0, second = 0;
-    unsigned first_thread = 0, second_thread = 0;
+    RaceKey key;
+    Race race;
 };
 
 class Watch {
@@ -61,6 +36,8 @@ public:
     void barrier();
     void met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering);
     void access(std::uintptr_t at, const Place& place);
+    void fence();
+    void atomic();
 
 private:
     struct Site {
@@ -74,8 +51,10 @@ private:
     void check(Shared& shared, std::uintptr_t at, std::uint32_t site);
     void check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint32_t site);
     void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes);
+    void check_global(unsigned buffer, std::uintptr_t at, std::uint32_t site);
+    Now now() const;
+    void hold(const RaceKey& key, const Race& race, std::uintptr_t at, unsigned bytes);
     void settle_pending();
-    void add_race(std::uint32_t first, std::uint32_t second, unsigned one, unsigned other);
     void flush(unsigned warp);
     void add_warps();
 
@@ -90,7 +69,6 @@ private:
     std::vector<Shared> shared_;
     std::size_t used_ = 0;
     Pending pending_;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Race> races_;
     std::map<std::uint32_t, std::uint64_t> unwritten_;
 };
 
@@ -108,6 +86,7 @@ void Watch::block_begins(unsigned threads) {
     ++epoch_;
     used_ = 0;
     order_.begin(threads);
+    if (is_thorough()) report.ledger.block_begins(threads);
     for (Site& site : sites_) {
         site.turns.assign(threads, 0);
         site.global.resize((threads + 31) / 32);
@@ -170,13 +149,7 @@ void Watch::block_ends() {
         add(all.global, site.sums.global);
         add(all.shared, site.sums.shared);
     }
-    for (const auto& [sites, race] : races_) {
-        Race& all = report.races[{sites_[sites.first].place, sites_[sites.second].place}];
-        if (all.count == 0) all = {0, race.first_thread, race.second_thread};
-        all.count += race.count;
-    }
     for (const auto& [site, count] : unwritten_) report.unwritten[sites_[site].place] += count;
-    races_.clear();
     unwritten_.clear();
 }
 
@@ -199,14 +172,17 @@ void Watch::access(std::uintptr_t at, const Place& place) {
         const std::uint32_t number = site_of(place);
         Site& site = sites_[number];
         record(site.shared[here.rank / 32], site.turns[here.rank]++, at);
-        if (!report.budget) check(shared_[i], at, number);
+        if (is_thorough()) check(shared_[i], at, number);
         return;
     }
     for (std::size_t i = 0; i < report.buffers.size(); ++i) {
         if (!report.buffers[i].has(at)) continue;
-        Site& site = sites_[site_of(place)];
+        const std::uint32_t number = site_of(place);
+        Site& site = sites_[number];
         site.sums.global.buffers |= std::uint64_t(1) << (i & 63);
         record(site.global[here.rank / 32], site.turns[here.rank]++, at);
+        // Nobody can write an input.
+        if (is_thorough() && std::int64_t(i) >= report.inputs) check_global(unsigned(i), at, number);
         return;
     }
 }
@@ -280,120 +256,62 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
 }
 
 void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes) {
-    if (before.kind != Kind::WRITE || sites_[site].place.kind != Kind::WRITE) {
-        add_race(before.place, site, before.rank, here.rank);
-        return;
-    }
-    pending_ = {true, at, bytes, {}, before.place, site, before.rank, here.rank};
-    std::memcpy(pending_.before, reinterpret_cast<const void*>(at), bytes);
+    const Place &first = sites_[before.place].place, &second = sites_[site].place;
+    const Kind one = first.kind, other = second.kind;
+    const bool is_weak = (one == Kind::READ && other == Kind::ATOMIC) ||
+                         (one == Kind::ATOMIC && other == Kind::READ);
+    const std::uint32_t block = now().block;
+    const Race race{1, {before.rank, here.rank}, {block, block}, report.launches.size() - 1};
+    hold({first, second, -1, is_weak}, race, at, bytes);
+}
+
+Now Watch::now() const {
+    const uint3 &at = here.block, &of = here.grid_dim;
+    return {at.x + of.x * (at.y + of.y * at.z), std::uint32_t(epoch_), order_.now(here.rank),
+            here.rank};
+}
+
+void Watch::check_global(unsigned buffer, std::uintptr_t at, std::uint32_t site) {
+    const Place& place = sites_[site].place;
+    // Who meets at a word is ordered by that, as to all other words.
+    if (place.is_volatile) report.ledger.meet(now(), place.kind == Kind::WRITE, place.kind == Kind::READ);
+    const Conflict found = report.ledger.access(buffer, at, place, site, now(), order_);
+    if (found.is_unset) ++report.unset[{place, buffer}];
+    if (!found.is_any) return;
+    const Entry &one = found.first, &other = found.second;
+    const Race race{1, {one.rank, other.rank}, {one.block, other.block}, report.launches.size() - 1};
+    hold({sites_[one.site].place, place, int(buffer), found.is_weak}, race, at,
+         std::min(place.bytes, unsigned(report.buffers[buffer].to - at)));
+}
+
+void Watch::fence() {
+    if (is_running_ && is_thorough()) report.ledger.fence(now());
+}
+
+void Watch::atomic() {
+    if (is_running_ && is_thorough()) report.ledger.meet(now(), true, true);
+}
+
+// A race, unless the second access is a write that changes nothing.
+void Watch::hold(const RaceKey& key, const Race& race, std::uintptr_t at, unsigned bytes) {
+    pending_ = {true, at, std::min(bytes, unsigned(sizeof pending_.before)), {}, key, race};
+    std::memcpy(pending_.before, reinterpret_cast<const void*>(at), pending_.bytes);
+    if (key.second.kind != Kind::WRITE) pending_.bytes = 0;
 }
 
 void Watch::settle_pending() {
     if (!pending_.is_any) return;
     pending_.is_any = false;
-    if (std::memcmp(pending_.before, reinterpret_cast<const void*>(pending_.at), pending_.bytes))
-        add_race(pending_.first, pending_.second, pending_.first_thread, pending_.second_thread);
-}
-
-void Watch::add_race(std::uint32_t first, std::uint32_t second, unsigned one, unsigned other) {
-    Race& race = races_[{first, second}];
-    if (race.count++ == 0) race.first_thread = one, race.second_thread = other;
-}
-
-// Appends lines to the report for as long as there is room.
-class Lines {
-    char* at_;
-    std::size_t left_, used_ = 0;
-
-public:
-    Lines(char* at, std::size_t room) : at_(at), left_(room) {}
-    template <typename... T> void add(const char* format, T... values) {
-        char line[512];
-        const int length = std::snprintf(line, sizeof line, format, values...);
-        if (length <= 0 || std::size_t(length) >= sizeof line || std::size_t(length) > left_) return;
-        std::memcpy(at_ + used_, line, std::size_t(length));
-        used_ += std::size_t(length), left_ -= std::size_t(length);
-    }
-    std::size_t used() const { return used_; }
-};
-
-const char* name(Kind kind) {
-    return kind == Kind::READ ? "read" : kind == Kind::WRITE ? "write" : "atomic";
-}
-
-#define PLACE "\"code\": %llu, \"line\": %d, \"kind\": \"%s\", \"bytes\": %u"
-#define PLACE_OF(place) (unsigned long long)(place).code, (place).line, name((place).kind), (place).bytes
-
-void add_sums(Lines& lines, const char* space, std::size_t launch, const Place& place,
-              const Sums& sums) {
-    using U = unsigned long long;
-    if (sums.requests == 0) return;
-    lines.add("{\"what\": \"%s\", \"launch\": %llu, " PLACE ", \"requests\": %llu, \"lanes\": %llu, "
-              "\"sectors\": %llu, \"ideal_sectors\": %llu, \"wavefronts\": %llu, "
-              "\"ideal_wavefronts\": %llu, \"from_l2\": %llu, \"buffers\": %llu}\n",
-              space, U(launch), PLACE_OF(place), U(sums.requests), U(sums.lanes), U(sums.sectors),
-              U(sums.ideal_sectors), U(sums.wavefronts), U(sums.ideal_wavefronts), U(sums.from_l2),
-              U(sums.buffers));
+    if (pending_.bytes && !std::memcmp(pending_.before, reinterpret_cast<const void*>(pending_.at),
+                                       pending_.bytes))
+        return;
+    Race& known = report.races[pending_.key];
+    const std::uint64_t count = known.count + 1;
+    if (known.count == 0) known = pending_.race;
+    known.count = count;
 }
 
 }  // namespace
-
-void call_begins(std::int64_t* out, void** tensors, unsigned count, void** scratch) {
-    report.out = out;
-    report.buffers.clear();
-    report.launches.clear();
-    report.sums.clear();
-    report.races.clear();
-    report.unwritten.clear();
-    for (std::int64_t i = 0; i < out[1]; ++i) {
-        void* const start = i < count ? tensors[i] : scratch[i - count];
-        const auto from = reinterpret_cast<std::uintptr_t>(start);
-        report.buffers.push_back({from, from + std::uintptr_t(out[2 + i])});
-    }
-    report.budget = std::uint64_t(out[2 + out[1]]);
-    report.finishes = out[3 + out[1]] != 0;
-}
-
-bool is_sampling() { return report.budget > 0; }
-
-void launch_begins(std::int64_t kernel, std::uint64_t blocks) {
-    report.launches.push_back({kernel, blocks});
-    report.watched = 0;
-    report.is_paused = false;
-}
-
-std::uint64_t next_blocks(std::uint64_t left, bool is_last) {
-    if (!report.budget) return left;
-    if (report.watched < report.budget) return std::min(left, ROUND);
-    report.is_paused = true;
-    return report.finishes && !is_last ? left : 0;
-}
-
-void call_ends() {
-    const auto head = std::size_t(8 * (4 + report.out[1]));
-    Lines lines(reinterpret_cast<char*>(report.out) + head, std::size_t(report.out[0]) - head);
-    for (const auto& [places, race] : report.races)
-        lines.add("{\"what\": \"race\", \"first\": {" PLACE "}, \"second\": {" PLACE
-                  "}, \"threads\": [%u, %u], \"count\": %llu}\n",
-                  PLACE_OF(places.first), PLACE_OF(places.second), race.first_thread,
-                  race.second_thread, (unsigned long long)(race.count));
-    for (const auto& [place, count] : report.unwritten)
-        lines.add("{\"what\": \"unwritten\", " PLACE ", \"count\": %llu}\n", PLACE_OF(place),
-                  (unsigned long long)(count));
-    using U = unsigned long long;
-    for (std::size_t i = 0; i < report.launches.size(); ++i) {
-        const LaunchSums& one = report.launches[i];
-        lines.add("{\"what\": \"launch\", \"launch\": %llu, \"kernel\": %lld, \"blocks\": %llu, "
-                  "\"counted\": %llu, \"warps\": %llu, \"requests\": %llu, \"longest\": %llu}\n",
-                  U(i), (long long)(one.kernel), U(one.blocks), U(one.counted), U(one.warps),
-                  U(one.requests), U(one.longest));
-    }
-    for (const auto& [place, sums] : report.sums) {
-        add_sums(lines, "global", place.first, place.second, sums.global);
-        add_sums(lines, "shared", place.first, place.second, sums.shared);
-    }
-    report.out[0] = std::int64_t(lines.used());
-}
 
 void block_begins(unsigned threads) { own().block_begins(threads); }
 void block_ends() { own().block_ends(); }
@@ -404,12 +322,17 @@ void barrier_opens() { own().barrier(); }
 void lanes_met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering) {
     own().met(warp, lanes, is_whole, is_ordering);
 }
+void lane_missing(unsigned rank, unsigned other, int line) {
+    std::lock_guard guard(report.mutex);
+    Missing& one = report.missing[line];
+    if (one.count++ == 0) one.rank = rank, one.other = other;
+}
 
-void told(const void* at, Kind kind, unsigned bytes, const void* from) {
+void told(const void* at, Kind kind, unsigned bytes, const void* from, bool is_volatile) {
     // One byte before the place that the call returns to belongs to the call itself.
     const auto code = reinterpret_cast<std::uintptr_t>(from) - 1 -
                       reinterpret_cast<std::uintptr_t>(__ehdr_start);
-    own().access(reinterpret_cast<std::uintptr_t>(at), {code, 0, kind, bytes});
+    own().access(reinterpret_cast<std::uintptr_t>(at), {code, 0, kind, bytes, is_volatile});
 }
 
 }  // namespace kw::watch
@@ -418,5 +341,11 @@ namespace kw {
 void note_atomic(const void* at, unsigned bytes, int line) {
     watch::own().access(reinterpret_cast<std::uintptr_t>(at),
                         {0, line, watch::Kind::ATOMIC, bytes});
+    watch::own().atomic();
+}
+void note_fence() { watch::own().fence(); }
+void note_missing(unsigned lane, unsigned other) {
+    const unsigned rank = here.rank / 32 * 32 + lane;
+    watch::lane_missing(rank, other, here.owner->line(rank));
 }
 }  // namespace kw

@@ -19,9 +19,10 @@ struct Place {
     int line = 0;
     Kind kind = Kind::READ;
     unsigned bytes = 0;
+    bool is_volatile = false;
     bool operator<(const Place& other) const {
-        return std::tie(code, line, kind, bytes) <
-               std::tie(other.code, other.line, other.kind, other.bytes);
+        return std::tie(code, line, kind, bytes, is_volatile) <
+               std::tie(other.code, other.line, other.kind, other.bytes, other.is_volatile);
     }
 };
 
@@ -40,7 +41,7 @@ struct Request {
 };
 
 // An access of the candidate, told by the call that returns to `from`.
-void told(const void* at, Kind kind, unsigned bytes, const void* from);
+void told(const void* at, Kind kind, unsigned bytes, const void* from, bool is_volatile = false);
 
 // What a block finds again of global memory that it has read before: its share of an SM's L1. What
 // other blocks on the SM have read is not found.
@@ -76,9 +77,22 @@ struct LaunchSums {
     std::uint64_t warps = 0, requests = 0, longest = 0;  // of the watched: in all, and of one warp
 };
 
+// Two accesses of one word that nothing orders: what is told of them, and an example. A plain read
+// of what others change by atomics is weak: it may be meant.
+struct RaceKey {
+    Place first, second;
+    int buffer = -1;  // shared memory
+    bool is_weak = false;
+    bool operator<(const RaceKey& other) const {
+        return std::tie(first, second, buffer, is_weak) <
+               std::tie(other.first, other.second, other.buffer, other.is_weak);
+    }
+};
 struct Race {
     std::uint64_t count = 0;
-    unsigned first_thread = 0, second_thread = 0;
+    unsigned threads[2] = {};
+    std::uint32_t blocks[2] = {};  // linear
+    std::size_t launch = 0;
 };
 
 // Which accesses to shared memory are ordered. All threads of a block are ordered by a barrier,

@@ -108,12 +108,24 @@ inline float4 atomicAdd(float4* at, float4 v, KW_LINE) {
 
 // The scopes differ in speed only.
 #define atomicAdd_block atomicAdd
-#define atomicAdd_system atomicAdd
 #define atomicSub_block atomicSub
 #define atomicMin_block atomicMin
 #define atomicMax_block atomicMax
+#define atomicInc_block atomicInc
+#define atomicDec_block atomicDec
 #define atomicAnd_block atomicAnd
 #define atomicOr_block atomicOr
 #define atomicXor_block atomicXor
 #define atomicExch_block atomicExch
 #define atomicCAS_block atomicCAS
+#define atomicAdd_system atomicAdd
+#define atomicSub_system atomicSub
+#define atomicMin_system atomicMin
+#define atomicMax_system atomicMax
+#define atomicInc_system atomicInc
+#define atomicDec_system atomicDec
+#define atomicAnd_system atomicAnd
+#define atomicOr_system atomicOr
+#define atomicXor_system atomicXor
+#define atomicExch_system atomicExch
+#define atomicCAS_system atomicCAS

@@ -51,6 +51,15 @@ void give_way();
 
 [[noreturn]] void trap(const char* what, int line);
 
+// The access build is told of each fence, and of each shuffle from a lane that is not there.
+#ifdef KW_ACCESS
+void note_fence();
+void note_missing(unsigned lane, unsigned other);
+#else
+inline void note_fence() {}
+inline void note_missing(unsigned, unsigned) {}
+#endif
+
 inline void no_answer(Parts, unsigned) {}
 
 template <typename... T> inline int dropped(const T&...) { return 0; }
@@ -78,8 +87,11 @@ inline int __syncthreads_or(int predicate, KW_LINE) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, KW_LINE) {
     kw::rendezvous(mask, kw::no_answer, {}, line);
 }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() {
+    kw::note_fence();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __threadfence(); }
 inline void __nanosleep(unsigned) { kw::give_way(); }
 [[noreturn]] inline void __trap(KW_LINE) { kw::trap("__trap", line); }

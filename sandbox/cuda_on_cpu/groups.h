@@ -98,6 +98,32 @@ inline coalesced_group binary_partition(const warp_lanes& group, bool side, KW_L
     return coalesced_group(side ? with : group.mask() & ~with);
 }
 
+// A group whose kind is known as it runs: the block, or equal parts of its warps.
+class thread_group : public warp_lanes {
+    bool is_block_;
+
+public:
+    thread_group(thread_block) : warp_lanes(~0u), is_block_(true) {}
+    thread_group(const warp_lanes& lanes) : warp_lanes(lanes), is_block_(false) {}
+    unsigned size() const { return is_block_ ? thread_block{}.size() : warp_lanes::size(); }
+    unsigned num_threads() const { return size(); }
+    unsigned thread_rank() const {
+        return is_block_ ? kw::here.rank : warp_lanes::thread_rank();
+    }
+    void sync(KW_LINE) const {
+        if (is_block_) thread_block{}.sync(line);
+        else warp_lanes::sync(line);
+    }
+};
+inline thread_group tiled_partition(const thread_group&, unsigned lanes) {
+    const unsigned all = lanes >= 32 ? ~0u : (1u << lanes) - 1;
+    return thread_group(warp_lanes(all << (kw::lane() & ~(lanes - 1))));
+}
+template <typename T>
+coalesced_group labeled_partition(const warp_lanes& group, T label, KW_LINE) {
+    return coalesced_group(__match_any_sync(group.mask(), label, line));
+}
+
 template <typename T> struct plus { T operator()(T a, T b) const { return a + b; } };
 template <typename T> struct less { T operator()(T a, T b) const { return b < a ? b : a; } };
 template <typename T> struct greater { T operator()(T a, T b) const { return a < b ? b : a; } };
@@ -108,15 +134,11 @@ template <typename T> struct bit_xor { T operator()(T a, T b) const { return a ^
 template <typename G, typename T, typename F>
 T reduce(const G& group, T value, F combine, KW_LINE) {
     // Every lane has the same function object, so each folds all values for itself.
-    const unsigned mask = group.mask();
-    T sum = value;
-    bool is_first = true;
-    for (int i = 0; i < 32; ++i) {
-        if (!(mask >> i & 1)) continue;
-        const T other = kw::take_from(mask, value, i, line);
-        sum = is_first ? other : T(combine(sum, other));
-        is_first = false;
-    }
+    kw::Gathered<T> all;
+    kw::rendezvous(group.mask(), kw::gather<T>, {&value, &all, sizeof(T), 0}, line);
+    unsigned left = all.lanes;
+    T sum = all.of(unsigned(__builtin_ctz(left)));
+    while (left &= left - 1) sum = T(combine(sum, all.of(unsigned(__builtin_ctz(left)))));
     return sum;
 }
 template <typename G, typename T, typename F>

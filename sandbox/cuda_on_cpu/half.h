@@ -205,9 +205,6 @@ struct __half2_raw { unsigned short x, y; };
     inline H __short2##NAME##_rn(short x) { return H(x); }                                    \
     inline H __ushort2##NAME##_rn(unsigned short x) { return H(x); }                          \
     inline float __##NAME##2float(H x) { return x; }                                          \
-    inline int __##NAME##2int_rn(H x) { return __float2int_rn(x); }                           \
-    inline int __##NAME##2int_rz(H x) { return __float2int_rz(x); }                           \
-    inline unsigned __##NAME##2uint_rn(H x) { return __float2uint_rn(x); }                    \
     inline H2 __float2##NAME##2_rn(float x) { return H2(H(x), H(x)); }                        \
     inline H2 __floats2##NAME##2_rn(float x, float y) { return H2(H(x), H(y)); }              \
     inline H2 __float22##NAME##2_rn(float2 v) { return H2(H(v.x), H(v.y)); }                  \
@@ -227,4 +224,20 @@ struct __half2_raw { unsigned short x, y; };
 KW_CONVERSIONS(__half, __half2, half, half2)
 KW_CONVERSIONS(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162)
 #undef KW_CONVERSIONS
+#define KW_ROUNDED_HALF(H, NAME, MODE)                                                        \
+    inline int __##NAME##2int_##MODE(H x) { return __float2int_##MODE(x); }                   \
+    inline unsigned __##NAME##2uint_##MODE(H x) { return __float2uint_##MODE(x); }            \
+    inline short __##NAME##2short_##MODE(H x) {                                               \
+        return kw::saturated<short>(__float2int_##MODE(x));                                   \
+    }                                                                                         \
+    inline unsigned short __##NAME##2ushort_##MODE(H x) {                                     \
+        return kw::saturated<unsigned short>(__float2uint_##MODE(x));                         \
+    }                                                                                         \
+    inline long long __##NAME##2ll_##MODE(H x) { return __float2ll_##MODE(x); }               \
+    inline unsigned long long __##NAME##2ull_##MODE(H x) { return __float2ull_##MODE(x); }
+KW_ROUNDED_HALF(__half, half, rn) KW_ROUNDED_HALF(__half, half, rz)
+KW_ROUNDED_HALF(__half, half, ru) KW_ROUNDED_HALF(__half, half, rd)
+KW_ROUNDED_HALF(__nv_bfloat16, bfloat16, rn) KW_ROUNDED_HALF(__nv_bfloat16, bfloat16, rz)
+KW_ROUNDED_HALF(__nv_bfloat16, bfloat16, ru) KW_ROUNDED_HALF(__nv_bfloat16, bfloat16, rd)
+#undef KW_ROUNDED_HALF
 

@@ -6,11 +6,15 @@
     extern "C" void __tsan_##NAME(const void* at) {                                         \
         kw::watch::told(at, kw::watch::Kind::KIND, BYTES, __builtin_return_address(0));     \
     }
+#define KW_VOLATILE(NAME, KIND, BYTES)                                                          \
+    extern "C" void __tsan_volatile_##NAME(const void* at) {                                    \
+        kw::watch::told(at, kw::watch::Kind::KIND, BYTES, __builtin_return_address(0), true);   \
+    }
 #define KW_HOOKS(BYTES)                                                                     \
     KW_HOOK(read##BYTES, READ, BYTES)                                                       \
     KW_HOOK(write##BYTES, WRITE, BYTES)                                                     \
-    KW_HOOK(volatile_read##BYTES, READ, BYTES)                                              \
-    KW_HOOK(volatile_write##BYTES, WRITE, BYTES)                                            \
+    KW_VOLATILE(read##BYTES, READ, BYTES)                                              \
+    KW_VOLATILE(write##BYTES, WRITE, BYTES)                                            \
     KW_HOOK(unaligned_read##BYTES, READ, BYTES)                                             \
     KW_HOOK(unaligned_write##BYTES, WRITE, BYTES)
 KW_HOOKS(1) KW_HOOKS(2) KW_HOOKS(4) KW_HOOKS(8) KW_HOOKS(16)

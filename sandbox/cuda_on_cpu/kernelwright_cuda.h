@@ -3,9 +3,12 @@
 // Included by force ahead of every source, precompiled; the headers with CUDA's names are empty.
 #pragma once
 
+// From C++20 on <math.h> has std::lerp at global scope, where sources define one of their own.
+#define lerp kw_std_lerp
 #include <array>
 #include <cassert>
 #include <cfloat>
+#include <cinttypes>
 #include <climits>
 #include <cmath>
 #include <cstddef>
@@ -17,11 +20,36 @@
 #include <initializer_list>
 #include <limits>
 #include <math.h>
+#include <numbers>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+
+// The rest of what CCCL has for NVRTC, for sources that name some of it: it makes builds slower.
+#ifdef KW_ALL_OF_STD
+#include <algorithm>
+#include <bit>
+#include <complex>
+#include <concepts>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <ratio>
+#include <span>
+#include <variant>
+#else
+namespace std {
+template <typename T> constexpr const T& clamp(const T& x, const T& low, const T& high) {
+    return x < low ? low : high < x ? high : x;
+}
+}  // namespace std
+#endif
+
+#undef lerp
 
 #include "vectors.h"
 #include "block.h"
@@ -29,6 +57,8 @@
 #include "atomics.h"
 #include "warp.h"
 #include "device_math.h"
+#include "rare_math.h"
+#include "packed.h"
 #include "half.h"
 #include "memory.h"
 #include "groups.h"
@@ -70,12 +100,10 @@ namespace cuda { namespace std = ::std; }
 #define assert(claim) ((claim) ? (void)0 : ::kw::trap("assert(" #claim ")", __LINE__))
 #endif
 
-#define CUDART_INF_F __builtin_inff()
-#define CUDART_NAN_F __builtin_nanf("")
-#define CUDART_INF __builtin_inf()
-#define CUDART_NAN __builtin_nan("")
-#define CUDART_MAX_NORMAL_F FLT_MAX
-#define CUDART_PI_F 3.141592654f
-#define CUDART_PI 3.1415926535897931e+0
-#define CUDART_LOG2E_F 1.442695041f
-#define CUDART_LN2_F 0.693147181f
+#include "constants.h"
+
+// Types that the signature of a host's function may name.
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+struct cudaDeviceProp;

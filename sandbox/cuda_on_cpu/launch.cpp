@@ -9,7 +9,17 @@
 
 #include "runtime.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace {
+
+// Says which thread a sanitizer's report is about.
+[[maybe_unused]] void tell_thread() {
+    kw::say("thread (%u, %u, %u) of block (%u, %u, %u) ran", kw::here.thread.x, kw::here.thread.y,
+            kw::here.thread.z, kw::here.block.x, kw::here.block.y, kw::here.block.z);
+}
 
 constexpr std::int64_t ZERO_FILL = -1;  // sandbox/plan/model.py has the same numbers
 enum Kind : std::int64_t { INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH };
@@ -57,6 +67,14 @@ public:
     }
 };
 
+void say_words(const char* format, va_list words) {
+    char line[512];
+    int length = std::vsnprintf(line, sizeof line - 1, format, words);
+    if (length > int(sizeof line) - 2) length = int(sizeof line) - 2;
+    line[length++] = '\n';
+    [[maybe_unused]] const auto written = write(2, line, std::size_t(length));
+}
+
 void launch(const kw::Call& call, std::int64_t kernel, bool is_last) {
     const auto count = std::uint64_t(call.grid.x) * call.grid.y * call.grid.z;
     const Blocks blocks(count);
@@ -64,7 +82,7 @@ void launch(const kw::Call& call, std::int64_t kernel, bool is_last) {
     std::uint64_t from = 0;
     while (const std::uint64_t more = kw::watch::next_blocks(count - from, is_last)) {
         const std::uint64_t to = from + more;
-#pragma omp parallel if (more > 1)
+#pragma omp parallel if (more > 1 && !kw::watch::is_thorough())
         {
             kw::Block& own = kw::own_block();
             own.begin(call);
@@ -89,15 +107,18 @@ Block& own_block() {
     return block;
 }
 
-void leave(Exit status, const char* format, ...) {
-    char line[512];
+void say(const char* format, ...) {
     va_list words;
     va_start(words, format);
-    int length = std::vsnprintf(line, sizeof line - 1, format, words);
+    say_words(format, words);
     va_end(words);
-    if (length > int(sizeof line) - 2) length = int(sizeof line) - 2;
-    line[length++] = '\n';
-    [[maybe_unused]] const auto written = write(2, line, std::size_t(length));
+}
+
+void leave(Exit status, const char* format, ...) {
+    va_list words;
+    va_start(words, format);
+    say_words(format, words);
+    va_end(words);
     _exit(status);
 }
 
@@ -116,6 +137,9 @@ void play(void** arguments, const Kernel* kernels, unsigned axes, unsigned tenso
     void** const after = arguments + axes + tensors + 1;
     if constexpr (watch::REPORTS > 0)
         watch::call_begins(static_cast<std::int64_t*>(*after), arguments + axes, tensors, after + 1);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_set_death_callback(tell_thread);
+#endif
     for (std::int64_t left = *at++; left > 0; --left) {
         Entry entry;
         std::memcpy(&entry, at, sizeof entry);

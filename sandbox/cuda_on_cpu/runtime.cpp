@@ -5,6 +5,8 @@
 #include "launch.cpp"
 #ifdef KW_ACCESS
 #include "requests.cpp"
+#include "ledger.cpp"
+#include "report.cpp"
 #include "access.cpp"
 #include "hooks.cpp"
 #endif

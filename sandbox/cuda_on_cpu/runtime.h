@@ -25,6 +25,7 @@
 namespace kw {
 
 enum Exit { DEADLOCK = 71, DIVERGENCE = 72, TRAP = 73, BROKEN_TABLE = 74 };
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // Says one line and ends the process. build/emulated.py has the same numbers.
 [[noreturn]] void leave(Exit status, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -107,6 +108,7 @@ public:
     void give_way();
     void* fill_slot(unsigned id);
     void live_here();  // what runs on each stack
+    int line(unsigned rank) const { return threads_[rank].line; }  // where it last waited
 
 private:
     Thread& me() { return threads_[here.rank]; }

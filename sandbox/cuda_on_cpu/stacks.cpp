@@ -6,13 +6,13 @@
 
 #include "runtime.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KW_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KW_SANITIZED
 constexpr std::size_t BYTES = 512 << 10;  // sanitized frames are larger
 #else
 constexpr std::size_t BYTES = 128 << 10;
@@ -82,7 +82,7 @@ void release(Stack& stack) {
 }
 
 void change(Stack& from, Stack& to) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KW_SANITIZED
     __sanitizer_start_switch_fiber(&from.sanitizer, to.bottom, to.bytes);
 #endif
 #ifdef KW_X86_64
@@ -90,13 +90,13 @@ void change(Stack& from, Stack& to) {
 #else
     swapcontext(&from.context, &to.context);
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KW_SANITIZED
     __sanitizer_finish_switch_fiber(from.sanitizer, nullptr, nullptr);
 #endif
 }
 
 void arrived_first([[maybe_unused]] Stack& caller) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KW_SANITIZED
     const void* bottom = nullptr;
     std::size_t bytes = 0;
     __sanitizer_finish_switch_fiber(nullptr, &bottom, &bytes);

@@ -7,11 +7,16 @@ namespace kw {
 // The value of a lane that does not take part is undefined in CUDA: here all its bits are set,
 // which is a NaN.
 inline void exchange(Parts parts, unsigned) {
-    for (const Part* part : parts) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        const Part* const part = parts[lane];
         if (!part) continue;
         const Part* from = part->argument < 0 ? part : parts[part->argument & 31];
-        if (from) std::memcpy(part->out, from->in, part->bytes);
-        else std::memset(part->out, 0xFF, part->bytes);
+        if (from) {
+            std::memcpy(part->out, from->in, part->bytes);
+            continue;
+        }
+        std::memset(part->out, 0xFF, part->bytes);
+        note_missing(lane, unsigned(part->argument & 31));
     }
 }
 
@@ -20,6 +25,24 @@ template <typename T> T take_from(unsigned mask, const T& value, int source, int
     T out;
     rendezvous(mask, exchange, {&value, &out, sizeof(T), source}, line);
     return out;
+}
+
+// What the lanes give, by lane, and which lanes took part.
+template <typename T> struct Gathered {
+    unsigned lanes;
+    alignas(T) unsigned char room[32 * sizeof(T)];
+    const T& of(unsigned lane) const { return reinterpret_cast<const T*>(room)[lane]; }
+};
+template <typename T> void gather(Parts parts, unsigned lanes) {
+    for (const Part* part : parts) {
+        if (!part) continue;
+        auto* all = static_cast<Gathered<T>*>(part->out);
+        all->lanes = lanes;
+        for (unsigned left = lanes; left; left &= left - 1) {
+            const int from = __builtin_ctz(left);
+            std::memcpy(all->room + unsigned(from) * sizeof(T), parts[from]->in, sizeof(T));
+        }
+    }
 }
 
 inline void ballot(Parts parts, unsigned) {

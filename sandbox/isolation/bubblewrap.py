@@ -19,7 +19,7 @@ import signal
 import subprocess
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,8 +39,11 @@ _SYSTEM_FILES = (
     "/etc/localtime", "/sys/devices/system/cpu", "/sys/devices/system/node",
 )  # fmt: skip
 
-_TMPFS_BYTES = 256 << 20
-"""Room in the private /tmp and /dev/shm, each."""
+_SHM_BYTES = 256 << 20
+"""Room in the private /dev/shm."""
+
+TEMPORARY = "/tmp"
+"""Where a job finds its own folder for temporary files."""
 
 _INSIDE_UID = "65534"
 _NPROC_PER_NAMESPACE = (5, 14)
@@ -50,7 +53,7 @@ _SET_UP_S = 20.0
 """How long bwrap may take to set up, a few milliseconds on an idle machine."""
 
 
-def _mounts(confinement: Confinement) -> list[str]:
+def _mounts(confinement: Confinement, temporary_bytes: int) -> list[str]:
     arguments = ["--ro-bind", "/usr", "/usr"]
     for folder in _SYSTEM_FOLDERS:
         if os.path.islink(folder):
@@ -63,8 +66,8 @@ def _mounts(confinement: Confinement) -> list[str]:
     if os.geteuid() == 0:
         # Outside, the job is uid 0 then, which may write these settings without a capability.
         arguments += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    for folder in ("/dev/shm", "/tmp"):
-        arguments += ["--perms", "1777", "--size", str(_TMPFS_BYTES), "--tmpfs", folder]
+    for folder, size in (("/dev/shm", _SHM_BYTES), (TEMPORARY, temporary_bytes)):
+        arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
     for file in _SYSTEM_FILES:
         arguments += ["--ro-bind-try", file, file]
     # A folder inside another must be mounted after it; of one named twice the writable one wins.
@@ -88,16 +91,21 @@ def _kernels_own() -> list[str]:
 
 
 def _arguments(
-    command: Sequence[str], confinement: Confinement, info: int, block: int, rules: int
+    command: Sequence[str],
+    confinement: Confinement,
+    temporary_bytes: int,
+    info: int,
+    block: int,
+    rules: int,
 ) -> list[str]:
     arguments = [
         "--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
         "--uid", _INSIDE_UID, "--gid", _INSIDE_UID, "--hostname", "jail", "--cap-drop", "ALL",
         "--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(rules),
     ]  # fmt: skip
-    for name, value in confinement.env.items():
+    for name, value in {"TMPDIR": TEMPORARY, **confinement.env}.items():
         arguments += ["--setenv", name, value]
-    arguments += _mounts(confinement)
+    arguments += _mounts(confinement, temporary_bytes)
     # For a harness that is root the files of /proc/sys would open: their owner is the job's uid
     # outside, and bwrap covers only what its own access check calls writable.
     if not confinement.devices:
@@ -124,6 +132,10 @@ class BubblewrapLaunch:
     def members(self) -> list[int]:
         """The processes of the job that are alive; bwrap's own init is one of them."""
         return list(tree.descendants(self.process.pid))
+
+    def temporary_bytes(self, members: Iterable[int]) -> int:  # noqa: ARG002
+        """None that would count: they lie in a tmpfs, which has its size."""
+        return 0
 
     def end(self) -> None:
         """Kills the init of the pid namespace and with it everything inside."""
@@ -154,7 +166,7 @@ def _check_inside(program: Path, confinement: Confinement) -> None:
         for path in (program, program.resolve())
         if not any(path.is_relative_to(root) for root in roots)
     ]
-    cwd, above = confinement.cwd, [Path("/tmp"), *roots]
+    cwd, above = confinement.cwd, [Path(TEMPORARY), *roots]
     # The folders above a given path are there too, if empty.
     if not any(cwd.is_relative_to(root) or root.is_relative_to(cwd) for root in above):
         missing.append(cwd)
@@ -223,7 +235,10 @@ def _launch(
         os.write(rules, allowed)
         os.lseek(rules, 0, os.SEEK_SET)
         process = subprocess.Popen(
-            [program, *_arguments(command, confinement, info_w, block_r, rules)],
+            [
+                program,
+                *_arguments(command, confinement, limits.temporary_bytes, info_w, block_r, rules),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=streams.stdout,
             stderr=streams.stderr,

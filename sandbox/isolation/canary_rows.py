@@ -14,7 +14,8 @@ Row = tuple[Enforcement, str]
 ENFORCED, PARTIAL, ABSENT = Enforcement.ENFORCED, Enforcement.PARTIAL, Enforcement.ABSENT
 
 _SILENT: Row = (ABSENT, "the canary did not say; nothing is proved")
-_ADDED_BY_BWRAP = ("PWD",)
+_ADDED = ("PWD", "TMPDIR")
+"""By bwrap; by every jail."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _env(e: Evidence) -> Row:
     names = {line.split("=", 1)[0] for line in claims(e.look, "env")}
     if not set(Scene.ENV) <= names:
         return _SILENT
-    extra = sorted(names - set(Scene.ENV) - set(_ADDED_BY_BWRAP))
+    extra = sorted(names - set(Scene.ENV) - set(_ADDED))
     if extra or any(e.scene.token in line for line in claims(e.look, "env")):
         return ABSENT, f"it saw variables it was not given: {', '.join(extra)}"
     return ENFORCED, "it saw only what it was given"

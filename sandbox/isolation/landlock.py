@@ -2,7 +2,7 @@
 
 It works inside containers that refuse user namespaces. It has no private /tmp, no pid namespace and
 no network namespace: sockets are refused by the filter, files by Landlock, daemons are caught by
-the supervisor. A job that needs a temporary folder must be told of a writable one through TMPDIR.
+the supervisor. TMPDIR names a folder that is the job's own and is removed with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from ...errors import KernelwrightError
-from . import cgroup
+from . import cgroup, temporary
 from .command import check_paths, checked_command
 from .job import WatchedJob
 from .limits import rlimits, shared_uid_processes
@@ -107,6 +107,7 @@ class LandlockJail:
         uid = job_uid()
         check_paths(confinement)
         named = (*confinement.readable, *confinement.writable, confinement.cwd, Path(full[0]))
+        named = (*named, temporary.parent())
         search = uid >= 0 and not all(is_open_to_others(path) for path in named)
         if uid >= 0:
             for folder in confinement.writable:

@@ -95,6 +95,9 @@ def exceeded(limits: Limits, used: Usage, cgroup: Cgroup | None) -> tuple[End, s
         return End.MEMORY, f"{held} resident, the limit is {limit}"
     if used.cpu_s > limits.cpu_s:
         return End.CPU, f"{used.cpu_s:.2f} s of CPU time, the limit is {limits.cpu_s:g} s"
+    if used.temporary_bytes > limits.temporary_bytes:
+        held, limit = _mib(used.temporary_bytes), _mib(limits.temporary_bytes)
+        return End.TEMPORARY, f"{held} of temporary files, the limit is {limit}"
     if used.tasks > limits.processes + HOUSEKEEPING_TASKS:
         return End.PROCESSES, f"{used.tasks} tasks, the limit is {limits.processes}"
     return None

@@ -18,6 +18,8 @@ class Limits:
     memory_bytes: int = 4 << 30
     """Resident memory of the whole tree, by cgroup where there is one, else polled."""
     file_bytes: int = 64 << 20
+    temporary_bytes: int = 256 << 20
+    """All of its folder for temporary files: its size where it is a tmpfs, else polled."""
     locked_bytes: int | None = 64 << 10
     """Memory that it may lock; None: as much as we may."""
     processes: int = 64
@@ -43,7 +45,11 @@ class Confinement:
     pass_fds: tuple[int, ...] = ()
     """Descriptors inherited under their numbers; all others are closed."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """The whole environment: an allow-list, nothing is inherited."""
+    """The whole environment: an allow-list, nothing is inherited.
+
+    Without a TMPDIR of the caller's the jail adds one: an empty folder that only this job sees or
+    may write, and that is gone with the job.
+    """
     cpus: tuple[int, ...] = ()
     """CPUs to pin to; empty: all of the parent's."""
     may_fork: bool = True
@@ -65,6 +71,7 @@ class End(StrEnum):
     MEMORY = "memory"
     OUTPUT = "output"
     PROCESSES = "processes"
+    TEMPORARY = "temporary files"
     KILLED = "killed by the harness"
 
 

@@ -3,7 +3,8 @@
 It is started fresh and small, so that forking costs little and holds no secret. It becomes a
 subreaper, so that daemons of the job come back to it; it starts the command behind whatever its
 order asks for (rlimits, CPUs, another uid, Landlock, a system-call filter); it kills the whole tree
-when the command ends, when it is told to, or when the harness is gone.
+when the command ends, when it is told to, or when the harness is gone, and then removes the job's
+folder for temporary files.
 
 It speaks marshal over the control socket with `supervisor.py`, which is the same interpreter. It
 imports nothing of the package and no slow module (so the control socket is read and written as a
@@ -253,6 +254,15 @@ def supervise(control: int, child: int) -> int:
             return sweep().get(child, SIGKILL)
 
 
+def remove(folder: str) -> None:
+    """The folder and what is in it, however deep; nothing of the job is alive."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        removing = os.posix_spawn("/bin/rm", ["rm", "-rf", "--one-file-system", "--", folder], {})
+        os.waitpid(removing, 0)
+
+
 def main() -> None:
     control = int(sys.argv[1])
     os.set_inheritable(control, False)
@@ -266,6 +276,8 @@ def main() -> None:
     os.write(control, marshal.dumps({"pid": child}))
     status = supervise(control, child)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if order["temporary"]:
+        remove(order["temporary"])
     ending = {"status": status, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss * 1024}
     try:
         os.write(control, marshal.dumps(ending))

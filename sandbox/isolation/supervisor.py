@@ -11,8 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...errors import SandboxError
 from . import tree
 from .job import Ending, Streams
 from .limits import Rlimit
+from .temporary import TemporaryFolder
 
 _SCRIPT = Path(__file__).with_name("supervised.py")
 _START_S = 30.0
@@ -47,6 +49,8 @@ class SupervisedOrder:
     named: tuple[str, ...] = ()
     """Folders whose files can be read and written, and no file made: the names of threads."""
     seccomp: bytes = b""
+    temporary: str = ""
+    """A folder to remove at the end with what is in it."""
 
     def packed(self) -> bytes:
         """The order as the supervisor reads it."""
@@ -64,6 +68,7 @@ class SupervisedLaunch:
     process: subprocess.Popen[bytes]
     control: socket.socket
     pid: int
+    temporary: TemporaryFolder | None = None
     is_ending: bool = False
     known: dict[int, str] = field(default_factory=dict)
     """Processes seen below the supervisor, with their start times, should it ever vanish."""
@@ -79,6 +84,10 @@ class SupervisedLaunch:
         for pid in alive:
             self.known.setdefault(pid, tree.start_time(pid))
         return alive
+
+    def temporary_bytes(self, members: Iterable[int]) -> int:
+        """What these processes keep in the folder that `launch` made for them."""
+        return self.temporary.held_bytes(members) if self.temporary else 0
 
     def end(self) -> None:
         """Asks the supervisor to kill the tree; once is enough, it does not read on."""
@@ -97,6 +106,8 @@ class SupervisedLaunch:
         self.control.close()
         if not words:
             self._kill_known()
+            if self.temporary:
+                self.temporary.remove()
             return Ending(signal.SIGKILL, used.ru_utime + used.ru_stime, 0, "its supervisor died")
         report = marshal.loads(words)
         return Ending(report["status"], report["cpu"], report["rss"])
@@ -109,11 +120,30 @@ class SupervisedLaunch:
 
 
 def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
-    """Starts a supervisor and the job.
+    """Starts a supervisor and the job, with a folder for temporary files where it names none.
 
     Raises:
         SandboxError: the supervisor could not do what the order asks, or could not execute.
     """
+    folder = None if "TMPDIR" in order.env else TemporaryFolder.made(order.uid)
+    try:
+        return _launch(order if folder is None else _with(order, folder), streams, folder)
+    except BaseException:
+        if folder:
+            folder.remove()
+        raise
+
+
+def _with(order: SupervisedOrder, folder: TemporaryFolder) -> SupervisedOrder:
+    path = str(folder.path)
+    return replace(
+        order, temporary=path, env={**order.env, "TMPDIR": path}, writable=(*order.writable, path)
+    )
+
+
+def _launch(
+    order: SupervisedOrder, streams: Streams, folder: TemporaryFolder | None
+) -> SupervisedLaunch:
     # Packets keep their borders: a short job's ending may lie right behind its pid.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -144,4 +174,4 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
             hint="check that the command and every readable path exist and may be read by others",
         )
     ours.settimeout(1.0)
-    return SupervisedLaunch(process, ours, answer["pid"])
+    return SupervisedLaunch(process, ours, answer["pid"], folder)

@@ -21,6 +21,8 @@ class Usage(NamedTuple):
     """Of the living and of what they have waited for."""
     tasks: int
     """Processes and threads."""
+    temporary_bytes: int = 0
+    """In its folder for temporary files, where nothing else bounds that."""
 
 
 def _read(path: str) -> str:

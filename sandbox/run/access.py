@@ -26,10 +26,15 @@ from ..build.cuda_source import FILE
 from ..build.model import Built, EmulatedVariant
 from ..build.workplace import run, workplace
 from ..isolation.model import End, Jail, Limits
+from ..plan.model import ZERO_FILL
+from . import ledger
 from .emulated import emulated_program
+from .ledger import Missing, Race, Unset, Writers
 from .once import Answer, Call, byte_size, play
 
 REPORT_BYTES = 1 << 20
+_HEAD_WORDS = 6
+"""Before the lines of a report, beside the sizes of the buffers."""
 _MOST_LINES = 4096
 _MOST = 1 << 62
 """No honest figure is as large."""
@@ -42,7 +47,9 @@ _FIGURES = {
     "global": _OF_ACCESSES,
     "shared": _OF_ACCESSES,
     "launch": ("launch", "kernel", "blocks", "counted", "warps", "requests", "longest"),
-    "race": ("count",),
+    "race": ("count", "buffer", "is_weak", "launch"),
+    "unset": ("code", "line", "buffer", "count"),
+    "missing": ("line", "thread", "lane", "count"),
     "unwritten": ("code", "line", "count"),
 }
 """What each line of a report must tell, beside the places in the code."""
@@ -110,29 +117,6 @@ class LaunchCount:
 
 
 @dataclass(frozen=True)
-class Race:
-    """Two accesses to one word of shared memory that nothing orders; one of them writes."""
-
-    first_line: int
-    first_operation: str
-    second_line: int
-    second_operation: str
-    threads: tuple[int, int]
-    """An example: ranks in a block."""
-    count: int
-
-    @property
-    def sentence(self) -> str:
-        """For a person or a Coder."""
-        one, other = self.threads
-        return (
-            f"race on shared memory: {self.first_operation} at line {self.first_line} and "
-            f"{self.second_operation} at line {self.second_line}, by threads {one} and {other} of "
-            "one block, with no barrier between them"
-        )
-
-
-@dataclass(frozen=True)
 class AccessReport:
     """What the access build saw in one call."""
 
@@ -141,9 +125,16 @@ class AccessReport:
     launches: tuple[LaunchCount, ...]
     """Each launch of a kernel, in order; filling with zeros is none."""
     races: tuple[Race, ...]
+    """Those that are mistakes."""
     unwritten: Mapping[int, int]
     """Line → reads of shared memory that nobody in the block had written."""
     outputs: Arrays = field(repr=False)
+    weak_races: tuple[Race, ...] = ()
+    """Those that may be meant."""
+    missing: tuple[Missing, ...] = ()
+    unset: tuple[Unset, ...] = ()
+    writers: Writers | None = field(default=None, repr=False)
+    """Where they were asked for."""
 
 
 def examine(
@@ -157,6 +148,7 @@ def examine(
     timeout_s: float,
     schedule: str = "order",
     budget: int = 0,
+    writers: bool = False,
 ) -> AccessReport:
     """Calls the access build once and reads its report.
 
@@ -172,6 +164,7 @@ def examine(
         budget: Accesses of threads after which no more blocks of a launch are watched, or run
             where no later launch could go astray for it; what the call answers is then
             unfinished, and races are not looked for. 0: no limit.
+        writers: Whether to tell who wrote each element of the outputs; not within a budget.
 
     Raises:
         RunFault: the process did not answer.
@@ -180,18 +173,31 @@ def examine(
     """
     program = emulated_program(built, cache_dir, variant=EmulatedVariant.ACCESS, schedule=schedule)
     answer = play(
-        jail, program, replace(call, report=_head(call, budget)), cpus=cpus, limits=limits,
-        timeout_s=timeout_s,
+        jail, program, replace(call, report=_head(call, budget, writers)), cpus=cpus,
+        limits=limits, timeout_s=timeout_s,
     )  # fmt: skip
     told = _told(answer, call)
-    lines = _Lines(built, told, jail)
+    tables = ledger.tables(answer.report[REPORT_BYTES:], _outputs(call)) if writers else {}
+    lines = _Lines(built, told, ledger.codes(tables), jail)
+    launches = [one for one in call.launches.launches if one.kernel != ZERO_FILL]
+    races = ledger.races(told, lines.of, _buffers(call), launches)
     return AccessReport(
         accesses=_accesses(told, lines, _buffers(call)),
         launches=_launches(told, lines, _buffers(call)),
-        races=_races(told, lines),
+        races=tuple(race for race in races if not race.is_weak),
+        weak_races=tuple(race for race in races if race.is_weak),
         unwritten=_unwritten(told, lines),
+        missing=ledger.missing(told),
+        unset=ledger.unset(told, lines.of, _buffers(call)),
+        writers=Writers(tables, call.launches, lines.of) if writers else None,
         outputs=answer.outputs,
     )
+
+
+def _outputs(call: Call) -> dict[str, int]:
+    """Bytes of each output."""
+    outputs = call.problem.outputs
+    return {t.name: byte_size(t.extent(call.axes), t.dtype) for t in outputs}
 
 
 def _sizes(call: Call) -> list[int]:
@@ -204,23 +210,28 @@ def _buffers(call: Call) -> list[str]:
     return names + [scratch.name for scratch in call.launches.scratch]
 
 
-def _head(call: Call, budget: int) -> bytes:
-    """The report as the runtime finds it: its size, the sizes of the buffers, and the budget.
+def _head(call: Call, budget: int, writers: bool) -> bytes:
+    """The report as the runtime finds it: its size, the sizes of the buffers, and what is asked.
 
     Of an unfinished launch, sums that are missing change nothing; indices that are would.
     """
     sizes = _sizes(call)
     has_indices = any(np.dtype(s.dtype).kind in "iu" for s in call.launches.scratch)
-    words = (REPORT_BYTES, len(sizes), *sizes, budget, has_indices)
+    more = ledger.table_bytes(_outputs(call).values()) if writers else 0
+    words = (
+        REPORT_BYTES, len(sizes), *sizes, budget, has_indices, len(call.problem.inputs),
+        REPORT_BYTES if writers else 0,
+    )  # fmt: skip
     head = struct.pack(f"<{len(words)}q", *words)
-    return head + bytes(REPORT_BYTES - len(head))
+    return head + bytes(REPORT_BYTES + more - len(head))
 
 
 def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
-    start = 8 * (4 + len(_sizes(call)))
+    start = 8 * (_HEAD_WORDS + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)
-    text = answer.report[start : start + max(0, length)].decode("ascii", "replace")
+    end = min(REPORT_BYTES, start + max(0, length))
+    text = answer.report[start:end].decode("ascii", "replace")
     told = []
     for line in text.splitlines()[:_MOST_LINES]:
         try:
@@ -238,12 +249,13 @@ def _is_sound(one: Any) -> bool:
     if not isinstance(what, str) or what not in _FIGURES:
         return False
     figures = [one.get(name) for name in _FIGURES[what]]
-    places: list[Any] = [one] if what in ("global", "shared") else []
+    places: list[Any] = [one] if what in ("global", "shared", "unset") else []
     if what == "race":
-        threads, places = one.get("threads"), [one.get("first"), one.get("second")]
-        if not isinstance(threads, list) or len(threads) != 2:
-            return False
-        figures += threads
+        places = [one.get("first"), one.get("second")]
+        for pair in (one.get("threads"), one.get("blocks")):
+            if not isinstance(pair, list) or len(pair) != 2:
+                return False
+            figures += pair
     for place in places:
         if not isinstance(place, dict) or place.get("kind") not in _KINDS:
             return False
@@ -254,12 +266,14 @@ def _is_sound(one: Any) -> bool:
 class _Lines:
     """Lines of the source for places in the library."""
 
-    def __init__(self, built: Built, told: Iterable[dict[str, Any]], jail: Jail) -> None:
+    def __init__(
+        self, built: Built, told: Iterable[dict[str, Any]], more: set[int], jail: Jail
+    ) -> None:
         places = [one for each in told for one in (each, each.get("first"), each.get("second"))]
-        codes = {int(p["code"]) for p in places if isinstance(p, dict) and p.get("code")}
+        codes = more | {int(p["code"]) for p in places if isinstance(p, dict) and p.get("code")}
         self._known = _addr2line(built, sorted(codes), jail) if codes else {}
 
-    def of(self, place: dict[str, Any]) -> int:
+    def of(self, place: Mapping[str, Any]) -> int:
         """0 where the place belongs to no line of the candidate."""
         return int(place["line"]) or self._known.get(int(place["code"]), 0)
 
@@ -322,24 +336,6 @@ def _launches(
             accesses=_accesses(own, lines, buffers),
         ))  # fmt: skip
     return tuple(found)
-
-
-def _races(told: Iterable[dict[str, Any]], lines: _Lines) -> tuple[Race, ...]:
-    sums: dict[tuple[int, str, int, str], Race] = {}
-    for one in told:
-        if one["what"] != "race":
-            continue
-        sides = zip((one["first"], one["second"]), one["threads"], strict=True)
-        # Which of the two came first depends on the schedule, and says nothing.
-        (first, thread), (second, other) = sorted(
-            ((lines.of(place), str(place["kind"])), int(thread)) for place, thread in sides
-        )
-        key = (*first, *second)
-        before = sums.get(key)
-        count = int(one["count"]) + (before.count if before else 0)
-        example = before.threads if before else (thread, other)
-        sums[key] = Race(*key, threads=example, count=count)
-    return tuple(sums[key] for key in sorted(sums))
 
 
 def _unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:

@@ -27,4 +27,4 @@ def emulated_program(
     program = native_program(built, cache_dir, sanitized=variant is EmulatedVariant.ASAN)
     # Stacks are changed by hand: a sanitizer's second stack for each would not fit them.
     environment = {SCHEDULE: schedule, "ASAN_OPTIONS": "detect_stack_use_after_return=0"}
-    return replace(program, environment=environment, exits=EXITS)
+    return replace(program, environment=environment, exits=EXITS, is_timed=False)

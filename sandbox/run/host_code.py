@@ -7,14 +7,21 @@ The contract of such a module for a problem with axes M, N, input x and output y
                                            no output returns them instead.
     class ModelNew(torch.nn.Module)        `forward(x)` gets the inputs in their order and returns
                                            y, or a tuple where there are several outputs. It is made
-                                           once for each combination of axes, with those axes that
-                                           its `__init__` names.
+                                           once for each combination of axes: parameters of its
+                                           `__init__` that are named as axes get these, all others
+                                           what the file's `get_init_inputs()` returns, a list as in
+                                           KernelBench.
+
+All tensors of the problem are inputs, weights too. Weights that a constructor makes are the
+candidate's own: nothing is copied into them, no seed is set, and an answer that depends on them is
+wrong.
 
 Tensors lie in shared memory: inputs in read-only pages (writing one ends the process), outputs
 writable. The objects stay from call to call while the referee uses the same memory. What is
 returned must be plain tensors of exactly the right dtype and shape; the runner copies them, and
 the copy is part of the time. Gradients are off. Threads are allowed, processes are not: what starts
-a compiler (torch.compile, Triton, torch's C++ extensions) fails.
+a compiler (torch.compile, torch's C++ extensions) is UNSUPPORTED, with the line where it is used,
+and so are Triton kernels where there is no device.
 
 This module knows which interpreter runs and what it may read; `runner.py` is what runs.
 """
@@ -29,14 +36,21 @@ from pathlib import Path
 
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Problem
+from ...traces.records import Status
 from ..build.model import Built
 from ..interpreter import FLAGS, homes, interpreter, needed
 from .program import Descriptors, Program
 
-RAISED = 90
-"""The runner's exit status where the candidate's code raised; `runner.py` holds the same."""
+RAISED, REFUSED = 90, 93
+"""The runner's exit statuses where the candidate's code raised, and where it wanted what it cannot
+have; `runner.py` holds the same."""
+EXITS = {RAISED: "its code raised", REFUSED: "not supported in host code:"}
+STATUSES = {REFUSED: Status.UNSUPPORTED}
 
 _RUNNER = Path(__file__).with_name("runner.py")
+RUNNER_FILES = (_RUNNER, Path(__file__).with_name("contract.py"))
+"""What the runner consists of."""
+
 _PACKAGES = ("site-packages", "dist-packages")
 
 
@@ -63,14 +77,15 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=(*needed(interpreter(), *homes(), *folders), _RUNNER),
+        readable=(*needed(interpreter(), *homes(), *folders), *RUNNER_FILES),
         # torch alone takes seconds to import, many on a busy machine.
         start_timeout_s=120.0,
         load_timeout_s=30.0,
         memory_bytes=1 << 30,
         processes=256,
         open_files=256,
-        exits={RAISED: "its code raised"},
+        exits=EXITS,
+        statuses=STATUSES,
         # Measured: 10 to 20 µs on an idle machine, up to 90 on one with three times its load.
         overhead_us=60.0,
     )

@@ -25,7 +25,7 @@ from ..build.model import Built, KernelFacts
 from ..isolation.model import Limits
 from ..plan.model import Launches
 from ..triton_inside.outside import readable, started
-from .host_code import RAISED
+from .host_code import EXITS, STATUSES
 from .program import Descriptors, Program
 from .starting import Waiting
 
@@ -97,11 +97,12 @@ def interpreted_program(
         processes=256,
         open_files=256,
         exits={
-            RAISED: "its code raised",
+            **EXITS,
             LIMITED: "not supported without a device:",
             FAULT: "a kernel is wrong with memory:",
         },
-        statuses={LIMITED: Status.UNSUPPORTED},
+        statuses={**STATUSES, LIMITED: Status.UNSUPPORTED},
+        is_timed=False,
         may_leave_out=True,
         waiting=waiting,
     )

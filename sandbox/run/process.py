@@ -43,6 +43,7 @@ _STATUS = {
     End.MEMORY: Status.RESOURCE,
     End.OUTPUT: Status.RESOURCE,
     End.PROCESSES: Status.RESOURCE,
+    End.TEMPORARY: Status.RESOURCE,
 }
 _REASON_CHARACTERS = 300
 
@@ -281,7 +282,8 @@ class Runner:
             ) from fault
 
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
-        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(CLEAN_CALLS)]
+        calls = CLEAN_CALLS if self._program.is_timed else 1
+        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(calls)]
         self.clean = Timed(
             0,
             min(one.wall_ns for one in empty),
@@ -311,8 +313,9 @@ class Runner:
             reason = f"{known} {_last_line(ended)}"
         else:
             reason = f"the process left by itself with exit status {ended.code}"
-        status = self._program.statuses.get(ended.code, Status.CRASHED)
-        return RunFault(status, f"{reason} {while_doing}".strip(), _words(ended))
+        if status := self._program.statuses.get(ended.code):
+            return RunFault(status, reason, _words(ended))
+        return RunFault(Status.CRASHED, f"{reason} {while_doing}".strip(), _words(ended))
 
     def _end(self, status: Status, reason: str, *, tells_why: bool = False) -> RunFault:
         """Kills the job; a limit that it met meanwhile is the better reason."""

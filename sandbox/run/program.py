@@ -75,6 +75,8 @@ class Program:
     """Exit statuses that say more than their number; the last line on stderr says the rest."""
     statuses: Mapping[int, Status] = field(default_factory=dict)
     """What an exit status stands for, where that is not CRASHED."""
+    is_timed: bool = True
+    """Whether the time of its calls counts: then it is found out what the runner itself takes."""
     waiting: Waiting | None = None
     """Where a process of such programs may have been started before."""
     may_leave_out: bool = False

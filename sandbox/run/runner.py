@@ -9,14 +9,14 @@ sleep, and a sum over words of the outputs is part of DONE. torch is imported an
 filter put on all threads before the candidate's code runs; then the process is the candidate's, and
 whatever it says is only a claim. It knows no expected value and no referee.
 
-It imports nothing of the package: `host_code.py` says what it is given and what the contract is.
+It imports nothing of the package but `contract.py` beside it: `host_code.py` says what it is given.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import inspect
+import importlib.util
 import json
 import linecache
 import os
@@ -25,7 +25,7 @@ import sys
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED = 1, 2, 3, 4, 5, 6, 7, 11
@@ -37,18 +37,31 @@ GATE_BYTES = 4096
 KEPT = 256
 """Slots whose tensors are kept; the table's place in memory changes with every trial."""
 
-USAGE, START_FAILED, RAISED, BROKEN = 96, 97, 90, 95
+USAGE, START_FAILED, RAISED, REFUSED_BY_US, BROKEN = 96, 97, 90, 93, 95
 
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
 SET_MODE_FILTER, TSYNC = 1, 1
 PROT_READ, PROT_WRITE, MAP_SHARED, MAP_POPULATE = 1, 2, 1, 0x8000
 
-NAME = "candidate.py"
-
 Tensors = dict[str, Any]
 Specification = tuple[str, str, list[str]]
 """Name, dtype, and a term for each dimension: an axis or a sum such as `M+1`."""
+
+
+def beside(name: str) -> Any:
+    """The module of that name in this folder, which is not on the path of imports."""
+    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"kernelwright_{name}", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+contract = beside("contract")
+NAME: str = contract.NAME
 
 
 class SockFprog(ctypes.Structure):
@@ -112,8 +125,10 @@ def give_up(
         traceback.print_exception(error, limit=-12)
         sys.stdout.flush()
         sys.stderr.flush()
-        message = " ".join(str(error).split())
-        os.write(2, f"{type(error).__name__}: {message[:400]}\n".encode(errors="replace"))
+        message = " ".join(str(error).split())[:400]
+        if not isinstance(error, contract.Refusal):
+            message = f"{type(error).__name__}: {message}"
+        os.write(2, f"{message}\n".encode(errors="replace"))
         if frame:
             os.write(control, frame)
     finally:
@@ -122,6 +137,8 @@ def give_up(
 
 class Kernel:
     """The candidate, what it is given, and the memory."""
+
+    out_of_reach: Mapping[str, str] = contract.ON_CPU
 
     def __init__(
         self, plan: dict[str, Any], source: bytes, inputs: Any, outputs: Any, gate: Any, looks: Any
@@ -141,6 +158,7 @@ class Kernel:
         self.named: frozenset[str] | None = None
         """The parameters that `run` takes; None: any."""
         self.entry: Any = None
+        self.module: Any = None
 
     def load(self) -> None:
         """Executes the module and finds its entry point."""
@@ -151,8 +169,15 @@ class Kernel:
         # So that a traceback shows the lines; there is no such file.
         linecache.cache[NAME] = (len(text), None, text.splitlines(keepends=True), NAME)
         exec(compile(self.source, NAME, "exec", dont_inherit=True), module.__dict__)
-        self.entry = getattr(module, self.plan["entry"])
-        self.named = parameters(self.entry)
+        self.enter(module)
+
+    def enter(self, module: types.ModuleType) -> None:
+        """Finds the entry point of an executed module and holds it against the contract."""
+        name, inputs = self.plan["entry"], [one[0] for one in self.plan["inputs"]]
+        contract.check(name, module, self.plan["axes"], inputs)
+        self.module = module
+        self.entry = getattr(module, name)
+        self.named = contract.parameters(self.entry)
 
     def prepare(self, slot: int) -> Prepared:
         """The tensors of a slot; made once for each place in memory."""
@@ -203,9 +228,7 @@ class Kernel:
     def _model(self, axes: dict[str, int]) -> Any:
         key = tuple(axes.values())
         if key not in self.models:
-            named = parameters(self.entry)
-            given = {k: v for k, v in axes.items() if named is not None and k in named}
-            self.models[key] = self.entry(**given)
+            self.models[key] = contract.made(self.module, axes)
         return self.models[key]
 
     def call(self, prepared: Prepared) -> None:
@@ -241,14 +264,6 @@ class Kernel:
                     f"not {output.dtype} {list(output.shape)}"
                 )
             output.copy_(found)
-
-
-def parameters(entry: Any) -> frozenset[str] | None:
-    """The names that a function, or a class when it is made, can be given; None: any."""
-    found = inspect.signature(entry).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in found):
-        return None
-    return frozenset(one.name for one in found if one.kind is not one.VAR_POSITIONAL)
 
 
 def extent(term: str, axes: dict[str, int]) -> int:
@@ -291,9 +306,11 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             else:
                 os._exit(BROKEN)
         except BaseException as error:
-            is_refusal = kind == LOAD and isinstance(error, Exception)
-            refusal = FRAME.pack(REFUSED, nonce, 0, 0) if is_refusal else b""
-            give_up(error, RAISED, control=control, frame=refusal)
+            if refusal := contract.refusal(error, kernel.out_of_reach):
+                give_up(refusal, REFUSED_BY_US)
+            is_unloadable = kind == LOAD and isinstance(error, Exception)
+            answered = FRAME.pack(REFUSED, nonce, 0, 0) if is_unloadable else b""
+            give_up(error, RAISED, control=control, frame=answered)
         os.write(control, FRAME.pack(answer, nonce, told, number))
     os._exit(0)
 
@@ -320,6 +337,7 @@ def start() -> tuple[int, Kernel]:
     import torch
 
     torch.set_grad_enabled(False)
+    contract.keep_from_compiling(torch)
     libc = system()
     kernel = Kernel(
         plan,

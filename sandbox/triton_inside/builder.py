@@ -43,6 +43,8 @@ def _settled(action: Callable[[], Outcome], source: str) -> Outcome:
     except BaseException as error:
         if unsupported := reasons.beneath(error, UnsupportedError):
             return {"outcome": "unsupported", "reason": reasons.placed(unsupported)}
+        if refused := load.runner().contract.refusal(error, {}):
+            return {"outcome": "unsupported", "reason": str(refused)}
         if lacking := reasons.lacking(error, source):
             return {"outcome": "unsupported", "reason": lacking}
         return {"outcome": "failed", "reason": reasons.sentence(error, source)}
@@ -50,6 +52,9 @@ def _settled(action: Callable[[], Outcome], source: str) -> Outcome:
 
 def _built(request: dict[str, Any], folder: Path) -> Outcome:
     card.show(request["properties"])
+    import torch
+
+    load.runner().contract.keep_from_compiling(torch)
     with device_mode():
         module = load.module(request["source"])
     configurations = _choose(module, request["choices"])
@@ -146,13 +151,14 @@ def _called(
     module: Any, request: dict[str, Any], axes: dict[str, int], tensors: dict[str, Any]
 ) -> Any:
     """Calls the entry point as the runner of host code does; None where it writes its outputs."""
-    runner = load.runner()
+    contract = load.runner().contract
+    inputs = [name for name, *_ in request["inputs"]]
+    contract.check(request["entry"], module, list(axes), inputs)
     entry = getattr(module, request["entry"])
-    named = runner.parameters(entry)
+    named = contract.parameters(entry)
     outputs = [name for name, *_ in request["outputs"]]
     if request["entry"] == "ModelNew":
-        made = entry(**{k: v for k, v in axes.items() if named is not None and k in named})
-        return made(*(tensors[name] for name, *_ in request["inputs"]))
+        return contract.made(module, axes)(*(tensors[name] for name in inputs))
     given = {k: v for k, v in {**axes, **tensors}.items() if named is None or k in named}
     result = entry(**given)
     return None if set(outputs) <= given.keys() else result

@@ -122,8 +122,7 @@ class Staged:
 
 def _kernel(runner: Any) -> type:
     """The runner's Kernel, made for interpreted candidates."""
-    known = {"parameters": staticmethod(runner.parameters)}
-    return type("InterpretedKernel", (Interpreted, runner.Kernel), known)
+    return type("InterpretedKernel", (Interpreted, runner.Kernel), {"out_of_reach": {}})
 
 
 class Interpreted:
@@ -135,7 +134,7 @@ class Interpreted:
     memory: Any
     looks: Any
     deliver: Any
-    parameters: Any
+    enter: Any
     entry: Any
     named: Any
 
@@ -160,8 +159,7 @@ class Interpreted:
         self.lasting += self.watch.regions
         self.held += self.alive
         if self.plan["entry"]:
-            self.entry = getattr(self.module, self.plan["entry"])
-            self.named = self.parameters(self.entry)
+            self.enter(self.module)
 
     def _made(self, entry: bytes) -> Staged:
         above: Any = super()
@@ -264,7 +262,6 @@ class Interpreted:
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
         import torch
-
         import triton.language as tl
 
         places = [(memory, copy.reshape(-1)) for memory, copy in tensors]

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from ..interpreter import FLAGS, homes, interpreter, needed
-from ..run.host_code import packages
+from ..run.host_code import RUNNER_FILES, packages
 
 _HERE = Path(__file__).parent
-_RUNNER = _HERE.parent / "run" / "runner.py"
 
 
 def started(module: str) -> list[str]:
@@ -24,4 +23,4 @@ def started(module: str) -> list[str]:
 
 def readable() -> tuple[Path, ...]:
     """What a jail must show for it. Raises PrerequisiteError."""
-    return (*needed(interpreter(), *homes(), *packages()), _HERE, _RUNNER)
+    return (*needed(interpreter(), *homes(), *packages()), _HERE, *RUNNER_FILES)

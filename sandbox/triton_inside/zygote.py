@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
             status = _forked(workplace / folder, libc, control)
             if settings["may_sweep"]:
                 _sweep()
-            for private in settings["private"]:
+            for private in (os.environ["TMPDIR"], *settings["private"]):
                 _empty(Path(private), keep)
             _say(channel, {"folder": folder, "status": status})
 
@@ -72,7 +72,6 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     folder.mkdir()
     os.environ["TRITON_CACHE_DIR"] = str(folder)
     import torch
-
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import compiler

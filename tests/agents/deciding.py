@@ -10,7 +10,11 @@ def decisions(events: list[Event]) -> list[tuple[object, ...]]:
     told: list[tuple[object, ...]] = []
     for payload in (event.payload for event in events):
         match payload.kind:
-            case "candidate.proposed" | "advice.given" | "decided" | "campaign.finished":
+            case "candidate.proposed":
+                # As people read it: older records have all that is said of it in one text.
+                left_out = {"strategy", "techniques", "notes", "note"}
+                told.append((payload.kind, payload.said, payload.model_dump(exclude=left_out)))  # type: ignore[union-attr]
+            case "advice.given" | "decided" | "campaign.finished":
                 told.append((payload.kind, payload.model_dump()))
             case "candidate.missing":
                 told.append((payload.kind, payload.place, payload.outcome))  # type: ignore[union-attr]

@@ -75,7 +75,9 @@ class Turn:
     finish_reason: str | None = "stop"
     refusal: str | None = None
     reasoning: str = ""
-    """Hidden thoughts, in `reasoning_content`."""
+    """Hidden thoughts."""
+    reasoning_in: str = "reasoning_content"
+    """The field that they stand in; in `reasoning_details` as a list of typed parts."""
     error: Mapping[str, Any] | None = None
     """The error object of a status that is not 200; else one is made up."""
     body: bytes | str | None = None
@@ -323,7 +325,7 @@ def _base(request: Request, kind: str) -> dict[str, Any]:
 def _completion(turn: Turn, request: Request) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": turn.text, "refusal": turn.refusal}
     if turn.reasoning:
-        message["reasoning_content"] = turn.reasoning
+        message[turn.reasoning_in] = _thoughts(turn, turn.reasoning)
     choice = {"index": 0, "message": message, "finish_reason": turn.finish_reason}
     document = {**_base(request, "chat.completion"), "choices": [choice]}
     usage = _usage(turn, request)
@@ -339,11 +341,12 @@ def _stream_events(turn: Turn, request: Request) -> Iterator[bytes]:
 
     yield event({"role": "assistant", "content": ""})
     for name, text in (
-        ("reasoning_content", turn.reasoning), ("refusal", turn.refusal or ""),
+        (turn.reasoning_in, turn.reasoning), ("refusal", turn.refusal or ""),
         ("content", turn.text),
     ):  # fmt: skip
         for start in range(0, len(text), turn.chunk):
-            yield event({name: text[start : start + turn.chunk]})
+            piece = text[start : start + turn.chunk]
+            yield event({name: _thoughts(turn, piece) if name == turn.reasoning_in else piece})
     if turn.finish_reason is not None:
         yield event({}, turn.finish_reason)
     usage = _usage(turn, request)
@@ -351,6 +354,17 @@ def _stream_events(turn: Turn, request: Request) -> Iterator[bytes]:
     if usage is not None and wanted:
         yield _event({**base, "choices": [], "usage": usage})
     yield b"data: [DONE]\n\n"
+
+
+def _thoughts(turn: Turn, text: str) -> object:
+    if turn.reasoning_in != "reasoning_details":
+        return text
+    half = len(text) // 2
+    return [
+        {"type": "reasoning.text", "text": text[:half], "signature": "no words"},
+        {"type": "reasoning.summary", "summary": text[half:]},
+        {"type": "reasoning.encrypted", "data": "no words either"},
+    ]
 
 
 def _event(document: dict[str, Any]) -> bytes:

@@ -36,6 +36,7 @@ from kernelwright.traces.records import (
     Isolation,
     Measurement,
     Metric,
+    Preparation,
     Profile,
     Protocol,
     Speedup,
@@ -164,6 +165,7 @@ class PlayedReferee:
     falls: Callable[[Order], bool] = lambda _order: False
     """Whether the champion of this order fails when it is looked at again."""
     clock: Clock | None = None
+    prepare_s: float = 0.0
     screen_s: float = 1.0
     confirm_s: float = 5.0
     log: Path | None = None
@@ -171,6 +173,14 @@ class PlayedReferee:
     asked: list[tuple[str, Protocol]] = field(default_factory=list)
     foreseen: list[str] = field(default_factory=list)
     is_emulated: bool = False
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        if self.clock:
+            self.clock.now += self.prepare_s
+        if not is_wanted():
+            return None
+        seconds = {"referee": 1.0, "baselines": self.prepare_s}
+        return Preparation(seconds=seconds, baselines=("torch eager",))
 
     def foresee(self, orders: Sequence[Order]) -> None:
         self.foreseen += [candidate_id(order.source) for order in orders]

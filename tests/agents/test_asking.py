@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,7 @@ from kernelwright.tests.agents.asked import (
 )
 from kernelwright.tests.agents.played import Clock, PlayedReferee, problem
 from kernelwright.traces.events import Event, ModelFailed, ModelReplied, ModelRequested
+from kernelwright.traces.history import derive
 from kernelwright.traces.store import Store
 
 LIMITED = ModelFault(FaultKind.RATE_LIMITED, "slow down", retry_after_s=7.0)
@@ -37,14 +40,16 @@ LATE = ModelFault(FaultKind.TIMED_OUT, "nothing for 60 s")
 class Desk:
     """A campaign that was begun, and an Asker on its account."""
 
-    def __init__(self, store: Store, model: PlayedModel, **limits: float) -> None:
+    def __init__(
+        self, store: Store, model: Any, patience_s: float = 600.0, **limits: float
+    ) -> None:
         request = CampaignRequest(problem="doubling", workflow="forge", limits=limits)
         workload = problem().default_workload
         self.store, self.model, self.stop = store, model, Stop()
         self.campaign = store.create(
             first_event(request, problem(), workload, PlayedReferee(), "forge/1")
         )
-        self.clock = Clock()
+        self.clock, self.patience_s = Clock(), patience_s
         self.slept: list[float] = []
         self.open()
 
@@ -53,7 +58,10 @@ class Desk:
         progress = Progress(self.store.events(self.campaign))
         self.ledger = Ledger(self.store, self.campaign, PlayedReferee(), progress)
         budget = Budget(progress.limits, spending=progress.spending, clock=self.clock)
-        self.asker = Asker(self.ledger, budget, self.model, stop=self.stop, sleep=self._sleep)
+        self.asker = Asker(
+            self.ledger, budget, self.model, stop=self.stop, patience_s=self.patience_s,
+            sleep=self._sleep,
+        )  # fmt: skip
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -154,7 +162,7 @@ def test_a_call_waits_until_the_endpoint_has_room(store: Store) -> None:
     assert sum(at.slept) == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize(("pause_s", "asked"), [(60.0, 0), (121.0, 1)])
+@pytest.mark.parametrize(("pause_s", "asked"), [(60.0, 0), (601.0, 1)])
 def test_a_rest_beyond_the_time_left_ends_it_and_one_beyond_all_measure_is_tried(
     store: Store, pause_s: float, asked: int
 ) -> None:
@@ -206,20 +214,89 @@ def test_b4_what_waiting_cannot_mend_is_tried_once(store: Store, kind: FaultKind
 
 
 def test_a_wish_for_a_very_long_pause_is_a_failure(store: Store) -> None:
-    at = desk(store, {"0/0/write/1": ModelFault(FaultKind.RATE_LIMITED, "x", retry_after_s=121)})
+    at = desk(store, {"0/0/write/1": ModelFault(FaultKind.RATE_LIMITED, "x", retry_after_s=601)})
     with pytest.raises(ProviderError) as caught:
         at.ask()
     assert caught.value.is_retryable
     assert (len(at.model.asked), at.slept) == (1, [])
 
 
-def test_after_four_attempts_it_gives_up_and_a_resumption_tries_again(store: Store) -> None:
-    at = desk(store, {"0/0/write/1": [BROKEN] * 4 + ["back again"]})
-    with pytest.raises(ProviderError, match="server error after 4 attempts"):
+REFUSED = (
+    FaultKind.RATE_LIMITED, FaultKind.SERVER, FaultKind.UNREACHABLE,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_refused_call_is_tried_again_for_ten_minutes_at_no_cost(
+    store: Store, kind: FaultKind
+) -> None:
+    at = desk(store, {"0/0/write/1": ModelFault(kind, "overloaded")})
+    with pytest.raises(ProviderError, match=rf"{kind} after \d+ attempts and 600 s") as caught:
         at.ask()
+    assert sum(at.slept) == pytest.approx(600.0)
+    assert (caught.value.exit_code, caught.value.is_retryable) == (4, True)
+    assert f"--resume {at.campaign}" in caught.value.hint
+    failures = [p for p in at.told if isinstance(p, ModelFailed)]
+    pauses = [p.retry_in_s for p in failures[:-1]]
+    assert failures[-1].retry_in_s is None
+    assert all(pause and pause <= 60.0 for pause in pauses)
+    assert len(at.model.asked) < 40
+    assert (at.ledger.progress.spending.tokens, {p.tokens for p in failures}) == (0, {0})
+
+
+def test_an_endpoint_that_comes_back_within_ten_minutes_loses_nothing(store: Store) -> None:
+    at = desk(store, {"0/0/write/1": [BROKEN] * 12 + ["back again"]})
+    assert at.ask() == "back again"
+    assert sum(at.slept) > 120.0
+    assert at.ledger.progress.spending.tokens == 150
+
+
+def test_how_long_a_refused_call_is_tried_again_is_a_setting(store: Store) -> None:
+    at = Desk(store, PlayedModel({"0/0/write/1": BROKEN}), patience_s=30.0)
+    with pytest.raises(ProviderError):
+        at.ask()
+    assert sum(at.slept) == pytest.approx(30.0)
+
+
+def test_a_server_that_wants_no_pause_at_all_is_not_asked_for_ever(store: Store) -> None:
+    at = desk(store, {"0/0/write/1": ModelFault(FaultKind.RATE_LIMITED, "now", retry_after_s=0.0)})
+    with pytest.raises(ProviderError):
+        at.ask()
+    assert len(at.model.asked) < 40
+    assert sum(at.slept) == pytest.approx(600.0)
+
+
+def test_a_resumption_is_patient_anew(store: Store) -> None:
+    at = desk(store, {"0/0/write/1": BROKEN})
+    with pytest.raises(ProviderError):
+        at.ask()
+    tried = len(at.model.asked)
+    at.model.script["0/0/write/1"] = "back again"
     at.open()
     assert at.ask() == "back again"
-    assert [p.attempt for p in at.told if isinstance(p, ModelReplied)] == [5]
+    assert [p.attempt for p in at.told if isinstance(p, ModelReplied)] == [tried + 1]
+
+
+def test_two_silences_end_it_with_the_remedy_and_are_told_apart_from_what_was_spent(
+    store: Store,
+) -> None:
+    at = desk(store, {"1/0/write/1": LATE})
+    at.ask()
+    with pytest.raises(ProviderError, match="timed out after 2 attempts") as caught:
+        at.ask("1/0/write/1")
+    assert "--model-silence" in caught.value.hint
+    assert f"--resume {at.campaign}" in caught.value.hint
+    spending = at.ledger.progress.spending
+    assert spending.tokens == 150 + 2 * BOUND.tokens
+    assert spending.booked == (2, 2 * BOUND.tokens, pytest.approx(2 * (BOUND.usd or 0.0)))
+    history = derive(store.events(at.campaign))
+    assert history.booked == spending.booked
+
+
+def test_a_refusal_between_two_silences_does_not_make_a_third_one_free(store: Store) -> None:
+    at = desk(store, {"0/0/write/1": [LATE, BROKEN, LATE, "never asked for"]})
+    with pytest.raises(ProviderError, match="timed out after 3 attempts"):
+        at.ask()
 
 
 def test_a_pause_is_ended_by_the_users_wish(store: Store) -> None:
@@ -310,11 +387,11 @@ def test_b1_an_endpoint_that_ignores_the_limit_is_booked_and_named(store: Store)
 
 
 def test_a_timed_out_call_counts_as_spent(store: Store) -> None:
-    at = desk(store, {"0/0/write/1": LATE}, tokens=1000)
+    at = desk(store, {"0/0/write/1": LATE}, tokens=700)
     with pytest.raises(BudgetSpent):
         at.ask()
-    assert len(at.model.asked) == 2
-    assert at.ledger.progress.spending.tokens == 2 * BOUND.tokens
+    assert len(at.model.asked) == 1
+    assert at.ledger.progress.spending.tokens == BOUND.tokens
 
 
 def test_a_call_that_a_death_left_open_is_booked_and_asked_again(store: Store) -> None:
@@ -363,15 +440,18 @@ def test_b2_such_a_campaign_is_not_begun_and_not_resumed(store: Store) -> None:
 
 
 def test_b5_an_endpoint_that_is_down_ends_it_with_code_4_and_loses_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store,
 ) -> None:
     """B5: from round 3 on nobody answers; later the campaign goes on."""
-    monkeypatch.setattr("kernelwright.agents.asking.FIRST_PAUSE_S", 0.001)
     down = ModelFault(FaultKind.UNREACHABLE, "connection refused")
-    model = PlayedModel({"3/0/optimise/1": [down] * 4 + [kernel(step=30)]})
+    model = PlayedModel({"3/0/optimise/1": down})
+    slept: list[float] = []
+    seats = dataclasses.replace(asking_players(model), sleep=slept.append)
     request = CampaignRequest(problem="doubling", workflow="forge", rounds=5)
     with pytest.raises(ProviderError) as caught:
-        run_campaign(request, store, PlayedReferee(), players=asking_players(model))
+        run_campaign(request, store, PlayedReferee(), players=seats)
+    assert sum(slept) == pytest.approx(600.0)
+    model.script["3/0/optimise/1"] = kernel(step=30)
     assert caught.value.exit_code == 4
     (campaign,) = store.campaigns()
     assert store.events(campaign)[-1].payload.stopped_by == "provider"  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.cards import Card, cpu_card, device_card
+from kernelwright.agents.prompting.cards import Card, cpu_card, device_card
 from kernelwright.errors import UnknownNameError
 from kernelwright.kernelbench.targets import ARCHITECTURES, DEVICES, architecture, product
 from kernelwright.sandbox.run.device.nvml import Device as Driven

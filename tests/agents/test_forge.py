@@ -60,15 +60,15 @@ def test_a_chain_repairs_then_optimises_and_ends_verified(store: Store) -> None:
     result = run(store, model, rounds=5)
     assert model.asked == [
         "0/0/write/1",
-        "1/0/judge/1", "1/0/repair/1",
+        "1/0/repair/1",  # what the compiler said needs no Judge
         "2/0/judge/1", "2/0/optimise/1",
         "3/0/judge/1", "3/0/optimise/1",
         "4/0/judge/1", "4/0/optimise/1",
     ]  # fmt: skip
     assert result.best is not None
     assert (result.best.candidate, result.stopped_by) == (candidate_id(source(step=12)), "rounds")
-    assert result.tokens == 9 * 150
-    assert result.usd == pytest.approx(9 * 0.015)
+    assert result.tokens == 8 * 150
+    assert result.usd == pytest.approx(8 * 0.015)
 
 
 def test_a1_diagnosis_profile_and_edit_are_about_the_current_kernel(store: Store) -> None:
@@ -112,8 +112,10 @@ def test_a10_a_model_that_never_compiles_stops_at_the_bound(store: Store) -> Non
     result = run(store, model, patience=99)
     assert (result.best, result.stopped_by) == (None, "rounds")
     assert result.by_status == {"BUILD_FAILED": 10}
-    assert len(model.asked) == 19
-    assert result.tokens == 19 * 150
+    # The Judge is left out of the first failure to build, and asked about repairs that do not.
+    assert [p for p in model.asked if "judge" in p] == [f"{n}/0/judge/1" for n in range(2, 10)]
+    assert len(model.asked) == 18
+    assert result.tokens == 18 * 150
 
 
 def test_five_rounds_without_a_gain_end_it(store: Store) -> None:
@@ -171,7 +173,8 @@ def test_useless_replies_are_recorded_and_the_chain_goes_on(store: Store) -> Non
 
 def test_rules_speak_where_a_candidate_does_not_fit_the_judges_model(store: Store) -> None:
     full = ModelFault(FaultKind.CONTEXT, "9000 tokens are too many")
-    model = PlayedModel(CHAIN | {"1/0/judge/1": full, "3/0/judge/1": full})
+    wrong = {"0/0/write/1": kernel(fails="INCORRECT")}
+    model = PlayedModel(CHAIN | wrong | {"1/0/judge/1": full, "3/0/judge/1": full})
     result = run(store, model, rounds=5)
     said = [p for p in payloads(store, result) if isinstance(p, AdviceGiven)]
     assert [p.advice.by for p in said] == [
@@ -204,7 +207,7 @@ class Naming(PlainCoder):
         self.heard[given.place] = (given.sample, given.told)
         found = super().propose(situation)
         named = isinstance(found, Proposal)
-        return replace(found, note=f"way {given.place}; techniques: x") if named else found
+        return replace(found, strategy=f"way {given.place}", techniques=("x",)) if named else found
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -222,7 +225,7 @@ def test_samples_are_told_their_number_and_the_strategies_before_their_block(
     run_campaign(request("best_of_n", rounds=5), store, PlayedReferee(), players=seats)
     heard = coders[0].heard
     assert [heard[f"0/{n}"][0] for n in range(5)] == [Sample(n + 1, 5) for n in range(5)]
-    ways = [f"way 0/{n}" for n in range(5)]
+    ways = [f"another candidate's strategy: way 0/{n}" for n in range(5)]
     assert [list(heard[f"0/{n}"][1]) for n in range(5)] == [
         ways[:before] for before in (0, 0, 2, 2, 4)
     ]

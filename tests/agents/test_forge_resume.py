@@ -26,8 +26,10 @@ from kernelwright.tests.agents.asked import (
     kernel,
 )
 from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.tests.agents.wording import reword
 from kernelwright.traces.events import (
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     CandidateMissing,
     EvaluationStarted,
@@ -66,7 +68,9 @@ def story(events: list[Event]) -> list[Payload]:
     told: list[Payload] = []
     for payload in (event.payload for event in events):
         match payload:
-            case CampaignResumed() | CampaignFinished() | ModelRequested() | ModelFailed():
+            case CampaignResumed() | CampaignPrepared() | CampaignFinished():
+                continue
+            case ModelRequested() | ModelFailed():
                 continue
             case EvaluationStarted() if payload in told:
                 continue  # begun again after it was cut off
@@ -337,17 +341,17 @@ def test_b9_another_version_of_the_workflow_is_refused(
     assert len(store.events(first.campaign)) == before
 
 
-def test_b9_other_prompts_are_another_version_where_a_model_reads_them(
-    monkeypatch: pytest.MonkeyPatch,
+def test_b9_other_prompts_are_refused_where_a_model_reads_them(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """B9: prompts count only for brains that send them."""
-    from kernelwright.agents import roster
-
-    asking = roster.workflow_version("forge", asks_models=True)
-    offline = roster.workflow_version("forge", asks_models=False)
-    monkeypatch.setattr(roster, "_prompts_digest", lambda: "other")
-    assert roster.workflow_version("forge", asks_models=True) != asking
-    assert roster.workflow_version("forge", asks_models=False) == offline
+    """B9: prompts count only for brains that send them; what was begun with others is refused."""
+    seats, offline = asking_players(model()), players()
+    asked = run_campaign(request("forge", rounds=1), store, referee(), players=seats)
+    free = run_campaign(request("forge", rounds=1), store, referee(), players=offline)
+    reword(monkeypatch, tmp_path)
+    with pytest.raises(UsageError, match=r"was run by forge/\d+\+\w+, and this is forge/\d+\+\w+"):
+        resume_campaign(asked.campaign, store, referee(), players=seats)
+    assert resume_campaign(free.campaign, store, referee(), players=offline).evaluated == 1
 
 
 class FaultyCoder(PlainCoder):

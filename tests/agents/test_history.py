@@ -9,10 +9,10 @@ import pytest
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.agents.history import history, strategy
 from kernelwright.agents.progress import Progress
-from kernelwright.agents.prompt_history import told_history
-from kernelwright.agents.protocols import Assignment, Attempt, History, Member, Mode
+from kernelwright.agents.prompting.history import history
+from kernelwright.agents.prompting.history_text import told_history
+from kernelwright.agents.protocols import Assignment, Attempt, Digest, History, Member, Mode
 from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import (
     PlayedModel,
@@ -43,6 +43,9 @@ CHAIN = {
     "4/0/repair/1": kernel(step=12),
 }
 
+SOURCES: dict[str, str] = {}
+"""Of the candidates that were played."""
+
 
 @pytest.fixture
 def played(store: Store) -> Progress:
@@ -52,20 +55,22 @@ def played(store: Store) -> Progress:
     )
     referee = PlayedReferee(fate=as_it_says, noise=0.001)
     result = run_campaign(request, store, referee, players=asking_players(model))
-    return Progress(store.events(result.campaign))
+    progress = Progress(store.events(result.campaign))
+    SOURCES.update({each: store.get_blob(each).decode() for each in progress.tracks})
+    return progress
 
 
 def asked_at(progress: Progress, place: str, base: str = "") -> History:
     """What a place is told whose base has this source."""
     if not base:
-        return history(progress, Assignment(place=place))
+        return history(progress, Assignment(place=place), SOURCES.__getitem__)
     track = progress.tracks[candidate_id(base)]
     assert track.verdict is not None
     member = Member(
         candidate=candidate_id(base), number=track.proposed.number, source=base, language="cpp",
         family="", knobs={}, verdict=track.verdict,
     )  # fmt: skip
-    return history(progress, Assignment(place=place, base=member))
+    return history(progress, Assignment(place=place, base=member), SOURCES.__getitem__)
 
 
 def test_a_place_is_told_of_the_rounds_before_it_and_of_no_later_one(played: Progress) -> None:
@@ -85,9 +90,22 @@ def test_a_place_is_told_of_the_rounds_before_it_and_of_no_later_one(played: Pro
     assert asked_at(played, "3/0", third).refused == ()
 
 
-def test_a_place_without_a_round_is_told_nothing(played: Progress) -> None:
-    assert asked_at(played, "", source(step=8)) == History()
-    assert asked_at(played, "4/0") == History()
+def test_a_place_without_a_round_is_told_of_the_campaign_alone(played: Progress) -> None:
+    everything = asked_at(played, "9/0").campaign
+    assert asked_at(played, "", source(step=8)) == History(campaign=everything)
+    assert asked_at(played, "9/0") == History(campaign=everything)
+
+
+def test_the_digest_has_the_best_with_what_they_changed_and_the_failures(played: Progress) -> None:
+    told = asked_at(played, "9/0").campaign
+    assert [(a.number, a.parent) for a in told.best] == [(4, 1), (1, 0), (2, 1)]
+    assert [a.number for a in told.failed] == [3]
+    assert told.failed[0].failure.startswith("INCORRECT: played")
+    assert told.best[2].change.splitlines() == [
+        "1 lines added, 1 removed", "- step = 8", "+ step = 2",
+    ]  # fmt: skip
+    assert asked_at(played, "0/0").campaign == Digest()
+    assert [a.number for a in asked_at(played, "1/0").campaign.best] == [1]
 
 
 def around(ratio: float) -> Speedup:
@@ -158,17 +176,3 @@ def test_a_repair_is_told_which_fixes_failed() -> None:
     LlmJudge(judge, briefing_of(now), RuleJudge()).diagnose(base, told)
     for prompt in (coder.prompt(0), judge.prompt(0)):
         assert "#6 mask the tail -> INCORRECT: y[9] is wrong" in prompt
-
-
-@pytest.mark.parametrize(
-    ("note", "said"),
-    [
-        ("tiles of 8; techniques: loop-unrolling; 2 edits of the base", "tiles of 8"),
-        ("rows; then columns; 3 edits of the base", "rows; then columns"),
-        ("a row a thread; it has no front matter", "a row a thread"),
-        ("techniques: loop-unrolling", ""),
-        ("", ""),
-    ],
-)
-def test_the_strategy_of_a_note(note: str, said: str) -> None:
-    assert strategy(note) == said

@@ -154,7 +154,7 @@ def test_advice_on_a_knob_is_followed() -> None:
     advised = [p for p in evolved([parent]) if p.operator == "advised"]
     assert len(advised) > 20
     for proposal in advised:
-        assert proposal.note == "do it"
+        assert proposal.strategy == "do it"
         assert proposal.knobs["prefetch"] in (8, 16)
         assert {**proposal.knobs, "prefetch": 0} == parent.knobs
 

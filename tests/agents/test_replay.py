@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
-from kernelwright.agents import roster
 from kernelwright.agents.asking import Asking
 from kernelwright.agents.models import replay
 from kernelwright.agents.models.protocol import FaultKind, ModelFault
@@ -25,6 +25,7 @@ from kernelwright.tests.agents.asked import (
 )
 from kernelwright.tests.agents.deciding import decisions
 from kernelwright.tests.agents.played import PlayedReferee, players, problem
+from kernelwright.tests.agents.wording import reword
 from kernelwright.tests.agents.workflows import staged
 from kernelwright.traces.events import EvaluationFinished, ModelReplied
 from kernelwright.traces.history import derive
@@ -175,11 +176,11 @@ def test_with_other_prompts_the_place_alone_tells_the_answer(store: Store) -> No
 
 
 def test_prompts_of_another_version_are_known(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = record(store)
     assert recording_of(store, first.campaign).same_words
-    monkeypatch.setattr(roster, "_prompts_digest", lambda: "other")
+    reword(monkeypatch, tmp_path)
     assert not recording_of(store, first.campaign).same_words
 
 

@@ -18,6 +18,7 @@ from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.events import (
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     EvaluationFinished,
     EvaluationStarted,
@@ -47,7 +48,11 @@ class MortalStore(Store):
 
 def story(events: list[Event]) -> list[Payload]:
     """The events without what tells of deaths and resumptions."""
-    kept = [e.payload for e in events if not isinstance(e.payload, CampaignResumed)]
+    kept = [
+        event.payload
+        for event in events
+        if not isinstance(event.payload, CampaignResumed | CampaignPrepared)
+    ]
     settled: list[Payload] = []
     for payload in kept:
         if isinstance(payload, EvaluationStarted) and payload in settled:

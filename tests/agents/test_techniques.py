@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.techniques import applicable, catalogue, declared, worded
+from kernelwright.agents.prompting.techniques import applicable, catalogue, declared, worded
 from kernelwright.kernelbench.problem import Precision
 from kernelwright.kernelbench.registry import get, names
 

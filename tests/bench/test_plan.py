@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kernelwright.agents.models.protocol import Usage
 from kernelwright.bench.plan import NO_BOUND, Trial, check, check_ends, parse_budget, parse_names
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.tests.agents.asked import PlayedModel
+from kernelwright.tests.agents.wording import reword
 from kernelwright.tests.bench.held import bench
 
 
@@ -95,11 +97,11 @@ def test_more_workflows_problems_and_seeds_leave_a_trial_what_it_is() -> None:
     assert bench().key(trial) == wider.key(trial)
 
 
-def test_another_version_of_the_prompts_is_another_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernelwright.agents import roster
-
+def test_another_version_of_the_prompts_is_another_trial(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     trial, before = Trial("forge", "softmax", 0), bench().key(Trial("forge", "softmax", 0))
-    monkeypatch.setattr(roster, "_prompts_digest", lambda: "other")
+    reword(monkeypatch, tmp_path)
     assert bench().key(trial) != before
 
 

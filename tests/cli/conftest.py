@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kernelwright
+from kernelwright.tests.jails import skip_for_want_of_one
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class Done:
     code: int
     out: str
     err: str
+
+    def __post_init__(self) -> None:
+        skip_for_want_of_one(self.err)
 
     @property
     def document(self) -> dict[str, Any]:

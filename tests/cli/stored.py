@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kernelwright.traces.events import (
     AdviceGiven,
@@ -15,9 +17,13 @@ from kernelwright.traces.events import (
     Payload,
 )
 from kernelwright.traces.records import (
+    MODELLED_US,
     Advice,
     Check,
+    Level,
     Measurement,
+    Metric,
+    Profile,
     Protocol,
     Speedup,
     Status,
@@ -119,3 +125,56 @@ def fill(home: Path, *, has_winner: bool = True, begun: CampaignStarted | None =
         for event in events:
             store.append(campaign, event)
         return campaign
+
+
+def emulated(source: str, language: str, status: Status, modelled_us: float) -> Verdict:
+    """A verdict on a softmax candidate that was only emulated."""
+    is_right = status.is_pass
+    return Verdict(
+        candidate=candidate_id(source), problem="softmax", workload="tiny", language=language,
+        target="sm_90", tier="device-only", protocol=Protocol.SCREEN, status=status, emulated=True,
+        reasons=() if is_right else ("error at line 1:1: there is no launch plan",),
+        profile=Profile(
+            metrics=(Metric(name=MODELLED_US, value=modelled_us, unit="us", level=Level.MODELLED),)
+        ) if is_right else None,
+    )  # fmt: skip
+
+
+def fill_emulated(
+    home: Path, language: str, sources: Sequence[str], *, config: Mapping[str, Any] | None = None
+) -> str:
+    """A campaign of softmax on an emulated sm_90: each source takes longer, the last is wrong."""
+    workload = {"name": "tiny", "kind": "tiny", "axes": {"M": 64, "N": 200}}
+    begun = started().model_copy(
+        update={
+            "problem": "softmax", "target": "sm_90", "language": language, "tier": "device-only",
+            "workload_spec": workload, "config": SOFTMAX if config is None else dict(config),
+        }
+    )  # fmt: skip
+    with Store.open(home) as store:
+        campaign = store.create(begun)
+        for number, source in enumerate(sources, 1):
+            candidate = store.put_blob(source)
+            status = Status.BUILD_FAILED if number == len(sources) > 1 else Status.SCREENED
+            for event in (
+                CandidateProposed(
+                    candidate=candidate, number=number, language=language, family="rows",
+                    operator="initial",
+                ),
+                EvaluationStarted(candidate=candidate, protocol="screen"),
+                EvaluationFinished(verdict=emulated(source, language, status, 12.5 * number)),
+            ):  # fmt: skip
+                store.append(campaign, event)
+        store.append(campaign, CampaignFinished(stopped_by="evaluations", best=None))
+    return campaign
+
+
+SOFTMAX: dict[str, Any] = {
+    "problem": {
+        "title": "Softmax over rows", "definition": "y = exp(x - max) / sum", "entry": "softmax",
+        "axes": {"M": "rows", "N": "elements of a row"},
+        "inputs": [{"name": "x", "dtype": "float32", "shape": ["M", "N"]}],
+        "outputs": [{"name": "y", "dtype": "float32", "shape": ["M", "N"]}],
+    }
+}  # fmt: skip
+"""What a campaign's first event says of its problem."""

@@ -114,7 +114,7 @@ def test_what_cannot_be_audited_is_told(
 
 def test_an_audit_makes_no_store(kw_here: Command, private: dict[str, str]) -> None:
     done = kw_here("audit", "all")
-    assert done.code == 70
+    assert done.code == 2
     assert "there is no store" in done.err
     assert not Path(private["KERNELWRIGHT_HOME"]).exists()
 

@@ -63,6 +63,8 @@ def test_one_call_is_printed_whole_and_harmless(kw_here: Command, asked: AskedSa
     text = kw_here("show", "@last", "--call", "1").out
     assert SYSTEM.rstrip() in text
     assert "──── reply" in text
+    assert "──── reasoning (recorded only, never fed back)" in text
+    assert text.index("Rows of 7 are odd.") < text.index("I would rather not.")
     assert "⟨U+001B⟩[31mred⟨U+202E⟩" in text
     for control in "\x1b\u202e\x07":
         assert control not in text
@@ -73,6 +75,7 @@ def test_one_call_is_printed_whole_and_harmless(kw_here: Command, asked: AskedSa
     document = kw_here("show", "@last", "--call", "1", "--json").document
     assert document["ask"]["messages"][0]["content"] == SYSTEM
     assert EVIL in document["reply"]["text"]
+    assert EVIL in document["reply"]["reasoning"]
     assert json.dumps(document)
 
 

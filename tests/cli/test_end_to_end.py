@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.traces.history import derive
 from kernelwright.traces.store import Store
 
@@ -26,6 +27,7 @@ class Place:
     """A home with one finished campaign in it."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
+        skip_for_want_of_one(no_jail())
         self.folder = folder
         (folder / "work").mkdir()
         self.env = environment(folder, cache)

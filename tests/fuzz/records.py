@@ -16,6 +16,7 @@ from kernelwright.traces.events import (
     AuditOutcome,
     CampaignAudited,
     CampaignFinished,
+    CampaignPrepared,
     CampaignResumed,
     ChampionChanged,
     Event,
@@ -27,6 +28,7 @@ from kernelwright.traces.records import Advice, Check, Protocol, Status, Verdict
 
 GOOD: tuple[Payload, ...] = (
     stored.started(),
+    CampaignPrepared(seconds={"referee": 1.5}, baselines=("torch eager",), missing={"b": "late"}),
     stored.proposed(1, "row-balanced"),
     *stored.judged(1, Status.VERIFIED, Protocol.CONFIRM),
     *stored.judged(1, Status.INCORRECT, Protocol.SCREEN),

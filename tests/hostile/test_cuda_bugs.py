@@ -1,5 +1,7 @@
 """Ten mistakes that CUDA code is known for: each is caught without a GPU, its clean twin passes.
 
+Mistake and twin are built as `eval` builds them, for the device and for the emulation.
+
 A source holds both: the twin is what its lines say after `// right:`. What catches a mistake is
 one or more of
 
@@ -25,20 +27,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox" / "cuda_on_cpu"))
 from emulation import CPUS, LIMITS, TIMEOUT_S, Machine, machine_in
 
 from kernelwright.kernelbench import registry, targets
-from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Arrays, Family, Problem, Structure
-from kernelwright.sandbox.build import emulated
-from kernelwright.sandbox.build.emulated import schedules
-from kernelwright.sandbox.build.model import Built, EmulatedVariant
-from kernelwright.sandbox.plan.declared import Plan
-from kernelwright.sandbox.plan.model import Launches
-from kernelwright.sandbox.plan.parse import parse
-from kernelwright.sandbox.plan.resolve import resolve
+from kernelwright.sandbox.build.model import EmulatedVariant
 from kernelwright.sandbox.run.access import examine
-from kernelwright.sandbox.run.emulated import emulated_program
 from kernelwright.sandbox.run.once import Call, play
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.verifier import gates
+from kernelwright.verifier.devices import CudaCandidate, Workshop
 from kernelwright.verifier.trials import make_item
 
 HERE = Path(__file__).parent / "cuda_bugs"
@@ -81,10 +76,12 @@ class Trial:
     """One source of one problem, on a few shapes, in every build."""
 
     def __init__(self, machine: Machine, problem: Problem, source: str) -> None:
-        self.machine, self.problem, self.source = machine, problem, source
-        plan = parse(source, "cuda")
-        assert isinstance(plan, Plan), plan
-        self.plan = plan
+        self.machine, self.problem = machine, problem
+        tiny = problem.structure(problem.workload("tiny"))
+        workshop = Workshop(
+            problem, targets.architecture("sm_90"), tiny, machine.cache, machine.jail
+        )
+        self.candidate = CudaCandidate.build(workshop, source, seed=11)
 
     def catchers(self) -> set[str]:
         found: set[str] = set()
@@ -92,26 +89,18 @@ class Trial:
         for structure in structures(self.problem):
             item = make_item(self.problem, structure, Family.NORMAL, rng)
             call = Call(self.problem, structure.axes, {**structure.arrays, **item.inputs},
-                        self.launches(structure))  # fmt: skip
+                        self.candidate.launched(structure))  # fmt: skip
             found |= {why for why in self.run(call, item) if why}
         return found
 
-    def launches(self, structure: Structure) -> Launches:
-        found = resolve(self.plan, self.problem, structure.axes, features(structure),
-                        targets.architecture("sm_80"))  # fmt: skip
-        assert isinstance(found, Launches), found
-        return found
-
     def run(self, call: Call, item: Any) -> Iterator[str]:
-        for schedule in schedules(11):
+        for schedule in self.candidate.schedules:
             yield self.answer(call, item, EmulatedVariant.PLAIN, schedule)
         yield self.answer(call, item, EmulatedVariant.ASAN, "order")
         yield self.race(call, item)
 
     def answer(self, call: Call, item: Any, variant: EmulatedVariant, schedule: str) -> str:
-        program = emulated_program(
-            self.built(call, variant), self.machine.cache, variant=variant, schedule=schedule
-        )
+        program = self.candidate.variant(variant, schedule)
         try:
             answer = play(self.machine.jail, program, call, cpus=CPUS, limits=LIMITS,
                           timeout_s=TIMEOUT_S)  # fmt: skip
@@ -122,7 +111,7 @@ class Trial:
     def race(self, call: Call, item: Any) -> str:
         try:
             report = examine(
-                self.built(call, EmulatedVariant.ACCESS), call, jail=self.machine.jail,
+                self.candidate.built(EmulatedVariant.ACCESS), call, jail=self.machine.jail,
                 cache_dir=self.machine.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
             )  # fmt: skip
         except RunFault:
@@ -130,14 +119,6 @@ class Trial:
         if report.races:
             return "race"
         return "" if self.is_right(report.outputs, item) else "answer"
-
-    def built(self, call: Call, variant: EmulatedVariant) -> Built:
-        built = emulated.build(
-            self.source, self.problem, call.launches.kernels, variant=variant,
-            cache_dir=self.machine.cache, jail=self.machine.jail,
-        )  # fmt: skip
-        assert isinstance(built, Built), built
-        return built
 
     def is_right(self, outputs: Arrays, item: Any) -> bool:
         checks = [

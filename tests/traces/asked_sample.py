@@ -69,9 +69,13 @@ class Writer:
         return call
 
     def answer(self, call: str, text: str, *, usd: float | None = 0.05, attempt: int = 1,
-               finish: Finish = Finish.STOP, is_estimated: bool = False) -> None:  # fmt: skip
+               finish: Finish = Finish.STOP, is_estimated: bool = False,
+               reasoning: str = "") -> None:  # fmt: skip
         usage = Usage(prompt_tokens=1500, completion_tokens=500, reasoning_tokens=120)
-        reply = Reply(text=text, finish=finish, usage=usage, model="big-coder-2026", request_id="r")
+        reply = Reply(
+            text=text, finish=finish, usage=usage, model="big-coder-2026", request_id="r",
+            reasoning=reasoning,
+        )  # fmt: skip
         self.store.append(self.campaign, ModelReplied(
             call=call, attempt=attempt, reply=self.store.put_blob(reply.model_dump_json()),
             finish=finish, tokens=usage.tokens, usd=usd, is_estimated=is_estimated, seconds=4.0,
@@ -95,7 +99,8 @@ class Writer:
         base = self.candidates[-1:]
         self.store.append(self.campaign, CandidateProposed(
             candidate=candidate, number=number, language="cpp", family="model", operator=operator,
-            parents=tuple(base), note=f"wider vectors {HOSTILE}", place=place,
+            parents=tuple(base), strategy=f"wider vectors {HOSTILE}", techniques=("simd-vectors",),
+            notes=("2 edits of the base",), place=place,
         ))  # fmt: skip
         self.candidates.append(candidate)
         protocol = Protocol.CONFIRM if status is Status.VERIFIED else Protocol.SCREEN
@@ -157,7 +162,13 @@ def write_asked(home: Path) -> AskedSample:
 
 
 def _rounds(w: Writer) -> Iterator[None]:
-    w.ask("0/0/write/0", "write", "Write it.", f"I would rather not. {EVIL}")
+    w.ask(
+        "0/0/write/0",
+        "write",
+        "Write it.",
+        f"I would rather not. {EVIL}",
+        reasoning=f"Rows of 7 are odd. {EVIL}",
+    )
     w.ask("0/0/write/1", "write", "Write it.\n\nOne block, please.", "```cpp\nint x;\n```")
     w.propose("0/0", "write", Status.BUILD_FAILED)
     yield

@@ -59,7 +59,9 @@ def test_real_asks_and_replies_are_read_whole() -> None:
         schema_name="Advice", temperature=0.5,
     )  # fmt: skip
     usage = Usage(prompt_tokens=7, completion_tokens=5)
-    reply = Reply(text="out", finish=Finish.STOP, usage=usage, model="m", rung="prompt")
+    reply = Reply(
+        text="out", finish=Finish.STOP, usage=usage, model="m", rung="prompt", reasoning="hm\x07",
+    )  # fmt: skip
     blobs = {"a": ask.canonical.encode(), "r": reply.model_dump_json().encode()}
     prompt = read_prompt(blobs.__getitem__, "a")
     assert [(m.role, m.text) for m in prompt.messages] == [("user", "Hé")]
@@ -68,7 +70,7 @@ def test_real_asks_and_replies_are_read_whole() -> None:
     }  # fmt: skip
     assert json.loads(prompt.schema) == {"a": 1}
     answer = read_answer(blobs.__getitem__, "r")
-    assert answer.text == "out"
+    assert (answer.text, answer.reasoning) == ("out", "hm⟨U+0007⟩")
     assert answer.facts == {
         "finish": "stop", "model": "m", "rung": "prompt", "prompt_tokens": 7,
         "completion_tokens": 5,

@@ -17,6 +17,7 @@ from kernelwright.traces.events import (
     EvaluationFinished,
     EvaluationStarted,
     Event,
+    payload_adapter,
 )
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Protocol, Status, Verdict
@@ -129,3 +130,24 @@ def test_nonsense_is_told(payloads: list[Any], message: str, new_campaign: Campa
     events = stream(*(new_campaign if p == "start" else p for p in payloads))
     with pytest.raises(StorageError, match=message):
         derive(events)
+
+
+OLD = {
+    "kind": "candidate.proposed", "candidate": "c" * 64, "number": 1, "language": "cpp",
+    "family": "model", "operator": "write", "place": "0/0",
+    "note": "tile rows; it lacks nothing; techniques: loop-unrolling; 2 edits of the base",
+}  # fmt: skip
+NEW = {
+    "strategy": "tile rows; it lacks nothing", "techniques": ["loop-unrolling"],
+    "notes": ["2 edits of the base"],
+}  # fmt: skip
+
+
+def test_what_older_records_say_of_a_proposal_in_one_text_is_shown_as_it_is() -> None:
+    old = payload_adapter.validate_python(OLD)
+    new = payload_adapter.validate_python({k: v for k, v in OLD.items() if k != "note"} | NEW)
+    assert isinstance(old, CandidateProposed)
+    assert isinstance(new, CandidateProposed)
+    assert (old.strategy, old.techniques, old.notes) == ("", (), ())
+    assert old.said == new.said == OLD["note"]
+    assert new.note == ""

@@ -79,7 +79,7 @@ def test_a_price_that_is_unknown_stays_unknown(unpriced: AskedSample) -> None:
 
 def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
     script = {
-        "0/0/write/1": kernel(fails="BUILD_FAILED"),
+        "0/0/write/1": kernel(fails="INCORRECT"),
         "1/0/repair/1": kernel(step=1),
         "2/0/optimise/1": "no code at all",
     }

@@ -177,7 +177,8 @@ def test_no_honest_source_is_taken_for_one():
 
 
 def test_both_builds_of_a_candidate_find_the_same(session_for):
-    """Neither the environment nor the preprocessor differs."""
+    """Neither the environment nor the preprocessor differs, but for the name of a folder that no
+    other process has."""
     source = f"""#include <cstdio>
 #include <unistd.h>
 extern char** environ;
@@ -205,8 +206,14 @@ extern char** environ;
         with pytest.raises(RunFault) as died:
             side.answer(item, slot)
     said.append(died.value.log)
-    assert "OMP_NUM_THREADS=" in said[0]
-    assert said[0] == said[1]
+    # Where /proc is closed, the sanitizer says as the process leaves that it knows no stack.
+    said = [
+        re.sub(r"^==\d+==WARNING: ASan is ignoring.*", "", log, flags=re.M | re.S) for log in said
+    ]
+    plain, sanitized = (re.sub(r"(TMPDIR=.*/kernelwright-job-)\w+", r"\1", log) for log in said)
+    assert "OMP_NUM_THREADS=" in plain
+    assert "TMPDIR=" in plain
+    assert plain == sanitized
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="names a register of x86-64")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..records import Verdict
+from ..records import Status, Verdict
+
+EMULATED = "emulated, never timed on a device"
 
 BUILD_FLAGS = (
     "-std=c++20", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno",
@@ -84,6 +86,17 @@ class Bundle:
     verified_at: float | None = None
     """Seconds since the epoch, from the event that holds the verdict."""
     cases: tuple[Case, ...] = ()
+    plan: Mapping[str, Any] | None = None
+    """The launch plan as data, declared and resolved; None where its language has none."""
+
+    @property
+    def caveat(self) -> str:
+        """What each file must say of its evidence; empty where the candidate is VERIFIED."""
+        status = self.verdict.status
+        if status is Status.VERIFIED:
+            return ""
+        found = f"{status} for {self.verdict.target}, not VERIFIED"
+        return f"{EMULATED}: {found}" if self.verdict.emulated else found
 
     @property
     def short(self) -> str:

@@ -25,28 +25,55 @@ _RESERVED = frozenset({"out", "self", "torch", "int", "tuple", "Tensor"})
 """What the generated module uses itself."""
 
 
-def check_bundle(bundle: Bundle, *, allow_unverified: bool) -> None:
+ENDINGS = {"cpp": ".cpp", "cuda": ".cu", "triton": ".py", "python": ".py"}
+"""Of the source, by language; each can be exported."""
+
+
+def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
     """Raises UsageError where the bundle cannot be exported truthfully."""
-    status = bundle.verdict.status
     short = bundle.candidate[:12]
-    if status is not Status.VERIFIED and not allow_unverified:
-        raise UsageError(
-            f"candidate {short} is {status}, not VERIFIED, and is not exported",
-            hint="evaluate it with `kernelwright eval`, or pass --allow-unverified to export it "
-            "with that status in its record",
-        )
+    if bundle.verdict.status is not Status.VERIFIED and not unverified:
+        raise _unverified(bundle)
     if candidate_id(bundle.source) != bundle.candidate:
         raise UsageError(f"the source of candidate {short} does not have the hash it is named by")
     if bundle.verdict.candidate != bundle.candidate:
         raise UsageError(
             f"the verdict is about {bundle.verdict.candidate[:12]}, not about candidate {short}"
         )
-    if bundle.language != "cpp":
+    if bundle.language not in ENDINGS:
         raise UsageError(
-            f"candidate {short} is written in {bundle.language}; only cpp is exported so far"
+            f"candidate {short} is written in {bundle.language}, which cannot be exported",
+            hint=f"exports know {', '.join(ENDINGS)}",
         )
     _check_names(bundle)
     _check_flags(bundle.flags)
+
+
+def _unverified(bundle: Bundle) -> UsageError:
+    verdict, short = bundle.verdict, bundle.candidate[:12]
+    if verdict.emulated:
+        return UsageError(
+            f"candidate {short} was only emulated for {verdict.target}, never timed on a device: "
+            f"it is {verdict.status}, not VERIFIED, and is not exported",
+            hint="evaluate it where the device is, or pass --unverified to export it with that "
+            "mark in every file",
+        )
+    return UsageError(
+        f"candidate {short} is {verdict.status}, not VERIFIED, and is not exported",
+        hint="evaluate it with `kernelwright eval`, or pass --unverified to export it with that "
+        "mark in every file",
+    )
+
+
+def check_package(bundle: Bundle) -> None:
+    """Raises UsageError where a bundle cannot be made into a package."""
+    if bundle.language != "cpp":
+        raise UsageError(
+            f"candidate {bundle.candidate[:12]} is written in {bundle.language}; a package is made "
+            "of cpp only",
+            hint="--format source gives its file, its plan and its record",
+        )
+    check_cases(bundle)
 
 
 def check_cases(bundle: Bundle) -> None:

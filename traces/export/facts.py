@@ -56,13 +56,17 @@ class Facts:
     rows: tuple[SpeedupRow, ...]
     checks: tuple[CheckRow, ...]
     unchecked: tuple[str, ...] = ()
+    modelled: str = ""
+    """The modelled time, where nothing was timed."""
+    mark: str = ""
+    """What stands behind a speed-up that is not credited."""
 
     @property
     def speedup_lines(self) -> tuple[str, ...]:
         """The speed-ups as plain sentences, for a terminal."""
         return tuple(
             f"{row.median} against {row.baseline} on workload {row.workload} "
-            f"(95 % interval {row.interval}, kernel median {row.kernel})"
+            f"(95 % interval {row.interval}, kernel median {row.kernel}){self.mark}"
             for row in self.rows
         ) or ("no speed-up was recorded",)
 
@@ -78,12 +82,14 @@ def facts_of(bundle: Bundle) -> Facts:
         or "not recorded",
         date=_date(bundle.verified_at),
         isolation=_isolation(verdict.isolation),
-        build=" ".join(bundle.flags),
+        build=" ".join(bundle.flags) if bundle.language == "cpp" else "",
         versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
         unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
+        modelled=f"{verdict.modelled_us:.1f} µs" if verdict.modelled_us else "",
+        mark=", a screen estimate: not credited" if verdict.screen_estimate else "",
     )
 
 
@@ -120,9 +126,9 @@ def provenance(bundle: Bundle) -> dict[str, JsonValue]:
             "axes": bundle.axes,
             "inputs": [_tensor(t) for t in bundle.inputs],
             "outputs": [_tensor(t) for t in bundle.outputs],
-            "entry": bundle.entry,
+            "entry": bundle.entry if bundle.language == "cpp" else None,
             "language": bundle.language,
-            "flags": bundle.flags,
+            "flags": bundle.flags if bundle.language == "cpp" else None,
             "candidate": bundle.candidate,
             "campaign": bundle.campaign,
             "lineage": [step._asdict() for step in bundle.lineage],

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
 
 import numpy as np
+from pydantic import JsonValue
 
 from .axes import plan_axes
 from .bundle import Bundle
-from .check import check_cases
-from .facts import provenance, record_json
-from .render import module_name, operator_name, render
+from .check import ENDINGS, check_package
+from .facts import provenance, record_json, scrubbed
+from .render import module_name, operator_name, render, signature
 
 Files = dict[str, bytes]
 """Relative path → content."""
@@ -30,28 +33,61 @@ _PACKAGE_MODULES = {
 
 
 def source_files(bundle: Bundle) -> Files:
-    """The kernel, its record and a README."""
-    kernel = f"{operator_name(bundle)}.cpp"
-    return {
+    """The kernel, its plan, its record and a README; each says where it was not verified."""
+    kernel = operator_name(bundle) + ENDINGS[bundle.language]
+    files = {
         kernel: bundle.source.encode(),
+        "plan.json": _json(_plan(bundle)),
         "README.md": render("source_readme.md.j2", bundle, file=kernel).encode(),
         **_evidence(bundle, kernel),
+    }
+    return {name: marked(name, content, bundle.caveat) for name, content in files.items()}
+
+
+def marked(name: str, content: bytes, caveat: str) -> bytes:
+    """A file with the caveat at its head, as its kind has remarks; as it was without a caveat."""
+    if not caveat:
+        return content
+    if name.endswith(".json"):
+        return _json({"caveat": caveat, **json.loads(content)})
+    suffix = PurePath(name).suffix
+    if suffix == ".md":
+        return f"> {caveat}\n\n".encode() + content
+    sign = "//" if suffix in (".cpp", ".cu") else "#"
+    return f"{sign} {caveat}\n".encode() + content
+
+
+def _json(value: Mapping[str, JsonValue]) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _plan(bundle: Bundle) -> dict[str, JsonValue]:
+    """How the kernel is called: the entry point, or the launches."""
+    known = provenance(bundle)
+    tensors = ("axes", "inputs", "outputs")
+    entry = {"declaration": signature(bundle)} if bundle.language == "cpp" else {}
+    return {
+        "schema_version": 1,
+        "problem": bundle.problem,
+        "language": bundle.language,
+        "target": bundle.verdict.target,
+        "signature": {**entry, **{name: known[name] for name in tensors}},
+        "launch_plan": scrubbed(bundle.plan),
     }
 
 
 def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
-    check_cases(bundle)
+    check_package(bundle)
     module = module_name(bundle)
+    kernel = marked("kernel.cpp", bundle.source.encode(), bundle.caveat)
+    digest = hashlib.sha256(kernel).hexdigest()
     files = {
-        f"{module}/{name}": render(template, bundle).encode()
+        f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
         for name, template in _PACKAGE_MODULES.items()
     }
     evidence = _evidence(bundle, f"{module}/kernel.cpp")
-    return {
-        **files,
-        f"{module}/kernel.cpp": bundle.source.encode(),
-        f"{module}/cases.npz": cases_npz(bundle),
+    files |= {
         f"{module}/py.typed": b"",
         f"{module}/record.json": evidence.pop("record.json"),
         f"{module}/provenance.json": evidence.pop("provenance.json"),
@@ -59,6 +95,8 @@ def package_files(bundle: Bundle) -> Files:
         "pyproject.toml": render("package_pyproject.toml.j2", bundle).encode(),
         **evidence,
     }
+    said = {name: marked(name, content, bundle.caveat) for name, content in files.items()}
+    return {**said, f"{module}/kernel.cpp": kernel, f"{module}/cases.npz": cases_npz(bundle)}
 
 
 def cases_npz(bundle: Bundle) -> bytes:
@@ -83,7 +121,7 @@ def cases_npz(bundle: Bundle) -> bytes:
 def _evidence(bundle: Bundle, kernel: str) -> Files:
     return {
         "record.json": record_json(bundle).encode(),
-        "provenance.json": (json.dumps(provenance(bundle), indent=2) + "\n").encode(),
+        "provenance.json": _json(provenance(bundle)),
         "LICENSE-NOTE.md": render("licence.md.j2", bundle, kernel=kernel).encode(),
     }
 

@@ -6,7 +6,7 @@ called and how it is computed stands in the campaign's first event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -61,7 +61,12 @@ class _Found(NamedTuple):
 
 
 def bundle_from_store(
-    store: Reader, campaign: str, candidate: str, *, cases: Sequence[Case] = ()
+    store: Reader,
+    campaign: str,
+    candidate: str,
+    *,
+    cases: Sequence[Case] = (),
+    plan: Mapping[str, Any] | None = None,
 ) -> Bundle:
     """The bundle of a campaign's candidate, named by its id.
 
@@ -101,6 +106,7 @@ def bundle_from_store(
         machine=started.machine,
         verified_at=found.at,
         cases=tuple(cases),
+        plan=plan,
     )
 
 

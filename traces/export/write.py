@@ -12,7 +12,7 @@ from pathlib import Path
 from ...errors import UnknownNameError, UsageError
 from .bundle import Bundle
 from .check import check_bundle
-from .forms import FORMS, Files
+from .forms import FORMS, Files, marked
 
 MANIFEST = "MANIFEST.json"
 
@@ -20,26 +20,29 @@ MANIFEST = "MANIFEST.json"
 _LEFTOVERS = ("build", "__pycache__")
 
 
-def export(bundle: Bundle, form: str, out: Path, *, allow_unverified: bool = False) -> list[Path]:
+def export(bundle: Bundle, form: str, out: Path, *, unverified: bool = False) -> list[Path]:
     """Writes the bundle in the given form as the folder `out`; the files' paths, sorted.
 
     `out` may be absent, empty, or an earlier export that nobody changed; that one is replaced.
 
     Raises:
-        UnknownNameError: there is no such form.
+        UnknownNameError: there is no such form; the hint names those that there are.
         UsageError: the candidate is not verified, the bundle cannot be exported, or `out` is
             taken or cannot be written.
     """
     if form not in FORMS:
         raise UnknownNameError.among("export format", form, FORMS)
-    check_bundle(bundle, allow_unverified=allow_unverified)
-    _refuse_foreign(out)
+    check_bundle(bundle, unverified=unverified)
     files = FORMS[form](bundle)
-    files[MANIFEST] = _manifest(form, bundle, files)
+    files[MANIFEST] = marked(MANIFEST, _manifest(form, bundle, files), bundle.caveat)
     try:
+        _refuse_foreign(out)
         _place(files, out)
     except OSError as error:
-        raise UsageError(f"the export cannot be written to {out}: {error}") from error
+        raise UsageError(
+            f"the export cannot be written to {out}: {error.strerror or error}",
+            hint="name a new folder, where you may write, with -o DIR",
+        ) from error
     return sorted(out / name for name in files)
 
 

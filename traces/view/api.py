@@ -19,7 +19,7 @@ from .reader import Reader
 
 CSV_COLUMNS = (
     "number", "candidate", "status", "family", "operator", "credited", "median", "low", "high",
-    "median_us", "roofline", "parents",
+    "median_us", "roofline", "parents", "screen_estimate", "modelled_us",
 )  # fmt: skip
 CALL_COLUMNS = (
     "number", "call", "place", "purpose", "model", "attempts", "failures", "outcome", "tokens",
@@ -142,8 +142,11 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "best": history.champion,
         "speedup": row.speedup.model_dump() if row.speedup else None,
         "against": row.against or None,
+        "modelled_us": row.modelled_us,
         "usd": history.usd,
         "tokens": history.tokens,
+        "booked": history.booked._asdict(),
+        "why_no_winner": row.why_no_winner or None,
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
     }
@@ -161,6 +164,9 @@ def stored(entry: Entry) -> dict[str, Any]:
         "parents": list(entry.parents),
         "operator": entry.operator,
         "note": entry.note,
+        "strategy": entry.strategy,
+        "techniques": list(entry.techniques),
+        "notes": list(entry.notes),
         "at": entry.at,
         "cut_off": entry.cut_off,
         "verdicts": [verdict.model_dump(mode="json") for verdict in entry.verdicts],
@@ -184,16 +190,22 @@ def table_of(history: History) -> str:
                 verdict.status.value if verdict else "",
                 _cell(entry.family),
                 _cell(entry.operator),
-                speedup.low if speedup else "",
+                _figure(verdict.credited if verdict else None),
                 speedup.median if speedup else "",
                 speedup.low if speedup else "",
                 speedup.high if speedup else "",
                 measurement.candidate.median_us if measurement else "",
                 measurement.roofline if measurement and measurement.roofline else "",
                 " ".join(entry.parents),
+                verdict.screen_estimate.median if verdict and verdict.screen_estimate else "",
+                _figure(verdict.modelled_us if verdict else None),
             ]
         )
     return out.getvalue()
+
+
+def _figure(value: float | None) -> float | str:
+    return "" if value is None else value
 
 
 def calls_table(transcript: Transcript) -> str:

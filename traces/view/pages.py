@@ -5,12 +5,14 @@ Pure functions from the store's records to what templates print. Knows no HTML a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...errors import KernelwrightError
 from ..history import Entry, History
-from ..records import Isolation, Speedup, Status
+from ..outcome import why_no_winner
+from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
 from .code import Difference, difference, highlighted
 
@@ -27,6 +29,8 @@ class State:
     word: str
     """`running`, `finished` or `cut off`."""
     detail: str
+    why: str = ""
+    """What ended it, in a word; empty where it has not finished."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,20 @@ class CampaignRow:
     """Some of what was spent on models was not told by a server."""
 
     @property
+    def why_no_winner(self) -> str:
+        """The sentence; empty where there is a winner, or may still be one."""
+        return "" if self.state.word == "running" else why_no_winner(self.history)
+
+    @property
     def credited(self) -> float:
         """The credited speed-up of the champion; 0.0 without one."""
         return self.speedup.low if self.speedup else 0.0
+
+    @property
+    def modelled_us(self) -> float | None:
+        """The shortest modelled time where nothing could be timed; it credits nothing."""
+        leader = self.history.leader
+        return leader.verdict.modelled_us if leader and leader.verdict else None
 
 
 @dataclass(frozen=True)
@@ -62,14 +77,15 @@ def state_of(history: History, *, is_running: bool) -> State:
     if is_running:
         return State("running", f"{history.evaluated} evaluated so far")
     if history.finished is not None:
-        return State("finished", f"stopped by: {history.finished.stopped_by}")
+        why = history.finished.stopped_by
+        return State("finished", f"stopped by: {why}", why)
     return State("cut off", f"go on with kernelwright run --resume {history.campaign}")
 
 
 def campaign_row(history: History, *, is_running: bool, is_estimated: bool = False) -> CampaignRow:
     """The campaign in one line."""
-    best = history.best
-    measurement = best.verdict.measurement if best and best.verdict else None
+    best = history.best.verdict if history.best else None
+    measurement = best.measurement if best and best.status is Status.VERIFIED else None
     return CampaignRow(
         id=history.campaign,
         history=history,
@@ -80,20 +96,33 @@ def campaign_row(history: History, *, is_running: bool, is_estimated: bool = Fal
     )
 
 
-CAMPAIGN_SORTS: dict[str, Callable[[CampaignRow], float | str]] = {
+Rank = tuple[float, float]
+
+CAMPAIGN_SORTS: dict[str, Callable[[CampaignRow], float | str | Rank]] = {
     "started": lambda row: -row.history.started_at,
     "problem": lambda row: row.history.started.problem,
     "state": lambda row: row.state.word,
     "candidates": lambda row: -len(row.history.entries),
-    "speedup": lambda row: -row.credited,
+    "speedup": lambda row: (-row.credited, row.modelled_us or math.inf),
 }
 
-CANDIDATE_SORTS: dict[str, Callable[[Entry], float | str]] = {
+CANDIDATE_SORTS: dict[str, Callable[[Entry], float | str | Rank]] = {
     "number": lambda entry: entry.number,
-    "speedup": lambda entry: -(entry.verdict.credited if entry.verdict else -1.0),
+    "speedup": lambda entry: _by_gain(entry.verdict),
     "status": lambda entry: entry.verdict.status if entry.verdict else "~",
     "family": lambda entry: entry.family,
 }
+
+
+def _by_gain(verdict: Verdict | None) -> Rank:
+    """What is credited first, then what screenings estimate, then what is only modelled."""
+    if verdict is None or not verdict.status.is_pass:
+        return (4, 0.0)
+    if verdict.credited is not None:
+        return (0, -verdict.credited)
+    if verdict.screen_estimate:
+        return (1, -verdict.screen_estimate.median)
+    return (2, verdict.modelled_us) if verdict.modelled_us else (3, 0.0)
 
 
 def search(rows: list[CampaignRow], text: str) -> list[CampaignRow]:
@@ -123,7 +152,7 @@ def funnel(history: History) -> list[Step]:
         "ran to the end": len(ran),
         "correct": len(correct),
         "verified and timed": len(timed),
-        "faster than every baseline": sum(1 for v in timed if v.credited > 1.0),
+        "faster than every baseline": sum((v.credited or 0.0) > 1.0 for v in timed),
     }
     whole = max(len(entries), 1)
     return [Step(name, count, count / whole) for name, count in counts.items()]

@@ -31,8 +31,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     for name in (
-        "figure", "micros", "ratio", "interval", "percent", "duration", "local_time", "utc_time",
-        "short", "sentence", "usd", "spent", "tokens", "place",
+        "figure", "micros", "ratio", "interval", "gain", "percent", "duration", "local_time",
+        "utc_time", "short", "sentence", "usd", "spent", "tokens", "place",
     ):  # fmt: skip
         env.filters[name] = getattr(words, name)
     env.filters["audit_sentence"] = last_audit_sentence

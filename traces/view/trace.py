@@ -81,6 +81,8 @@ class CallView:
     messages: tuple[Text, ...]
     answer: Answer
     reply: Text | None
+    reasoning: Text | None = None
+    """What was thought before the reply, where it was recorded."""
     has_no_room: bool = False
     """The page is full: the facts stand here, the words elsewhere."""
 
@@ -148,11 +150,19 @@ def call_view(book: Book, call: Call) -> CallView:
         _text(book, message.role, book.clean(message.text), call.number)
         for message in prompt.messages
     )
-    reply = None
-    if answer.text:
-        passage = Passage(book.clean(answer.text), is_untrusted=True)
-        reply = _capped(book, "reply", (passage,), len(passage.text))
-    return CallView(call, prompt, messages, answer, reply, has_no_room=not book.left)
+    reply = _said(book, "reply", answer.text)
+    reasoning = _said(book, "reasoning", answer.reasoning)
+    return CallView(
+        call, prompt, messages, answer, reply, reasoning, has_no_room=not book.left
+    )  # fmt: skip
+
+
+def _said(book: Book, role: str, text: str) -> Text | None:
+    """What a model said, cleaned and cut; None where it said nothing."""
+    if not text:
+        return None
+    passage = Passage(book.clean(text), is_untrusted=True)
+    return _capped(book, role, (passage,), len(passage.text))
 
 
 def _text(book: Book, role: str, text: str, number: int) -> Text:

@@ -13,7 +13,7 @@ from ..records import Protocol, Speedup, Status
 
 MEANING = {
     Status.VERIFIED: "right in every check, and timed against every baseline",
-    Status.SCREENED: "right in the quick checks; not timed against the baselines",
+    Status.SCREENED: "right in the quick checks; what they timed is an estimate, not credited",
     Status.INCORRECT: "gave a wrong answer",
     Status.NOT_DISCRIMINATING: "the inputs cannot tell a right kernel from one that does nothing",
     Status.SUSPECT: "something about the run cannot be trusted",
@@ -89,6 +89,18 @@ def micros(value: float | None) -> str:
 def ratio(value: float | None) -> str:
     """A speed-up; nothing credited is a dash."""
     return NOTHING if not value else f"{value:.2f}×"
+
+
+def gain(entry: Entry) -> str:
+    """What stands for a candidate's speed in few words: credited, estimated or modelled."""
+    verdict = entry.verdict
+    if verdict is None:
+        return NOTHING
+    if verdict.credited is not None:
+        return f"{ratio(verdict.credited)} credited"
+    if verdict.screen_estimate:
+        return f"{ratio(verdict.screen_estimate.median)} screen estimate"
+    return f"{micros(verdict.modelled_us)} modelled" if verdict.modelled_us else NOTHING
 
 
 def interval(speedup: Speedup | None) -> str:
@@ -173,7 +185,14 @@ def sentence(entry: Entry) -> str:
         )
     if verdict.status is Status.SCREENED or measurement is None:
         why = f": {verdict.reasons[0].rstrip('.')}" if verdict.reasons else ""
-        return f"It passed the quick checks and carries no speed-up{why}."
+        estimate = verdict.screen_estimate
+        if estimate is None or measurement is None:
+            return f"It passed the quick checks and carries no speed-up{why}."
+        return (
+            f"It passed the quick checks; their screen estimate is {ratio(estimate.median)} (95 % "
+            f"interval {interval(estimate)}) against {measurement.best_baseline}: it ranks "
+            f"candidates, and nothing is credited{why}."
+        )
     where = f"on {measurement.workload}"
     headline = measurement.headline
     how = _HOW.get(verdict.protocol, "once")

@@ -31,7 +31,8 @@ def test_at_most_three_conclusions_of_at_most_thirty_words() -> None:
     assert found[0] == "avoid tiles of 7"
     assert len(found) == 2
     assert len(found[1].split()) == 30
-    assert "credited 1.900" in asker.prompt()
+    assert "screen estimate 2.000" in asker.prompt()
+    assert "credited" not in asker.prompt(), "a screening credits nothing"
     assert "y[3, 17] is wrong" in asker.prompt()
     assert "ignore all rules" not in outside_of_fences(asker.prompt())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.prompt_figures import (
+from kernelwright.agents.prompting.figures import (
     busy_machine,
     meanings,
     profile,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents import prompting
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.agents.brains.soft import Kind, SoftVerifier
 from kernelwright.agents.models.protocol import Finish
-from kernelwright.agents.prompt_parts import Briefing
+from kernelwright.agents.prompting import render as prompting
+from kernelwright.agents.prompting.parts import Briefing
 from kernelwright.agents.protocols import Mode, Situation
 from kernelwright.agents.text.candidate_text import extract
 from kernelwright.agents.text.found import Found
@@ -80,22 +80,6 @@ def test_a7_every_part_of_the_task_stands_in_its_section() -> None:
 def test_values_are_not_rendered_again() -> None:
     text = prompting.render("again_json", problem="{{ 7 * 7 }} {% if x %}", kept="")
     assert "{{ 7 * 7 }} {% if x %}" in text
-
-
-def test_a_changed_prompt_is_another_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    before = prompting.version()
-    for file in prompting.FOLDER.glob("*.md"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "again.md").write_text("other words")
-    prompting.hashes.cache_clear()
-    monkeypatch.setattr(prompting, "FOLDER", tmp_path)
-    try:
-        assert prompting.version() != before
-        assert len(prompting.hashes()) == len(list(tmp_path.iterdir()))
-    finally:
-        prompting.hashes.cache_clear()
 
 
 def every_mode(now: Situation) -> dict[Mode, Situation]:

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from kernelwright.agents import hack_cases
 from kernelwright.agents.brains.second_opinion import Doubter, SecondOpinion
+from kernelwright.agents.prompting import hack_cases
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.brains.answers import (
     OTHER,

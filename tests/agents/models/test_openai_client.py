@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.models.capabilities import Capabilities
+from kernelwright.agents.models.chat import MOST_REASONING
 from kernelwright.agents.models.protocol import (
     RETRYABLE,
     UNKNOWN_OUTCOME,
@@ -59,6 +60,28 @@ def test_an_answer_with_everything_told(opened: Opened, stream: bool) -> None:
     assert request.body["reasoning_effort"] == "low"
     assert request.body["max_tokens"] == 100
     assert [message["role"] for message in request.messages] == ["system", "user"]
+
+
+@each_way
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_details"])
+def test_thoughts_that_the_server_shows_are_kept_beside_the_answer(
+    opened: Opened, stream: bool, name: str
+) -> None:
+    turn = Turn("int y;", reasoning="First the rows, then the columns. ", reasoning_in=name)
+    with Endpoint([turn]) as server:
+        model = opened(server.url, capabilities=Capabilities(stream=stream))
+        reply = model.complete(asked())
+    assert (reply.text, reply.reasoning) == ("int y;", turn.reasoning)
+
+
+def test_endless_thoughts_are_kept_in_part(opened: Opened) -> None:
+    turn = Turn("int y;", reasoning="begin " + "x" * MOST_REASONING + " end", chunk=1 << 16)
+    with Endpoint([turn]) as server:
+        reply = opened(server.url).complete(asked())
+    assert len(reply.reasoning) == MOST_REASONING
+    assert reply.reasoning.startswith("begin ")
+    assert reply.reasoning.endswith(" end")
+    assert reply.text == "int y;"
 
 
 def test_the_key_goes_into_the_header_and_nowhere_else(opened: Opened) -> None:

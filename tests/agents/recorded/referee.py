@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernelwright.agents.models.replay import Recording
-from kernelwright.traces.records import Isolation, Verdict, candidate_id
+from kernelwright.traces.records import Isolation, Preparation, Verdict, candidate_id
 from kernelwright.verifier.request import Order
 
 
@@ -15,6 +15,10 @@ class RecordedReferee:
     """Implements verifier.request.Referee."""
 
     recording: Recording
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        """Nothing is to be made ready."""
+        return Preparation() if is_wanted() else None
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """Nothing is built."""

@@ -70,7 +70,8 @@ class Teller(PlainCoder):
         return Proposal(
             source=blocks[-1], language="cpp", family="model", knobs={}, operator=given.mode,
             parents=tuple(member.candidate for member in shown),
-            note=f"strategy of {given.place}" + (f"; techniques: {said[1]}" if said else ""),
+            strategy=f"strategy of {given.place}",
+            techniques=tuple(said[1].split(", ")) if said else (),
         )  # fmt: skip
 
 

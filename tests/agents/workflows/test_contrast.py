@@ -57,7 +57,7 @@ def test_with_too_few_buckets_another_variant_is_drafted(store: Store) -> None:
     run_campaign(request("contrast", 5), store, referee(), players=seats(model))
     assert model.asked == list(script)
     told = next(a for a in model.asks if "2/0/write" in a.messages[0].content)
-    assert "told an earlier draft: strategy of 1/0" in told.messages[0].content
+    assert "told another candidate's strategy: strategy of 1/0" in told.messages[0].content
 
 
 def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(

@@ -73,7 +73,7 @@ def test_later_waves_are_told_the_strategies_of_earlier_ones(store: Store) -> No
     assert "told" not in prompts["0/3/write/1"]
     for slot in range(4, 8):
         told = [line for line in prompts[f"0/{slot}/write/1"].splitlines() if "told" in line]
-        assert told == [f"told another slot: strategy of 0/{n}" for n in range(4)]
+        assert told == [f"told another candidate's strategy: strategy of 0/{n}" for n in range(4)]
 
 
 @pytest.mark.parametrize("slots", [1, 4])

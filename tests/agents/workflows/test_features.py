@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.techniques import applicable
+from kernelwright.agents.prompting.techniques import applicable
 from kernelwright.agents.workflows.features import _draws
 from kernelwright.campaign import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
@@ -54,7 +54,7 @@ def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) ->
         assert len(slots) == 4
         assert all(1 <= len(names) <= 2 for names in slots)
         assert len({names[0] for names in slots}) == 4
-    credits = decided(events, "feature credited")
+    credits = decided(events, "technique used")
     assert [d.place for d in credits] == [f"{n}/{slot}" for n in (1, 2) for slot in range(4)]
     assert all(d.details["gain"] > 0 for d in credits)  # type: ignore[operator]
     rows: Any = decided(events, "table of gains")[-1].details["rows"]
@@ -70,7 +70,7 @@ def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
         return kernel(step=8 * depth + slot, seen="unroll " * (depth + 1))
 
     events = play(store, Improviser(answer=silent), rounds=6)
-    credits = decided(events, "feature credited")
+    credits = decided(events, "technique used")
     for credit in credits:
         assert set(credit.details["used"]) <= {"loop-unrolling"}  # type: ignore[arg-type]
         assert credit.details["used"] == credit.details["disputed"]
@@ -105,7 +105,7 @@ def test_where_nothing_is_right_the_next_depth_mends_what_got_furthest(store: St
     assert model.asked == list(script)
     plan = decided(events, "features")[1]
     assert plan.details["base"] == candidate_id(source(fails="INCORRECT", n=1))
-    assert decided(events, "feature credited") == []
+    assert decided(events, "technique used") == []
 
 
 def test_s5_draws_differ_from_place_to_place_and_are_the_same_for_the_same_seed() -> None:

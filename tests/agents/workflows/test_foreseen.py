@@ -18,13 +18,14 @@ def screened(played: PlayedReferee) -> list[str]:
 
 
 @pytest.mark.parametrize("workflow", ["contrast", "features", "evolve"])
-def test_the_rest_of_a_round_is_foreseen_as_its_first_is_evaluated(
+def test_the_rest_of_a_wave_is_foreseen_as_its_first_is_evaluated(
     store: Store, workflow: str
 ) -> None:
     played = referee()
     before: dict[str, set[str]] = {}
     played.before = lambda _order: before.setdefault(played.asked[-1][0], set(played.foreseen))
-    asked = request(workflow, 1, limits={"evaluations": 4})
+    options = {} if workflow == "evolve" else {"abreast": 4}
+    asked = request(workflow, 1, limits={"evaluations": 4}, options=options)
     run_campaign(asked, store, played, players=seats(Improviser({}, slots=4)))
     first, *others = screened(played)
     assert others

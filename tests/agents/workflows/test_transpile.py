@@ -126,7 +126,7 @@ def test_named_constants_are_tried_without_a_model(store: Store) -> None:
     assert model.asked == ["0/0/translate/1"]
     proposed = [p for e in store.events(result.campaign)
                 if isinstance(p := e.payload, CandidateProposed)]  # fmt: skip
-    assert [(p.place, p.operator, p.note) for p in proposed[1:]] == [
+    assert [(p.place, p.operator, p.strategy) for p in proposed[1:]] == [
         ("1/0", "tune", "STEP = 16 instead of 8"),
         ("2/0", "tune", "OTHER = 8 instead of 4"),
         ("3/0", "tune", "STEP = 4 instead of 8"),

@@ -140,7 +140,7 @@ def test_features(tmp_path: Path, referee: RefereeProcess) -> None:
     result, store = play(tmp_path, referee, "features", turns, rounds=2, options={"proposals": 2})
     with store:
         assert statuses(store, result).count(Status.INCORRECT) == 1
-        assert len(decided(store.events(result.campaign), "feature credited")) == 2
+        assert len(decided(store.events(result.campaign), "technique used")) == 2
     assert (result.evaluated, result.stopped_by) == (5, "rounds")
     assert result.best is not None
 

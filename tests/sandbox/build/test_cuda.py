@@ -142,30 +142,6 @@ def test_architecture_specific_instructions(tmp_path: Path, any_jail: Jail) -> N
     assert not failed.is_resource
 
 
-HABITS = """\
-#include <stdio.h>
-#include <cstdint>
-#include <cmath>
-#include <cfloat>
-#include <climits>
-#include <algorithm>
-#include <cstddef>
-#include <cuda_runtime.h>
-extern "C" __global__ void scale(int64_t n, uint32_t m, float* y) {
-  constexpr float low = -INFINITY;
-  std::size_t i = threadIdx.x;
-  float best = std::max(low, std::min(FLT_MAX, std::sqrt(y[i])));
-  if (n > INT_MAX) printf("%d", m);
-  y[i] = std::isnan(y[i]) ? NAN : std::exp(best) * M_PI;
-}
-"""
-
-
-def test_headers_that_models_include_out_of_habit(tmp_path: Path, any_jail: Jail) -> None:
-    (kernel,) = built(HABITS, at=tmp_path, jail=any_jail).kernels
-    assert kernel.parameters == (8, 4, 8)
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -187,13 +163,33 @@ def test_the_toolkits_headers_and_ours_go_together(
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("float twice(float x);\n" + SCALE, ("line 1", "__device__")),
         (SCALE.replace("2 * x[i]", "2 * x[j]"), ("line 3", '"j" is undefined')),
         (SCALE.replace("2 *", "(half)2 *"), ("line 3", "#include <cuda_fp16.h>")),
-        (SCALE + "__device__ int64_t wide;", ("line 5", "#include <cstdint>")),
         (SCALE.rstrip()[:-1], ("end of the source", 'expected a "}"', "line 1")),
-        ("#include <torch/extension.h>\n" + SCALE, ("line 1", "device code only")),
-        ("#include <iostream>\n" + SCALE, ("line 1", "device code only")),
+        (SCALE + "__device__ auto b = cg::this_thread_block();", ("5", "<cooperative_groups.h>")),
+        (
+            SCALE + "void f(float* y) {\n  scale<<<1, 1>>>(1, y, y);\n}",
+            ("line 6", "host code", "plan"),
+        ),
+        (SCALE + "int main() {\n  float* d;\n  cudaMalloc(&d, 4);\n}", ("line 7", "host code")),
+        (SCALE + "__host__ void f(float* d) { cudaFree(d); }", ("line 5", "host code", "plan")),
+        (
+            "#include <torch/extension.h>\n" + SCALE + "torch::Tensor f(torch::Tensor x);",
+            ("line 6", "host code", "launch plan"),
+        ),
+        ("#include <ATen/ATen.h>\n" + SCALE + "void f(at::Tensor x);", ("line 6", "host code")),
+        ("#include <vector>\n" + SCALE + "void f(std::vector<int> x);", ("line 6", "host code")),
+        ("#include <iostream>\n" + SCALE + "void f() { std::cout << 1; }", ("line 6", "host code")),
+        ("#include <cutlass/cutlass.h>\n" + SCALE, ("line 1", "CUTLASS is not here", "<mma.h>")),
+        ("#include <curand_kernel.h>\n" + SCALE, ("line 1", "cuRAND is not here")),
+        (
+            "#include <thrust/sort.h>\n" + SCALE + "void f(float* y) { thrust::sort(y, y + 1); }",
+            ("line 6", "thrust's algorithms are host code"),
+        ),
+        (
+            "#include <cub/cub.cuh>\n" + SCALE + "void f() { cub::DeviceReduce::Sum(0, 0, 0); }",
+            ("line 6", "cub's device-wide algorithms are host code"),
+        ),
         ('#include "mine.h"\n' + SCALE, ("line 1", "headers of the CUDA toolkit")),
         ("#error no luck\n" + SCALE, ("line 1", "no luck")),
         (SCALE.replace("scale", "other"), ("no kernel 'scale'", "it defines other")),

@@ -97,6 +97,39 @@ def test_a_model_returns_its_output(builder: TritonBuilder) -> None:
     assert launches.launches[0].arguments[:2] == (tensor(0), tensor(1))
 
 
+def test_a_model_is_made_of_what_its_file_gives(builder: TritonBuilder) -> None:
+    source = KERNEL + (
+        "\n\nclass ModelNew(torch.nn.Module):\n"
+        "    def __init__(self, block):\n        super().__init__()\n        self.block = block\n"
+        "    def forward(self, x):\n        y = torch.empty_like(x)\n        M, N = x.shape\n"
+        "        softmax[(M,)](x, y, M, N, BLOCK=self.block)\n        return y\n"
+    )
+    given = "\n\ndef get_init_inputs():\n    return [256]\n"
+    assert len(built(builder, source + given).launches) == 1
+    assert "ModelNew.__init__ needs 'block'" in failed(builder, source)
+    wrong = source.replace("forward(self, x)", "forward(self)")
+    assert "in their order, forward(self, x)" in failed(builder, wrong + given)
+
+
+INLINE = """
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = "__global__ void k(float* y) {}"
+module = load_inline(name="k", cpp_sources="void f();", cuda_sources=SOURCE, functions=["f"])
+"""
+
+
+def test_host_code_that_compiles_is_told_what_to_do(builder: TritonBuilder) -> None:
+    reason = unsupported(builder, HOST + INLINE)
+    assert (
+        "load_inline compiles CUDA, which host code cannot do here: put the device code" in reason
+    )
+    assert f"line {(HOST + INLINE).count(chr(10))}: " in reason
+    assert "torch.compile starts a compiler" in unsupported(
+        builder, HOST + "\n\nrun = torch.compile(run)\n"
+    )
+
+
 def test_new_tensors_are_scratch_and_zeros_are_repeated(builder: TritonBuilder) -> None:
     source = host(
         "t = torch.zeros(M, N, device=x.device)\nu = torch.empty((N,), dtype=torch.float16)\n"

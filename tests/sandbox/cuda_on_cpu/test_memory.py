@@ -290,7 +290,10 @@ LAUNCH = {
     "requests": 8, "longest": 2,
 }  # fmt: skip
 PLACE = {"code": 1, "line": 2, "kind": "read"}
-RACE = {"what": "race", "first": PLACE, "second": PLACE, "threads": [0, 1], "count": 1}
+RACE = {
+    "what": "race", "first": PLACE, "second": PLACE, "threads": [0, 1], "blocks": [0, 0],
+    "launch": 0, "buffer": 0, "is_weak": 0, "count": 1,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", [LAUNCH, RACE])

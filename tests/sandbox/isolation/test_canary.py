@@ -143,7 +143,9 @@ def test_without_user_namespaces_landlock_is_chosen(elsewhere: Elsewhere, user: 
     if user is not None and os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     found = elsewhere("choose", "bubblewrap", "landlock", deny=("userns",), user=user)
-    assert "bwrap:" in found["bubblewrap"]["unavailable"]
+    if "unavailable" in found["landlock"]:
+        pytest.skip(f"landlock does not work here: {found['landlock']['unavailable']}")
+    assert "bwrap" in found["bubblewrap"]["unavailable"]
     assert found["choose"]["name"] == "landlock"
     rows = told(found["landlock"])
     assert {rows[name] for name in ("fs_read", "fs_write", "net", "kill_tree", "env")} == {

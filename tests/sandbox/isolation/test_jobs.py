@@ -160,7 +160,7 @@ def test_only_the_given_environment_is_seen(
     lines = shell(jail, "cat /proc/self/environ | tr '\\0' '\\n'; env", env={"GIVEN": "1"}).stdout
     names = {line.split(b"=")[0] for line in lines.splitlines() if b"=" in line}
     assert b"GIVEN" in names
-    assert names <= {b"GIVEN", b"PWD", b"SHLVL", b"_", b"OLDPWD"}
+    assert names <= {b"GIVEN", b"PWD", b"SHLVL", b"_", b"OLDPWD", b"TMPDIR"}
 
 
 def test_descriptors_are_closed_but_the_passed_ones(jail: Jail, attack: Path, place: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +40,8 @@ def test_source_form_holds_kernel_record_and_readme(tmp_path: Path) -> None:
     bundle = kernels.spmm()
     paths = export(bundle, "source", tmp_path / "out")
     assert [path.name for path in paths] == [
-        "LICENSE-NOTE.md", "MANIFEST.json", "README.md", "provenance.json", "record.json",
-        "spmm_csr.cpp",
+        "LICENSE-NOTE.md", "MANIFEST.json", "README.md", "plan.json", "provenance.json",
+        "record.json", "spmm_csr.cpp",
     ]  # fmt: skip
     assert (tmp_path / "out" / "spmm_csr.cpp").read_text() == bundle.source
     record = Verdict.model_validate_json((tmp_path / "out" / "record.json").read_text())
@@ -161,12 +162,25 @@ def test_unverified_candidates_need_to_be_asked_for(tmp_path: Path, status: Stat
     with pytest.raises(UsageError, match=f"is {status}, not VERIFIED"):
         export(failed(status), "source", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    export(failed(status), "source", tmp_path / "out", allow_unverified=True)
+    export(failed(status), "source", tmp_path / "out", unverified=True)
     readme = (tmp_path / "out" / "README.md").read_text()
     assert f"**{status.value}**" in readme
     assert "No speed-up was recorded." in readme
     assert "VERIFIED**" not in readme
     assert ("row 3 is wrong by 0.5" in readme) == (not status.is_pass)
+
+
+def test_every_file_of_an_unverified_package_says_so_and_it_still_builds(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    export(failed(Status.SCREENED), "package", tmp_path / "out", unverified=True)
+    files = contents(tmp_path / "out")
+    said = b"SCREENED for cpu, not VERIFIED"
+    assert [n for n, text in files.items() if said not in text and not n.endswith(".npz")] == []
+    tomllib.loads(files["pyproject.toml"].decode())
+    [module] = [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()]
+    done = run(sys.executable, "-m", module, "selftest", path=tmp_path / "out")
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_path_of_the_machine_is_exported(tmp_path: Path) -> None:
@@ -232,7 +246,7 @@ BAD: dict[str, Spoil] = {
     "the verdict is about": lambda b: dataclasses.replace(
         b, verdict=kernels.verdict("other", "spmm_csr")
     ),
-    "only cpp is exported": lambda b: dataclasses.replace(b, language="cuda"),
+    "which cannot be exported": lambda b: dataclasses.replace(b, language="rust"),
     "'import' of spmm_csr cannot be the name": lambda b: dataclasses.replace(
         b, inputs=spec(b, name="import")
     ),

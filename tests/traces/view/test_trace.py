@@ -87,6 +87,9 @@ def test_a_call_is_shown_whole(client: TestClient, asked: AskedSample) -> None:
         "model big-coder-2026", "effort high",
     ):  # fmt: skip
         assert part in told, part
+    thought = words(client.get(f"/c/{asked.campaign}/calls/1").text)
+    assert "Rows of 7 are odd." in thought
+    assert thought.index("Rows of 7 are odd.") < thought.index("I would rather not.")
     missing = client.get(f"/c/{asked.campaign}/calls/99")
     assert missing.status_code == 404
     assert "99" in missing.text
@@ -250,3 +253,14 @@ def test_the_report_holds_the_trace(asked: AskedSample) -> None:
     assert "<img" not in page
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links - set(re.findall(r'id="([^"]+)"', page)) == set()
+
+
+def test_a_report_cleans_thoughts_as_it_cleans_replies(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "told") as store:
+        writer = Writer(store, store.create(begun()))
+        key = "sk-planted-0123456789abcdef"
+        writer.ask("0/0/write/0", "write", "Go.", f"reply {key}", reasoning=f"thought {key}")
+        page = words(render_report(store, writer.campaign, charts=False))
+    assert "thought [redacted]" in page
+    assert "reply [redacted]" in page
+    assert "planted" not in page

@@ -1,0 +1,38 @@
+"""What a user may name: the workflows and the forms of a model's name, with a line for each.
+
+It imports nothing, so that `kernelwright run --help` can print it.
+"""
+
+from __future__ import annotations
+
+WORKFLOWS = {
+    "evolve": "islands of candidates, the fittest of which have offspring [default]",
+    "forge": "one kernel improved step by step, each step advised by the Judge",
+    "refine": "one kernel improved step by step, without a Judge",
+    "best_of_n": "independent first answers; the best one counts",
+    "contrast": "shows the Coder pairs of its own kernels, a faster and a slower one",
+    "features": "combines named techniques and learns which of them pay",
+    "transpile": "begins from a CUDA or PyTorch source (--from FILE) and tunes the translation",
+}
+
+MODELS = {
+    "openai/NAME": "the model NAME at an OpenAI-compatible endpoint ($OPENAI_BASE_URL)",
+    "openai/A+openai/B": "several models, of which a bandit asks the one that pays",
+    "openai/NAME@effort=high": "the same model, asked in this manner",
+    "scripted:FILE": "answers from a file; no network, no cost",
+    "replay:CAMPAIGN": "the answers of a recorded campaign (for --model)",
+}
+"""Forms of the names of language models; docs/models.md has the rest."""
+
+OFFLINE = {
+    "recipe": "as Coder [default]: hand-written kernels with knobs; no language model",
+    "rules": "as Judge [default]: rules over the profile; no language model",
+}
+"""The brains that ask nobody."""
+
+
+def table(title: str, lines: dict[str, str]) -> str:
+    """A part of a help text that keeps its lines."""
+    width = max(map(len, lines))
+    rows = (f"  {name:{width}}  {meaning}" for name, meaning in lines.items())
+    return "\n".join(("\b", title, *rows))

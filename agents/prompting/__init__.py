@@ -1,0 +1,1 @@
+"""What a prompt is filled with: templates, tables and the code that words a campaign for models."""

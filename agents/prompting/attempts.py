@@ -1,0 +1,163 @@
+"""One candidate as those are told of it who are asked later: its claim, its change, its figures.
+
+And which candidates a place may be told of: those whose work was done before the place was begun,
+so that the words of its prompt are the same whenever it is worked on, in whatever order answers
+arrive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...traces.records import CHAMPION, Protocol, Speedup, Verdict
+from ..progress import Progress, Track
+from ..protocols import Assignment, Attempt
+from ..text.diffs import changed_lines, unified
+from ..text.untrusted import one_line
+
+LINES, LINE_CHARACTERS = 6, 96
+"""Of a change that are shown: an edit has few, and a new candidate is no change."""
+REWRITTEN = 0.6
+"""Share of the parent's lines from which a change is a candidate of its own."""
+
+Source = Callable[[str], str]
+"""Gives the source of a candidate."""
+
+
+class Place(NamedTuple):
+    """`round/slot`; what is asked for a whole round stands behind its slots."""
+
+    round: int
+    slot: float
+
+
+def place_of(text: str) -> Place | None:
+    """None where no round was asked."""
+    first, _, rest = text.partition("/")
+    slot = rest.partition("/")[0]
+    if not first.isdecimal():
+        return None
+    return Place(int(first), int(slot) if slot.isdecimal() else math.inf)
+
+
+def is_before(place: str, assignment: Assignment) -> bool:
+    """Whether the work of a place was done before the assignment's was begun.
+
+    A workflow without places works on one thing at a time: all that is recorded is before.
+    """
+    if not assignment.place:
+        return True
+    then, now = place_of(place), place_of(assignment.place)
+    if then is None or now is None:
+        return False
+    wave = math.inf if math.isinf(now.slot) else assignment.first
+    return then.round < now.round or (then.round == now.round and then.slot < wave)
+
+
+def is_since(place: str, round: int) -> bool:
+    """Whether the place is one of this round or a later one."""
+    found = place_of(place)
+    return found is not None and found.round >= round
+
+
+def known(progress: Progress, assignment: Assignment) -> list[Track]:
+    """Every evaluated candidate that the assignment's place may be told of, oldest first."""
+    return [
+        track
+        for track in progress.tracks.values()
+        if track.verdicts and is_before(track.proposed.place, assignment)
+    ]
+
+
+def attempt(progress: Progress, track: Track, source: Source | None = None) -> Attempt:
+    """What is told of a candidate; its change only where sources are given."""
+    proposed = track.proposed
+    parent = progress.tracks.get(proposed.parents[0]) if proposed.parents else None
+    found, was = looked_at(track), looked_at(parent)
+    advised = progress.advised.get(proposed.place)
+    told = Attempt(
+        number=proposed.number,
+        strategy=proposed.strategy,
+        advised=advised.technique if advised else "",
+        before_us=_time_us(was),
+        after_us=_time_us(found),
+        before_speedup=speedup(was),
+        after_speedup=speedup(found),
+        beside_champion=_beside_champion(track),
+        is_modelled=bool(found and found.measurement is None),
+        failure=_failure(track),
+    )
+    return _with_change(told, progress, track, source) if source else told
+
+
+def looked_at(track: Track | None) -> Verdict | None:
+    """The screening, since times of one kind of look can be compared."""
+    return (track.verdicts.get(Protocol.SCREEN) or track.verdict) if track else None
+
+
+def speedup(verdict: Verdict | None) -> Speedup | None:
+    """Against the fastest baseline; None where it failed or nothing was timed."""
+    timed = verdict.measurement if verdict and verdict.status.is_pass else None
+    return timed.headline if timed else None
+
+
+def fault_of(track: Track) -> Verdict | None:
+    """The first look that found something wrong, at whatever depth; None: none did."""
+    looks = [*track.verdicts.values(), *([track.fallen] if track.fallen else [])]
+    return next((verdict for verdict in looks if not verdict.status.is_pass), None)
+
+
+def interval(ratio: Speedup) -> str:
+    """The median with its 95 % interval, in few digits."""
+    return f"{ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
+
+
+def _time_us(verdict: Verdict | None) -> float | None:
+    if verdict is None or not verdict.status.is_pass:
+        return None
+    timed = verdict.measurement
+    return timed.candidate.median_us if timed else (verdict.modelled_us or None)
+
+
+def _beside_champion(track: Track) -> Speedup | None:
+    confirmed = track.verdicts.get(Protocol.CONFIRM)
+    timed = confirmed.measurement if confirmed and confirmed.status.is_pass else None
+    return timed.speedup.get(CHAMPION) if timed else None
+
+
+def _failure(track: Track) -> str:
+    verdict = fault_of(track)
+    return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
+
+
+def _with_change(told: Attempt, progress: Progress, track: Track, source: Source) -> Attempt:
+    """Against the parent that it is most like: a cross-over has several."""
+    new = source(track.proposed.candidate)
+    parents = {
+        progress.tracks[parent].proposed.number: source(parent)
+        for parent in track.proposed.parents
+        if parent in progress.tracks
+    }
+    if not parents:
+        return told
+    number = min(parents, key=lambda each: (sum(changed_lines(parents[each], new)), each))
+    return replace(told, parent=number, change=_change(parents[number], new))
+
+
+def _change(old: str, new: str) -> str:
+    """How many lines differ and, unless nearly all do, the first of them."""
+    counts = changed_lines(old, new)
+    size = f"{counts.added} lines added, {counts.removed} removed"
+    if counts.removed > REWRITTEN * len(old.splitlines()):
+        return size
+    changed = [
+        f"{line[0]} {one_line(line[1:], LINE_CHARACTERS)}"
+        for line in unified(old, new).splitlines()[2:]
+        if line[:1] in "+-" and line[1:].strip()
+    ]
+    left = len(changed) - LINES
+    more = [f"… and {left} lines more"] if left > 0 else []
+    return "\n".join([size, *changed[:LINES], *more])

@@ -1,0 +1,73 @@
+"""What a whole campaign has found so far, in few entries: the same for whoever is asked at a place.
+
+The fastest candidates with what they changed, the last ones that failed with why, and what the
+tool-chain refused. It holds nothing that the campaign's own record does not hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ...traces.records import Status, Verdict
+from ..archive import score_of
+from ..brains.second_opinion import is_suspected
+from ..progress import Progress, Track
+from ..protocols import Digest
+from ..text.untrusted import one_line
+from .attempts import Source, attempt, fault_of, looked_at
+
+MOST_BEST, MOST_FAILED, MOST_REFUSED = 3, 5, 6
+ERRORS_OF_ONE, ERROR_CHARACTERS = 2, 200
+"""Of one candidate's log: later errors mostly follow from the first ones."""
+BY_TOOLS = (Status.BUILD_FAILED, Status.UNSUPPORTED)
+"""What is said then is a fact about compiler, plan or machine, and no opinion of a strategy."""
+
+_ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", re.M | re.I)
+"""As g++, NVRTC, ptxas and Python name one, behind file and line."""
+
+
+def of(progress: Progress, known: Sequence[Track], source: Source) -> Digest:
+    """The digest of these candidates.
+
+    Args:
+        known: What the place that asks may know, oldest first.
+    """
+    failed = [track for track in known if fault_of(track)]
+    return Digest(
+        best=tuple(attempt(progress, track, source) for track in _best(progress, known)),
+        failed=tuple(attempt(progress, track, source) for track in failed[-MOST_FAILED:]),
+        refused_code=_refused(failed),
+    )
+
+
+def _best(progress: Progress, known: Sequence[Track]) -> list[Track]:
+    """Fastest first. What a model holds for unearned is no example to others."""
+    ranked = [
+        (-score, track.proposed.number, track)
+        for track in known
+        if not fault_of(track)
+        and (screened := looked_at(track)) is not None
+        and (score := score_of(screened)) is not None
+        and not is_suspected(progress, track.proposed.place)
+    ]
+    return [track for _, _, track in sorted(ranked, key=lambda each: each[:2])[:MOST_BEST]]
+
+
+def _refused(failed: Sequence[Track]) -> tuple[str, ...]:
+    """The newest errors of builds, each once."""
+    said: dict[str, None] = {}
+    for track in failed:
+        verdict = fault_of(track)
+        if verdict and verdict.status in BY_TOOLS:
+            for error in _errors(verdict):
+                said.pop(error, None)
+                said[error] = None
+    return tuple(said)[-MOST_REFUSED:]
+
+
+def _errors(verdict: Verdict) -> Iterator[str]:
+    """What a build said, without the lines that it said it of: those are of another source."""
+    found = _ERROR.findall(verdict.log) or _ERROR.findall("\n".join(verdict.reasons))
+    for text in list(dict.fromkeys(found or verdict.reasons[:1]))[:ERRORS_OF_ONE]:
+        yield one_line(text, ERROR_CHARACTERS)

@@ -1,0 +1,66 @@
+"""The digest of a campaign as prompts tell it, to the Coder and to the Judge alike.
+
+Claims, changed lines and causes come from models, candidates and tools: each list is fenced as
+data and held to a size, so that no campaign, however long, makes prompts grow.
+"""
+
+from __future__ import annotations
+
+from ..protocols import Attempt, Digest
+from ..text.untrusted import fenced, one_line
+from .attempts import interval
+
+STRATEGY_CHARACTERS, CAUSE_CHARACTERS = 160, 200
+BEST_CHARACTERS, FAILED_CHARACTERS, REFUSED_CHARACTERS = 3_200, 1_800, 1_400
+"""Of each list."""
+
+
+def told_digest(digest: Digest, place: str) -> str:
+    """The section's words; empty while nothing is known."""
+    best = "\n".join(_best(each) for each in digest.best)
+    failed = "\n".join(_failed(each) for each in digest.failed)
+    refused = "\n".join(f"- {text}" for text in digest.refused_code)
+    parts = [
+        _list("The fastest right candidates, best first, with what each changed.", best,
+              "a list of candidates", place, BEST_CHARACTERS),
+        _list("The last ones that failed, with the cause.", failed, "a list of failures", place,
+              FAILED_CHARACTERS),
+        _list("What compiler, plan reader or machine refused: facts for whatever you write.",
+              refused, "what the tools said", place, REFUSED_CHARACTERS),
+    ]  # fmt: skip
+    return "\n\n".join(part for part in parts if part)
+
+
+def _list(head: str, lines: str, what: str, place: str, characters: int) -> str:
+    if not lines:
+        return ""
+    return f"{head}\n\n{fenced(lines, what=what, place=place, characters=characters)}"
+
+
+def _best(attempt: Attempt) -> str:
+    return "\n".join([f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
+                      *(f"    {line}" for line in attempt.change.splitlines())])  # fmt: skip
+
+
+def _failed(attempt: Attempt) -> str:
+    cause = one_line(attempt.failure, CAUSE_CHARACTERS)
+    return f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {cause}"
+
+
+def _of(attempt: Attempt) -> str:
+    return f" (a change of #{attempt.parent})" if attempt.parent else ""
+
+
+def _claim(attempt: Attempt) -> str:
+    return one_line(attempt.strategy, STRATEGY_CHARACTERS) or "its Coder named no strategy"
+
+
+def _figures(attempt: Attempt) -> str:
+    if attempt.after_us is None:
+        return "right, not timed"
+    found = [f"{attempt.after_us:.5g} us{' modelled' if attempt.is_modelled else ''}"]
+    if attempt.after_speedup:
+        found.append(f"speed-up {interval(attempt.after_speedup)}")
+    if attempt.beside_champion:
+        found.append(f"beside the best of then {interval(attempt.beside_champion)}")
+    return ", ".join(found)

@@ -1,0 +1,104 @@
+"""What was tried before: on the lineage of a candidate, and by the whole campaign.
+
+A fold over what was recorded of the work before the place that asks. It repeats what the referee
+found and draws no conclusions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..archive import score_of
+from ..progress import Progress, Track
+from ..protocols import Assignment, Attempt, History
+from . import digest
+from .attempts import (
+    Source,
+    attempt,
+    interval,
+    is_before,
+    is_since,
+    known,
+    looked_at,
+    speedup,
+)
+from .words import others_strategy
+
+MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
+"""The newest ones; what is older is out of a model's sight, and rarely missed."""
+
+
+def history(progress: Progress, assignment: Assignment, source: Source) -> History:
+    """What the work before the assignment's place showed of its base, and of everything."""
+    before = known(progress, assignment)
+    campaign = digest.of(progress, before, source)
+    if not assignment.place:
+        return History(campaign=campaign)
+    base = assignment.base.candidate if assignment.base else ""
+    refused = tuple(
+        missing.reason
+        for place, missing in progress.missing.items()
+        if missing.base == base and is_before(place, assignment)
+    )[-MOST_REFUSED:]
+    if base not in progress.tracks:
+        return History(refused=refused, campaign=campaign)
+    tried = [attempt(progress, each) for each in before if each.proposed.parents[:1] == (base,)]
+    return History(
+        standing=_standing(before, progress.tracks[base]),
+        led_here=_led_to(progress, base),
+        tried=tuple(tried[-MOST_TRIED:]),
+        refused=refused,
+        campaign=campaign,
+    )
+
+
+def strategies(
+    progress: Progress, assignment: Assignment, *, since: int = 0, most: int = MOST_STRATEGIES
+) -> tuple[str, ...]:
+    """What the last candidates before the assignment's place claim to do, each once.
+
+    Whether or not they were evaluated: what others try is known as soon as it is written.
+
+    Args:
+        since: The first round that counts.
+    """
+    said = [
+        track.proposed.strategy
+        for track in progress.tracks.values()
+        if is_before(track.proposed.place, assignment) and is_since(track.proposed.place, since)
+    ]
+    told = list(dict.fromkeys(text for text in said if text))[-most:]
+    return tuple(others_strategy(text) for text in told)
+
+
+def _led_to(progress: Progress, base: str) -> tuple[Attempt, ...]:
+    steps: list[Attempt] = []
+    while base in progress.tracks and len(steps) < MOST_STEPS:
+        track = progress.tracks[base]
+        steps.append(attempt(progress, track))
+        base = track.proposed.parents[0] if track.proposed.parents else ""
+    return tuple(reversed(steps))
+
+
+def _standing(before: Sequence[Track], base: Track) -> str:
+    ranked = [
+        (score, -track.proposed.number, track)
+        for track in [*before, base]
+        if (score := _score(track)) is not None
+    ]
+    if not ranked:
+        return "No candidate of this campaign was right so far."
+    score, _, best = max(ranked, key=lambda each: each[:2])
+    own = _score(base)
+    if own is not None and own >= score:
+        return "No candidate of this campaign was better so far."
+    found = looked_at(best)
+    ratio, modelled_us = speedup(found), found.modelled_us if found else None
+    modelled = f", {modelled_us:.5g} us modelled" if modelled_us else ""
+    told = f", speed-up {interval(ratio)}" if ratio else modelled
+    return f"The best candidate so far is another one: #{best.proposed.number}{told}."
+
+
+def _score(track: Track) -> float | None:
+    screened = looked_at(track)
+    return score_of(screened) if screened else None

@@ -1,0 +1,297 @@
+"""The parts that prompts are filled with: the task, a candidate, its verdict and its profile.
+
+Pure functions from the records to text. Everything that a candidate or a tool wrote (sources,
+reasons, logs, remarks) is fenced as data; our own figures are not. The same records at the same
+place give the same text, since a call's key rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...kernelbench.features import SPARSE_FEATURES
+from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
+from ...kernelbench.signature import signature
+from ...kernelbench.targets import CPU
+from ...sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
+from ...sandbox.build.model import Variant
+from ...traces.events import CampaignStarted
+from ...traces.records import Check, Speedup, Status, Verdict
+from ..protocols import Assignment, Member, Situation
+from ..text.candidate_text import ORDINARY
+from ..text.untrusted import fenced, one_line
+from . import techniques
+from .cards import Card
+from .figures import busy_machine, profile, with_lines
+from .render import render
+
+SOURCE_CHARACTERS = 48_000
+"""Of a base; a longer one is shown in part, and then may not be edited by search and replace."""
+EXEMPLAR_CHARACTERS = 12_000
+FINDINGS_CHARACTERS = 6_000
+LOG_LINES = 150
+"""Of the end of a log; what a compiler says last is what made it stop (CudaForge keeps as many)."""
+FENCES = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
+_LEGAL = {
+    Family.NORMAL: "normal", Family.UNIFORM: "uniform", Family.LAPLACE: "Laplace",
+    Family.LOGNORMAL: "log-normal", Family.EXPONENTIAL: "exponential",
+    Family.OUTLIERS: "1 % outliers at a hundred times", Family.ALTERNATING: "alternating signs",
+    Family.CONSTANT: "constant", Family.SORTED: "sorted",
+    Family.DENORMAL: "denormals (no flush to zero of sums of products)",
+    Family.LARGE: "large magnitudes",
+    Family.NONFINITE: "NaN and infinities, as told above",
+    Family.EXACT: "integers from {-1, 0, 1}, where the answer must match bit for bit",
+    Family.PROBE: "few terms with full 24-bit mantissas, which show narrower arithmetic",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What stays the same in all prompts of a campaign, beside the problem."""
+
+    card: Card
+    workload: str = ""
+    """The name and the note of the workload that is timed."""
+
+
+def briefing(started: CampaignStarted) -> Briefing:
+    """What every prompt of a campaign says of its target and its workload."""
+    told = started.config.get("card")
+    card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
+    note = str(started.workload_spec.get("note") or "")
+    return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
+
+
+def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens: int) -> str:
+    """The first message to a Coder: what a reply is, and what a candidate is.
+
+    Args:
+        tokens: The most that a reply may have.
+    """
+    known = techniques.applicable(situation.problem, situation.language, situation.target)
+    return render(
+        "coder", language=situation.language, fence=FENCES[situation.language],
+        guide=_guide(situation, briefing), edits=render("edits") if may_patch else "",
+        techniques=", ".join(technique.name for technique in known), tokens=f"{tokens:,}",
+    )  # fmt: skip
+
+
+def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
+    """The values of `_task.md`."""
+    problem = situation.problem
+    return {
+        "title": problem.title,
+        "problem": problem.name,
+        "definition": problem.definition,
+        "signature": _signature(problem, situation.language),
+        "axes": _axes(problem, situation.facts),
+        "tensors": _tensors(problem),
+        "workload": _workload(problem, situation.facts, briefing.workload),
+        "precision": _precision(problem),
+        "timing": _timing(situation, briefing.card),
+        "card": briefing.card.text,
+    }
+
+
+def source(text: str, place: str, *, characters: int = SOURCE_CHARACTERS) -> str:
+    """A candidate's source as data."""
+    return fenced(text, what="the source", place=place, characters=characters)
+
+
+def verdict(member: Member, place: str) -> str:
+    """What the referee found: the status in our words, everything else as data."""
+    verdict = member.verdict
+    words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
+    head = " ".join([f"Status: {verdict.label}.", *_reading(member)])
+    if verdict.status.is_pass:
+        return head + "\n" + _measured(verdict)
+    tail = "\n".join(verdict.log.splitlines()[-LOG_LINES:])
+    said = "\n".join(dict.fromkeys(words))
+    if verdict.status is not Status.BUILD_FAILED:
+        # Compilers quote the lines they name; checks do not.
+        said = with_lines(said, member.source)
+    findings = fenced(said, what="what the checks say", place=place, characters=FINDINGS_CHARACTERS)
+    if not tail.strip():
+        return f"{head}\n\n{findings}"
+    log = fenced(
+        tail, what="the end of the log (compiler or program)", place=place,
+        characters=FINDINGS_CHARACTERS,
+    )  # fmt: skip
+    return f"{head}\n\n{findings}\n\n{log}"
+
+
+def _reading(member: Member) -> Iterator[str]:
+    """What whoever read the reply has to remark of it: code that was left out may be missed."""
+    told = [note for note in member.notes if note not in ORDINARY]
+    if told:
+        yield f"Of the reply that it came from: {'; '.join(told)}."
+
+
+def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
+    """One of several candidates in a prompt."""
+    return render(
+        "exemplar", label=label, candidate=member.candidate[:12],
+        source=source(member.source, place, characters=EXEMPLAR_CHARACTERS),
+        verdict=verdict(member, place), profile=profile(member, situation, place),
+    )  # fmt: skip
+
+
+def advice(assignment: Assignment, place: str) -> str:
+    """The Judge's words; empty where there are none."""
+    said = assignment.advice
+    if said is None:
+        return ""
+    is_repair = said.mode == "repair"
+    named = {
+        "Issue" if is_repair else "Bottleneck": said.bottleneck,
+        "Why it matters" if is_repair else "Method": said.why,
+        "Fix" if is_repair else "Plan": said.change,
+        "Technique": said.technique, "Confidence": said.confidence,
+    }  # fmt: skip
+    lines = [f"{name}: {one_line(text, 600)}" for name, text in named.items() if text]
+    if said.nothing_left:
+        lines.insert(0, "The Judge sees nothing left that is worth a change.")
+    if said.rests_on:
+        lines.append("Figures: " + ", ".join(f"{k} = {v:.6g}" for k, v in said.rests_on.items()))
+    return fenced("\n".join(lines), what="the Judge's words", place=place)
+
+
+def told(assignment: Assignment, place: str) -> str:
+    """Lessons and strategies of others, one a line; empty where there are none."""
+    lines = [f"- {one_line(text, 300)}" for text in assignment.told]
+    return fenced("\n".join(lines), what="a list", place=place) if lines else ""
+
+
+def _guide(situation: Situation, briefing: Briefing) -> str:
+    language = situation.language
+    example = render(f"example_{language}")
+    threads = f"{situation.facts.get('cpus', 1):.0f}"
+    if language == "cpp":
+        words = ("g++", *VARIANT_FLAGS[Variant.RELEASE], *BASE_FLAGS, "-shared")
+        return render("guide_cpp", compiler=" ".join(words), threads=threads, example=example)
+    if language == "python":
+        return render("guide_python", threads=threads, example=example)
+    names = _plan_names(situation.problem)
+    target = briefing.card.target
+    if language == "triton":
+        return render("guide_triton", target=target, names=names, example=example)
+    flags = "--std=c++20 -lineinfo --fmad=true"
+    return render("guide_cuda", compiler=flags, target=target, names=names, example=example)
+
+
+def _plan_names(problem: Problem) -> str:
+    axes = f"the axes {', '.join(problem.axes)}"
+    if not any(tensor.name == "indptr" for tensor in problem.inputs):
+        return axes
+    features = [f for f in SPARSE_FEATURES if f != "density" or {"M", "K"} <= problem.axes.keys()]
+    return f"{axes}, the features {', '.join(features)} (of rows; numbers with fractions)"
+
+
+def _signature(problem: Problem, language: str) -> str:
+    printed = signature(problem, language)
+    note = {
+        "cuda": "\n\nThese are the types that a plan can pass; name and split kernels as you like.",
+        "triton": "\n\nThese are the values that a plan can pass; name and split kernels as you "
+        "like.",
+    }.get(language, "")
+    return f"```{FENCES[language]}\n{printed}\n```{note}"
+
+
+def _axes(problem: Problem, facts: Mapping[str, float]) -> str:
+    return "\n".join(
+        f"- {name}: {meaning}" + (f"; {facts[name]:.0f} in the timed workload" if name in facts
+                                  else "")
+        for name, meaning in problem.axes.items()
+    )  # fmt: skip
+
+
+def _tensors(problem: Problem) -> str:
+    outputs = {tensor.name for tensor in problem.outputs}
+    return "\n".join(_tensor(t, t.name in outputs) for t in problem.tensors)
+
+
+def _tensor(tensor: Tensor, is_output: bool) -> str:
+    side = "output, written" if is_output else "input, read-only"
+    meaning = f": {tensor.meaning}" if tensor.meaning else ""
+    return f"- {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}], {side}{meaning}"
+
+
+def _workload(problem: Problem, facts: Mapping[str, float], name: str) -> str:
+    values = ", ".join(f"{axis} = {facts[axis]:.0f}" for axis in problem.axes if axis in facts)
+    lines = [f"{name}: {values}" if name else values]
+    rows = [f"{f} = {facts[f]:.4g}" for f in SPARSE_FEATURES if f in facts]
+    if rows:
+        lines.append(f"Rows of the pattern: {', '.join(rows)} (entries per row, cv = deviation / "
+                     "mean).")  # fmt: skip
+    if all(axis in facts for axis in problem.axes):
+        axes = {axis: int(facts[axis]) for axis in problem.axes}
+        flops, moved = problem.flops(axes), problem.bytes_moved(axes)
+        lines.append(
+            f"Work of one call: {flops:.4g} flops; at least {moved:.4g} bytes (each input read "
+            f"once, each output written once); {flops / moved:.3g} flops per byte."
+        )
+    return "\n".join(lines)
+
+
+def _precision(problem: Problem) -> str:
+    precision = problem.precision
+    return render(
+        "precision_" + precision.policy.replace("-", "_"),
+        element=f"{SUM_FACTOR:g} u sqrt(n) s + 2 u |r|",
+        nrmse=f"{precision.nrmse:g}",
+        accuracy=problem.accuracy,
+        families="; ".join(_legal(family, precision) for family in problem.families),
+    )
+
+
+def _legal(family: Family, precision: Precision) -> str:
+    if family is Family.DENORMAL and precision.underflow >= FLUSHED:
+        return "denormals (which may count as zero, as they do in atomic sums on global memory)"
+    return _LEGAL[family]
+
+
+def _timing(situation: Situation, card: Card) -> str:
+    device = "" if situation.target == CPU else "cuda"
+    named = [each.name for each in situation.problem.baselines if each.runs_on(device)]
+    baselines = ", ".join(named) or "none"
+    if situation.target == CPU:
+        return render("timing_cpu", baselines=baselines)
+    if card.is_emulated:
+        return render(f"timing_emulated_{situation.language}")
+    return render("timing_device", baselines=baselines)
+
+
+def _failed(check: Check) -> str:
+    figure = "" if check.figure is None else f" = {check.figure:.4g}"
+    limit = "" if check.limit is None else f" (limit {check.limit:.4g})"
+    where = f", on {check.workload}" if check.workload else ""
+    return f"{check.name}{figure}{limit}{where}: {check.detail}"
+
+
+def _measured(verdict: Verdict) -> str:
+    timed = verdict.measurement
+    if timed is None:
+        modelled = verdict.modelled_us
+        return f"Not timed; modelled: {modelled:.4g} us." if modelled else "Not timed."
+    lines = [f"Time of a call: {timed.candidate.median_us:.5g} us (median)."]
+    gain = "Screen estimate of the speed-up" if verdict.screen_estimate else "Speed-up"
+    lines += [
+        f"{gain} against {name}: {_ratio(ratio)}"
+        + (", the fastest baseline." if name == timed.best_baseline else ".")
+        for name, ratio in timed.against_baselines.items()
+    ]
+    if warning := busy_machine(timed):
+        lines.append(warning)
+    return "\n".join(lines)
+
+
+def _ratio(ratio: Speedup) -> str:
+    return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+
+
+def exemplars(
+    labelled: Sequence[tuple[str, Member]], situation: Situation, place: str
+) -> str:  # fmt: skip
+    """Several candidates, each under its label."""
+    return "\n\n".join(exemplar(label, m, situation, place) for label, m in labelled)

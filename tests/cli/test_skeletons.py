@@ -1,0 +1,63 @@
+"""`problems X --signature L` prints a file that `eval` takes as it is and finds right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import names
+from kernelwright.kernelbench.registry import problems
+from kernelwright.kernelbench.signature import languages
+from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
+from kernelwright.sandbox.build import toolchain
+
+from .conftest import Command
+
+QUICK = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bias_gelu", "triton")}
+"""One problem of each language for the fast suite; the others are marked slow."""
+TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
+
+
+def marked(problem: str, language: str) -> object:
+    marks = [] if (problem, language) in QUICK else [pytest.mark.slow]
+    return pytest.param(problem, language, marks=marks, id=f"{problem}-{language}")
+
+
+@pytest.mark.parametrize(
+    ("problem", "language"),
+    [marked(problem, language) for language in languages() for problem in names()],
+)
+def test_a_skeleton_is_taken_as_it_is_and_found_right(
+    kw: Command, tmp_path: Path, problem: str, language: str
+) -> None:
+    if language == "cuda":
+        try:
+            toolchain.find_nvrtc()
+        except PrerequisiteError as error:
+            pytest.skip(str(error))
+    if language == "triton":
+        pytest.importorskip("triton")
+    printed = kw("problems", problem, "--signature", language)
+    assert (printed.code, printed.err) == (0, "")
+    file = tmp_path / f"mine{ENDINGS[language]}"
+    file.write_text(printed.out, encoding="utf-8")
+    target = TARGETS[language]
+    done = kw("eval", problem, str(file), "--target", target, "--workload", "tiny", "--json")
+    found = done.document
+    # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.
+    wanted = ("VERIFIED", "SUSPECT") if target == "cpu" else ("SCREENED",)
+    assert found["status"] in wanted, (found["reasons"], done.err)
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_skeleton_says_what_it_is_and_how_to_judge_it(language: str) -> None:
+    for problem in problems():
+        text = skeleton(problem, language)
+        command = f"kernelwright eval {problem.name} {problem.name}{ENDINGS[language]}"
+        assert f"{command} --target {TARGETS[language]}" in text
+        assert problem.title in text
+        assert max(len(line) for line in text.splitlines()) <= 100
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")

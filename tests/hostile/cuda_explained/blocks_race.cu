@@ -1,0 +1,27 @@
+/*---
+language = "cuda"
+[[launch]]
+kernel = "clear"
+grid = ["cdiv(M, 64)"]
+block = [64]
+args = ["M", "y"]
+[[launch]]
+kernel = "halves"
+grid = ["M", 2]
+block = [32]
+args = ["indptr", "indices", "values", "x", "y"]
+---*/
+// Two blocks add to one element, and neither of them atomically.
+extern "C" __global__ void clear(int m, float* y) {
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < m) y[i] = 0.0f;
+}
+extern "C" __global__ void halves(const int* __restrict__ indptr, const int* __restrict__ indices,
+                                  const float* __restrict__ values, const float* __restrict__ x,
+                                  float* __restrict__ y) {
+  float sum = 0.0f;
+  for (int p = indptr[blockIdx.x] + blockIdx.y * 32 + threadIdx.x; p < indptr[blockIdx.x + 1]; p += 64)
+    sum += values[p] * x[indices[p]];
+  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+  if (threadIdx.x == 0) y[blockIdx.x] += sum;  // named
+}

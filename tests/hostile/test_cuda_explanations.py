@@ -1,0 +1,132 @@
+"""What is wrong with a CUDA candidate is said first, with its line, by the path that `eval` takes.
+
+The sources of `cuda_explained/` mark the lines that may be named by `// named`; for those of
+`cuda_bugs/`, whose marks say something else, the table below has what stands on such a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.verifier.evaluation import evaluate
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.session import Session
+
+HERE = Path(__file__).parent
+MARKED = {
+    "absent_lanes": ("softmax", "takes the value of lane"),
+    "atomics_without_zeros": ("spmv_csr", "adds to y, which nothing has written"),
+    "blocks_race": ("spmv_csr", "race on y: .* no atomic orders them"),
+    "cancelling_variance": ("layernorm", r"wrote y\["),
+    "divergent_sync": ("rmsnorm", "divergent threads"),
+    "dynamic_shared_overflow": ("rmsnorm", "heap-buffer-overflow"),
+    "grid_one_short": ("bias_gelu", r"no thread wrote y\["),
+    "guard_off_by_one": ("bias_gelu", "heap-buffer-overflow"),
+    "misaligned": ("rmsnorm", "misaligned address"),
+    "missing_sync": ("gemm", "race on shared memory `[AB]s`"),
+    "missing_sync_between_warps": ("layernorm", "race on shared memory `parts`"),
+    "missing_syncwarp": ("rmsnorm", "race on shared memory `parts`"),
+    "no_maximum": ("softmax", r"wrote y\["),
+    "past_row_ptr": ("spmv_csr", "0 bytes after indptr|index"),
+    "shared_overflow": ("softmax", "shared memory `parts`"),
+    "short_index": ("bias_gelu", "heap-buffer-overflow|race on y|SEGV"),
+    "store_off_by_one": ("rmsnorm", "heap-buffer-overflow on WRITE"),
+    "sums_of_other_blocks": ("spmv_csr", "race on parts: .* no atomic orders them"),
+    "threads_race": ("spmv_csr", "race on y: .* no barrier"),
+    "uninitialised_shared": ("spmv_csr", "shared memory `total` that no thread"),
+    "wrong_constant": ("bias_gelu", r"wrote y\["),
+    "wrong_store_stride": ("gemm", "heap-buffer-overflow on WRITE|race on C"),
+}
+"""The problem, and words of the sentence."""
+BUGS = {
+    "index_overflow": ("bias_gelu", ("t * elements", "(t + 1) * elements")),
+    "missing_barrier": ("softmax", ("part[warp] =", "part[0]")),
+    "missing_mask": ("bias_gelu", ("x[i] + bias", "y[i] =")),
+    "missing_tail": ("layernorm", ("out[i] = (in[i]",)),
+    "off_by_one_store": ("rmsnorm", ("out[i] = in[i]",)),
+    "shared_race": ("spmv_csr", ("total += sum",)),
+    "uninitialised_sum": ("gemm", ("float sum;", "sum += A", "C[row * n")),
+    "wrong_identity": ("gspmm_reduce", ("C[(long long)row",)),
+    "wrong_shuffle_mask": ("spmv_csr", ("__shfl_down_sync(0x7fffffff",)),
+    "wrong_stride": ("gemm", ("B[(start + y) * k", "C[row * n + column]")),
+}
+"""The problem, and what stands on a line that may be named."""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Verdict]]:
+    cache = tmp_path_factory.mktemp("cache")
+    cache.chmod(0o755)
+    sessions: dict[str, Session] = {}
+
+    def judge(problem: str, source: str) -> Verdict:
+        if problem not in sessions:
+            workload = registry.get(problem).workload("tiny")
+            task = Task(
+                problem=problem, workload=workload, target="sm_90", languages=("cuda",),
+                cache_dir=str(cache),
+            )  # fmt: skip
+            try:
+                sessions[problem] = Session.open(task)
+            except PrerequisiteError as error:
+                pytest.skip(str(error))
+        if not sessions[problem].is_emulated:
+            pytest.skip("this machine has the device")
+        order = Order(source=source, language="cuda", protocol=Protocol.FULL)
+        return evaluate(sessions[problem], order)
+
+    yield judge
+    for session in sessions.values():
+        session.close()
+
+
+def lines_with(source: str, *words: str) -> set[int]:
+    """The numbers of the lines on which any of these words stand."""
+    lines = enumerate(source.splitlines(), 1)
+    return {number for number, line in lines if any(word in line for word in words)}
+
+
+def assert_named(verdict: Verdict, wanted: set[int]) -> None:
+    assert verdict.status in (Status.INCORRECT, Status.CRASHED), verdict.reasons
+    # What leads is what a reader sees: the failing trial and its figures come after it.
+    named = {int(line) for line in re.findall(r"\bline (\d+)", verdict.reasons[0])}
+    assert named, verdict.reasons
+    assert named & wanted, (sorted(wanted), verdict.reasons)
+    assert re.search(r"\bline \d+", verdict.reasons[0][:400]), verdict.reasons
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MARKED)
+def test_what_is_wrong_leads_with_its_line(
+    judged: Callable[[str, str], Verdict], name: str
+) -> None:
+    problem, words = MARKED[name]
+    source = (HERE / "cuda_explained" / f"{name}.cu").read_text("utf-8")
+    verdict = judged(problem, source)
+    assert_named(verdict, lines_with(source, "// named"))
+    assert re.search(words, verdict.reasons[0]), verdict.reasons
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUGS)
+def test_a_seeded_mistake_leads_with_its_line(
+    judged: Callable[[str, str], Verdict], name: str
+) -> None:
+    problem, words = BUGS[name]
+    source = (HERE / "cuda_bugs" / f"{name}.cu").read_text("utf-8")
+    assert_named(judged(problem, source), lines_with(source, *words))
+
+
+def test_every_source_has_its_row_and_marks_its_lines() -> None:
+    sources = list((HERE / "cuda_explained").iterdir())
+    assert sorted(path.stem for path in sources) == sorted(MARKED)
+    assert sorted(path.stem for path in (HERE / "cuda_bugs").iterdir()) == sorted(BUGS)
+    for path in sources:
+        assert lines_with(path.read_text("utf-8"), "// named")

@@ -1,0 +1,85 @@
+"""What a referee makes ready before the first candidate: waited for, told, and capped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.traces.records import Protocol
+from kernelwright.verifier.client import open_referee
+from kernelwright.verifier.request import Order, Task
+
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
+
+
+def task(cache: Path, **more: object) -> Task:
+    cache.chmod(0o755)
+    workload = registry.workload_for(registry.get("softmax"), "tiny")
+    return Task.model_validate(
+        {"problem": "softmax", "workload": workload, "cache_dir": str(cache), **more}
+    )
+
+
+@pytest.fixture
+def stuck_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A g++ that never ends with what torch.compile gives it; tells who waits for it."""
+    real = shutil.which("g++")
+    assert real
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    waiting = tmp_path / "waiting"
+    wrapper = folder / "g++"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *inductor*) echo $$ >> {waiting}; exec sleep 1000;; esac\n'
+        f'exec {real} "$@"\n'
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return waiting
+
+
+def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
+    tmp_path: Path, stuck_compiler: Path
+) -> None:
+    source = (Path(__file__).parents[1] / "honest" / "native" / "softmax_online.cpp").read_text()
+    (tmp_path / "cache").mkdir()
+    with open_referee(task(tmp_path / "cache", preparation_s=15.0)) as referee:
+        found = referee.prepare()
+        assert found is not None
+        assert found.baselines == ("torch eager",)
+        assert "not ready within 15 s (--max-preparation)" in found.missing["torch.compile"]
+        assert set(found.seconds) == {"referee", "baselines"}
+        again = referee.prepare()
+        assert again is not None
+        assert (again.baselines, again.seconds) == (("torch eager",), {})
+        verdict = referee.evaluate(Order(source=source, language="cpp", protocol=Protocol.SCREEN))
+    assert verdict.measurement is not None, verdict.reasons
+    assert verdict.measurement.missing == found.missing
+    stuck = [int(line) for line in stuck_compiler.read_text().split()]
+    assert stuck
+    assert not [pid for pid in stuck if Path(f"/proc/{pid}").exists()]
+
+
+def test_nothing_that_is_ready_in_time_says_which_limit_to_raise(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    with (
+        open_referee(task(tmp_path / "cache", preparation_s=0.01)) as referee,
+        pytest.raises(PrerequisiteError, match="not ready within") as caught,
+    ):
+        referee.prepare()
+    assert "--max-preparation" in caught.value.hint
+
+
+def test_who_does_not_want_it_any_more_is_not_kept_waiting(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    with open_referee(task(tmp_path / "cache")) as referee:
+        assert referee.prepare(lambda: False) is None
+        pid = referee.pid
+    assert not Path(f"/proc/{pid}").exists()

@@ -1,0 +1,145 @@
+"""Why a campaign has no winner, in one sentence: what every place that shows a campaign says of it.
+
+A pure function of a History. It knows no page, no command and no unit but those of the records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from .history import Entry, History
+from .records import Verdict
+
+LONGEST_CAUSE = 200
+"""Characters of a compiler's or a check's own words; a candidate's page has them all."""
+
+_ENDS = {
+    "interrupted": "it was interrupted",
+    "provider": "a model's endpoint refused or failed",
+    "error": "an error of the harness ended it",
+    "nothing left": "nothing was left to try",
+    "space exhausted": "nothing was left to try",
+    "rounds": "its rounds were over",
+    "plateau": "several rounds in a row had gained nothing",
+    "roofline": "it had come to the roofline",
+}
+_CAPS = {
+    "seconds": "its time of {:g} s was over",
+    "evaluations": "its {:g} evaluations were spent",
+    "usd": "its ${:g} were spent",
+    "tokens": "its {:,.0f} tokens were spent",
+    "device_seconds": "its {:g} s on the target were over",
+}
+
+
+def why_no_winner(history: History) -> str:
+    """The sentence, without a full stop; empty where there is a winner.
+
+    Of a campaign that still runs it says what would be true if it ended now.
+    """
+    if history.champion is not None:
+        return ""
+    if not history.evaluated:
+        return f"no candidate was evaluated: {_end(history)}{_useless_replies(history)}"
+    leader = history.leader
+    if leader is not None and leader.verdict is not None:
+        return (
+            f"{history.started.target} is emulated here, where nothing is timed and nothing can "
+            f"win; the best by modelled time is #{leader.number} "
+            f"({leader.verdict.modelled_us:.3g} µs)"
+        )
+    right = [entry for entry in history.entries.values() if _was_right(entry)]
+    if not right:
+        return f"none of {_many(history.evaluated, 'candidate')} was right: {_failures(history)}"
+    return f"{len(right)} of {_many(history.evaluated, 'candidate')} passed the quick checks, " + (
+        _fallen(history) or _refuted(right) or _unconfirmed(history, right)
+    )
+
+
+def _end(history: History) -> str:
+    """What ended it, as a clause."""
+    if history.finished is None:
+        return "its process ended without a word" + _while_preparing(history)
+    by = history.finished.stopped_by
+    if by in _CAPS and by in history.limits:
+        return _CAPS[by].format(history.limits[by])
+    return _ENDS.get(by, f"it ended by '{by}'") + _while_preparing(history)
+
+
+def _while_preparing(history: History) -> str:
+    return "" if history.is_prepared else " while the baselines were prepared"
+
+
+def _useless_replies(history: History) -> str:
+    if not history.missing:
+        return ""
+    count = len(history.missing)
+    cause = _most_frequent([missing.reason for missing in history.missing])
+    return f"; {_many(count, 'reply', 'replies')} held no candidate, most often: {cause}"
+
+
+def _failures(history: History) -> str:
+    counts = ", ".join(f"{count} {status}" for status, count in history.by_status.items())
+    verdicts = [entry.verdict for entry in history.entries.values() if entry.verdict]
+    causes = [_reason(verdict) for verdict in verdicts if verdict.reasons]
+    return f"{counts}; most often: {_most_frequent(causes)}" if causes else counts
+
+
+def _fallen(history: History) -> str:
+    """Of the champion that there was."""
+    if not history.falls:
+        return ""
+    entry = history.entries[history.falls[-1].candidate]
+    return f"and the champion that there was, #{entry.number}, no longer held: {_told(entry)}"
+
+
+def _refuted(right: list[Entry]) -> str:
+    """Of one whose confirmation found something else."""
+    refuted = [entry for entry in right if entry.verdict and not entry.verdict.status.is_pass]
+    if not refuted:
+        return ""
+    last = refuted[-1]
+    others = f" (and {len(refuted) - 1} more)" if len(refuted) > 1 else ""
+    return f"and #{last.number}{others} did not hold when it was confirmed: {_told(last)}"
+
+
+def _unconfirmed(history: History, right: list[Entry]) -> str:
+    best = max(right, key=lambda entry: (_median(entry), -entry.number))
+    return f"and none was confirmed before {_end(history)}; #{best.number} was next"
+
+
+def _was_right(entry: Entry) -> bool:
+    return any(verdict.status.is_pass for verdict in entry.verdicts)
+
+
+def _median(entry: Entry) -> float:
+    measurement = entry.verdict.measurement if entry.verdict else None
+    headline = measurement.headline if measurement else None
+    return headline.median if headline else 0.0
+
+
+def _told(entry: Entry) -> str:
+    verdict = entry.verdict
+    assert verdict is not None
+    return f"{verdict.status}: {_reason(verdict)}" if verdict.reasons else str(verdict.status)
+
+
+def _reason(verdict: Verdict) -> str:
+    first = verdict.reasons[0].strip().splitlines()[0].rstrip(".")
+    return first if len(first) <= LONGEST_CAUSE else f"{first[:LONGEST_CAUSE]} …"
+
+
+def _most_frequent(causes: list[str]) -> str:
+    """The first of the largest group of causes that differ in nothing but figures and names."""
+    groups = Counter(_kind_of(cause) for cause in causes)
+    most = groups.most_common(1)[0][0]
+    return next(cause for cause in causes if _kind_of(cause) == most)
+
+
+def _kind_of(cause: str) -> str:
+    return re.sub(r"'[^']*'|\S*\d\S*", "#", cause)[:80]
+
+
+def _many(count: int, one: str, several: str = "") -> str:
+    return f"{count} {one if count == 1 else several or one + 's'}"
