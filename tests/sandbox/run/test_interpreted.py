@@ -261,7 +261,7 @@ ADDED = HOST.replace("tl.store(y + row * N", "tl.atomic_add(y + row * N").replac
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [IN_TWO, ADDED], ids=["a second launch", "atomics"])
 def test_programs_that_need_each_other_all_run(jail: Jail, source: str) -> None:
-    ran = interpreted(source, SOFTMAX, [TALL], jail, sample=60)
+    ran = interpreted(source, SOFTMAX, [Structure({"M": 90, "N": 20})], jail, sample=60)
     assert ran.status is None, (ran.reason, ran.log[-2000:])
     assert ran.right == 3
     assert not any(coverage.is_partial for coverage in ran.coverage)
@@ -269,7 +269,7 @@ def test_programs_that_need_each_other_all_run(jail: Jail, source: str) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_judged_where_not_all_that_must_run_can(jail: Jail) -> None:
-    ran = interpreted(ADDED, SOFTMAX, [TALL], jail, sample=60, steps=200)
+    ran = interpreted(ADDED, SOFTMAX, [Structure({"M": 2000, "N": 4})], jail, sample=60, steps=1500)
     assert ran.status is None
     assert all(coverage.is_partial for coverage in ran.coverage)
     assert not any(known["y"].any() for known in ran.known)
