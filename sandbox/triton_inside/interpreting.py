@@ -24,11 +24,11 @@ from . import card, load, reasons, warmed
 from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
 from .modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching
+from .patience import Patience
 from .story import Story
 from .watch import (
     WORD,
     MemoryFault,
-    Patience,
     Region,
     SpoiledError,
     TooLongError,
@@ -262,6 +262,7 @@ class Interpreted:
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
         import torch
+
         import triton.language as tl
 
         places = [(memory, copy.reshape(-1)) for memory, copy in tensors]
