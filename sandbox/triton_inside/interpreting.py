@@ -24,11 +24,11 @@ from . import card, load, reasons, warmed
 from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
 from .modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching
+from .patience import Patience
 from .story import Story
 from .watch import (
     WORD,
     MemoryFault,
-    Patience,
     Region,
     SpoiledError,
     TooLongError,
@@ -177,24 +177,24 @@ class Interpreted:
 
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
-        try:
-            known = self._called(prepared)
-        except Exception as error:
-            if not reasons.beneath(error, SpoiledError):
-                raise
-            known = self._called_whole(prepared)
-        self._tell(known)
+        known = None if self.watch.needs_all else self._tried(prepared, SpoiledError)
+        if known is None:
+            # Anew without leaving programs out; nothing is known where that takes too long.
+            self.watch.needs_all = True
+            known = self._tried(prepared, SpoiledError, TooLongError)
+        if known is None:
+            self.watch.leave()
+            nothing = {name: one.new_zeros(()).bool() for name, one in prepared.outputs.items()}
+        self._tell(nothing if known is None else known)
 
-    def _called_whole(self, prepared: Staged) -> dict[str, Any]:
-        """The call anew without leaving programs out; nothing is known where it takes too long."""
-        self.watch.needs_all = True
+    def _tried(self, prepared: Staged, *kinds: type[Exception]) -> dict[str, Any] | None:
+        """What a call makes known; None where it ended for want of patience."""
         try:
             return self._called(prepared)
         except Exception as error:
-            if not (reasons.beneath(error, SpoiledError) or reasons.beneath(error, TooLongError)):
+            if not any(reasons.beneath(error, kind) for kind in kinds):
                 raise
-        self.watch.leave()
-        return {name: output.new_zeros(()).bool() for name, output in prepared.outputs.items()}
+            return None
 
     def _called(self, prepared: Staged) -> dict[str, Any]:
         """One call; for each output which elements are known, None where all are."""
@@ -262,6 +262,7 @@ class Interpreted:
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
         import torch
+
         import triton.language as tl
 
         places = [(memory, copy.reshape(-1)) for memory, copy in tensors]

@@ -58,9 +58,9 @@ class Recorder:
             (self._folder / f"{digest}.log").write_text(self._log)
         return name, digest
 
-    def registers(self, name: str) -> int:
-        """What ptxas said of the kernel that it compiled last. Host code divides by it."""
-        found = _REGISTERS.findall(self._log)
+    def registers(self, name: str, digest: str) -> int:
+        """What ptxas said of a kernel as it was compiled. Host code divides by it."""
+        found = _REGISTERS.findall((self._folder / f"{digest}.log").read_text())
         if not found:
             raise UnsupportedError(f"the registers of kernel {name} are not known here")
         return int(found[-1])
@@ -188,8 +188,8 @@ class _Utilities(card.Utilities):
         self._recorder = recorder
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Any:
-        registers = self._recorder.registers(name)
-        return 0, self._recorder.loaded(name, binary), registers, 0, 1024
+        function = self._recorder.loaded(name, binary)
+        return 0, function, self._recorder.registers(*function), 0, 1024
 
     def unload_module(self, module: Any) -> None:
         return

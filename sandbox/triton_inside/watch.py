@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .patience import Coverage, Patience
 from .story import Story
 
 NOBODY, MANY = -1, -2
@@ -26,7 +27,7 @@ ALONE = 4
 """A program that takes so many times what a call has may be given up."""
 LEAST = 8
 """Programs of each grid that run in any case."""
-STEP_S = 0.0004
+STEP_S = 0.0002
 """CPU time that counts as a step where steps take longer: large tiles do."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
@@ -88,35 +89,6 @@ class Order:
         left |= known | {program}
 
 
-@dataclass
-class Patience:
-    """How many steps there are: loads, stores, atomics and products, or STEP_S of CPU time."""
-
-    steps: int = 12_000
-    """In one call; more is an error."""
-    sample: int = 160
-    """In one call, from which on the programs of a grid are left out that have not run."""
-    sampled: int = 6_000
-    """In all calls: a quarter of what is left may be spent in a call beyond `sample`."""
-    whole: int = 16_000
-    """In all calls whose programs need each other, so that none is left out."""
-
-    def share(self) -> int:
-        """The steps that the next call may take before programs are left out."""
-        return min(self.steps, max(self.sample, self.sampled // 4))
-
-
-@dataclass
-class Coverage:
-    """What ran of the last call."""
-
-    programs: int = 0
-    left_out: int = 0
-
-    def __bool__(self) -> bool:
-        return self.left_out > 0
-
-
 class Watch:
     """What is known of one call."""
 
@@ -158,8 +130,9 @@ class Watch:
         self._spend()
         self.steps, self.coverage = 0, Coverage()
         self._began = time.process_time()
-        whole = self.needs_all and self._patience.whole > 0
-        self._budget = self._limit if whole else self._patience.share()
+        patience = self._patience
+        self._limit = patience.whole_share() if self.needs_all else patience.steps
+        self._budget = self._limit if self.needs_all else patience.share()
         self.regions = []
         for region in regions:
             self.add(region)
@@ -210,10 +183,11 @@ class Watch:
             random.Random(self.schedule).shuffle(turns)
         if count <= HEAD:
             return turns
-        rest = turns[1:-1]
+        ends = {0, count - 1}
+        rest = [turn for turn in turns if turn not in ends]
         if self._costs.get(self.kernel, 2.0) * count > self._budget:
             lots.shuffle(rest)
-        return [turns[0], turns[-1], *rest]
+        return [*sorted(ends, reverse=self.schedule == "reverse"), *rest]
 
     def leave(self) -> None:
         """A grid has ended; where programs were left out, marks what they may have written."""
@@ -427,10 +401,10 @@ class Watch:
 
     def _spend(self) -> None:
         """Takes off what there is what the last call took beyond its due."""
+        beyond = max(0, self.steps - self._patience.sample)
         if self.needs_all:
-            self._patience.whole -= self.steps
+            self._patience.whole = max(0, self._patience.whole - beyond)
         else:
-            beyond = max(0, self.steps - self._patience.sample)
             self._patience.sampled = max(0, self._patience.sampled - beyond)
 
     def _who(self) -> str:

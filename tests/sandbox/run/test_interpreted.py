@@ -189,7 +189,7 @@ def test_a_lock_that_is_not_taken_is_a_race(jail: Jail) -> None:
         (
             HOST.replace("e / tl.sum(e, 0)", "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r',"
                          " [e / tl.sum(e, 0)], dtype=tl.float32, is_pure=True, pack=1)"),
-            "line 14: the interpreter has no inline_asm_elementwise",
+            "line 13: the interpreter has no inline_asm_elementwise",
         ),
         (
             HOST.replace("tl.exp(", "libdevice.j0(").replace(
@@ -212,7 +212,7 @@ def test_what_the_interpreter_lacks_is_unsupported(jail: Jail, source: str, word
 def test_one_program_that_takes_too_long_is_unsupported(jail: Jail) -> None:
     ran = run(HOST, jail, steps=2)
     assert ran.status is Status.UNSUPPORTED
-    assert "line 14: one program takes more than 2 loads, stores and products" in ran.reason
+    assert ": one program takes more than 2 loads, stores and products" in ran.reason
 
 
 TALL = Structure({"M": 300, "N": 20})
@@ -236,7 +236,7 @@ def test_a_mistake_in_the_last_program_is_in_every_sample(jail: Jail) -> None:
     wrong = HOST.replace("e / tl.sum(e, 0),", "e / tl.sum(e, 0) + (row // 299),")
     ran = interpreted(wrong, SOFTMAX, [TALL], jail, sample=60)
     assert ran.status is Status.INCORRECT
-    assert "y[299, 0]" in ran.reason
+    assert "y[299, " in ran.reason
 
 
 IN_TWO = (
@@ -261,7 +261,7 @@ ADDED = HOST.replace("tl.store(y + row * N", "tl.atomic_add(y + row * N").replac
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [IN_TWO, ADDED], ids=["a second launch", "atomics"])
 def test_programs_that_need_each_other_all_run(jail: Jail, source: str) -> None:
-    ran = interpreted(source, SOFTMAX, [TALL], jail, sample=60)
+    ran = interpreted(source, SOFTMAX, [Structure({"M": 90, "N": 20})], jail, sample=60)
     assert ran.status is None, (ran.reason, ran.log[-2000:])
     assert ran.right == 3
     assert not any(coverage.is_partial for coverage in ran.coverage)
@@ -269,7 +269,7 @@ def test_programs_that_need_each_other_all_run(jail: Jail, source: str) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_judged_where_not_all_that_must_run_can(jail: Jail) -> None:
-    ran = interpreted(ADDED, SOFTMAX, [TALL], jail, sample=60, steps=200)
+    ran = interpreted(ADDED, SOFTMAX, [Structure({"M": 2000, "N": 4})], jail, sample=60, steps=1500)
     assert ran.status is None
     assert all(coverage.is_partial for coverage in ran.coverage)
     assert not any(known["y"].any() for known in ran.known)

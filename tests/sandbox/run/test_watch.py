@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelwright.sandbox.triton_inside.patience import Patience
 from kernelwright.sandbox.triton_inside.watch import (
     LEAST,
     EnoughError,
     MemoryFault,
-    Patience,
     Region,
     SpoiledError,
     TooLongError,
