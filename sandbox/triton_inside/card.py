@@ -81,7 +81,6 @@ def driver(properties: dict[str, int]) -> Any:
 def show(properties: dict[str, int]) -> None:
     """Lets torch.cuda and Triton answer what host code asks before it launches."""
     import torch
-
     import triton
 
     triton.runtime.driver.set_active(driver(properties))

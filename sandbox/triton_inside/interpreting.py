@@ -262,7 +262,6 @@ class Interpreted:
     def _play(self, table: dict[str, Any], tensors: list[tuple[Guarded, Any]]) -> None:
         """Runs the launches of a plan."""
         import torch
-
         import triton.language as tl
 
         places = [(memory, copy.reshape(-1)) for memory, copy in tensors]

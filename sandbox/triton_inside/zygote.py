@@ -72,7 +72,6 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     folder.mkdir()
     os.environ["TRITON_CACHE_DIR"] = str(folder)
     import torch
-
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import compiler
