@@ -207,7 +207,7 @@ def _run_once(
     trial = trials[0]
     slot: Slot | None = None
     try:
-        with _side(session, program, trials, rng, extra) as side:
+        with _side(session, program, trials, rng, extra, TIMEOUT_S) as side:
             for trial in trials:
                 item = make_item(session.problem, trial.structure, trial.family, rng)
                 slot = side.place(trial.structure, 1)[0]
@@ -258,7 +258,7 @@ def _side(
     trials: list[Trial],
     rng: np.random.Generator,
     extra: Behind,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     more = 8192  # for the shift of addresses

@@ -53,7 +53,7 @@ _HEADER = "kernelwright_cuda.h"
 _ENTRY = "entry.cpp"
 _SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _FLAGS = {
-    EmulatedVariant.PLAIN: ("-O2",),
+    EmulatedVariant.PLAIN: ("-O2", "-DKW_ALIGNED"),
     EmulatedVariant.ASAN: ("-O1", "-g", *_SANITIZERS, "-fno-omit-frame-pointer"),
     # Of the tables of lines, readers of the fifth edition name the wrong file at times.
     EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
@@ -61,7 +61,8 @@ _FLAGS = {
 _UNSET = ("-Wuninitialized", "-Wmaybe-uninitialized")
 """What the log of the access build is asked for: variables that are read before they are set."""
 _SOURCE_FLAGS = {
-    EmulatedVariant.PLAIN: (),
+    # A GPU stops at a vector that stands where its type may not; a CPU reads it.
+    EmulatedVariant.PLAIN: ("-fsanitize=alignment", "-fno-sanitize-recover=alignment"),
     EmulatedVariant.ASAN: (),
     # Calls before each access to memory, which our own runtime answers. A vector such as float4
     # stays whole: read element by element it would count as four requests far apart.
@@ -72,14 +73,15 @@ _SOURCE_FLAGS = {
         "-fno-tree-sra",
     ),
 }
+_WITHOUT_LIBRARIES = (
+    *LINK_FLAGS, "-nodefaultlibs", "-lstdc++", "-lgomp", "-lm", "-lgcc_s", "-lgcc", "-lc",
+)  # fmt: skip
+"""But for those that a sanitizer's flag brings along: our own runtime answers its calls."""
 _LINK = {
-    EmulatedVariant.PLAIN: LINK_FLAGS,
+    EmulatedVariant.PLAIN: _WITHOUT_LIBRARIES,
     EmulatedVariant.ASAN: LINK_FLAGS,
-    # Without the libraries that a sanitizer's flag brings along.
-    EmulatedVariant.ACCESS: (
-        *LINK_FLAGS, "-nodefaultlibs", "-lstdc++", "-lgomp", "-lm", "-lgcc_s", "-lgcc", "-lc",
-    ),
-}  # fmt: skip
+    EmulatedVariant.ACCESS: _WITHOUT_LIBRARIES,
+}
 _KERNEL = re.compile(r"(?:[A-Za-z_]\w*\s*::\s*)*[A-Za-z_]\w*\s*(?:<[\w\s:,<>()+*/%.\-]*>)?")
 _ERROR = re.compile(r"^(candidate\.cu|kernels):(\d+):(?:(\d+):)? (?:fatal )?error: (.+)$", re.M)
 

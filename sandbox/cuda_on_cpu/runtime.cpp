@@ -3,6 +3,9 @@
 #include "scheduler.cpp"
 #include "shared.cpp"
 #include "launch.cpp"
+#ifdef KW_ALIGNED
+#include "alignment.cpp"
+#endif
 #ifdef KW_ACCESS
 #include "requests.cpp"
 #include "ledger.cpp"

@@ -34,6 +34,9 @@ class Liar:
         self._made = 0
         self.slots: list[Slot] = []
 
+    def expect(self, table: bytes) -> None:
+        assert not table, "a host candidate is given nothing behind its tensors"
+
     def ping(self, first: int = 0, count: int = 0) -> None:
         assert first + count <= SLOTS
 

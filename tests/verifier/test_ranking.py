@@ -63,7 +63,10 @@ def profiled(session_on: Callable[[str, str], Session]) -> Profiled:
         draft = Draft(order, session, b"x")
         made = devices.candidate(session.device, "cuda", source, 1)
         assert isinstance(made, devices.CudaCandidate)
-        return emulation._accessed(draft, made, np.random.default_rng(1))
+        rng = np.random.default_rng(1)
+        report = emulation._raced(draft, made, rng)
+        assert not emulation._failed(draft), draft.checks
+        return emulation._profiled(draft, made, report, rng)
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")

@@ -9,6 +9,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
+from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.verifier import clocks
 from kernelwright.verifier.arena import Arena, footprint
@@ -26,6 +27,7 @@ class Onlooker:
     clean = EMPTY
     cpus = 2
     overhead_us = 0.0
+    coverage = Coverage()
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items

@@ -115,6 +115,37 @@ OUTSIDE = {
 }  # fmt: skip
 
 
+MISALIGNED = {
+    "a read": "y[threadIdx.x] = ((const float4*)(x + 1))[threadIdx.x / 8].x;",
+    "a write": "*(float2*)(y + 1 + threadIdx.x / 2 * 2 % 32) = make_float2(1, 2);",
+    "a whole copy": "((float4*)y)[threadIdx.x / 8] = *(const float4*)(x + n / 32);",
+    "one lane of shared memory": "__shared__ __align__(16) float s[64]; s[threadIdx.x] = 1; "
+    "__syncthreads(); y[threadIdx.x] = ((float2*)(s + (threadIdx.x == 7 ? 3 : 2)))->x;",
+    "halves": "y[threadIdx.x] = __low2float(*(const __half2*)((const __half*)x + 1));",
+    "a double": "y[threadIdx.x] = float(*(const double*)(x + 1));",
+}
+
+
+@pytest.mark.parametrize("name", MISALIGNED)
+def test_a_misaligned_access_ends_the_plain_build(machine: Machine, name: str) -> None:
+    """Of whatever size the tensors are: sanitizers look at small ones only."""
+    fault = machine.fault(case(MISALIGNED[name], head="#include <cuda_fp16.h>"))
+    assert fault.status is Status.CRASHED
+    lane = 7 if "lane" in name else 0
+    words = rf"trap: thread \({lane}, 0, 0\) of block \(0, 0, 0\) .* line 2: misaligned address"
+    assert_match(words, fault.reason)
+
+
+def test_a_misaligned_access_by_an_intrinsic_ends_the_plain_build(machine: Machine) -> None:
+    fault = machine.fault(case("y[threadIdx.x] = __ldg((const float4*)(x + 1)).x;"))
+    assert_match(r"trap: thread \(0, 0, 0\) .* misaligned address", fault.reason)
+
+
+def test_vectors_where_they_may_stand_are_read(machine: Machine) -> None:
+    body = "y[threadIdx.x] = ((const float2*)(x + 2))[threadIdx.x / 4].x;"
+    assert machine.run(case(body))["y"][:8].tolist() == [2.0] * 4 + [4.0] * 4
+
+
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_the_sanitizers_say_where(machine: Machine, name: str) -> None:
     body, shared_bytes, words = OUTSIDE[name]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,18 @@ def python(jail: Jail, script: str, limits: Limits = LIMITS, **more):
     return jail.start([str(interpreter()), *FLAGS, "-c", script], confinement, limits)
 
 
+@pytest.fixture(autouse=True)
+def _parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Other jobs of this machine have their folders elsewhere: they come and go by themselves."""
+    with tempfile.TemporaryDirectory(prefix="kernelwright-test-") as name:
+        Path(name).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        monkeypatch.setenv("TMPDIR", name)
+        yield
+
+
 def ours() -> set[str]:
-    """The folders that jobs of this machine have for temporary files now."""
+    """The folders that jobs of these tests have for temporary files now."""
     return {path.name for path in Path(tempfile.gettempdir()).glob("kernelwright-job-*")}
 
 
@@ -80,9 +91,9 @@ def test_another_job_cannot_reach_it(confining: Jail) -> None:
     try:
         time.sleep(1.0)
         folders = {*ours(), "."}
-        tries = "import os\nfor name in %r:\n    try:\n        print(os.listdir('/tmp/' + name))\n"
+        tries = "import os\nfor name in %r:\n    try:\n        print(os.listdir(%r + '/' + name))\n"
         tries += "    except OSError: print('refused')\n"
-        told = python(confining, tries % sorted(folders)).wait().stdout
+        told = python(confining, tries % (sorted(folders), tempfile.gettempdir())).wait().stdout
     finally:
         first.kill()
     assert b"'a'" not in told
