@@ -18,8 +18,8 @@ LEAST_FITTED = 6
 """Programs by which a place that is affine in three numbers is known."""
 MOST_PROGRAMS = 2_000_000
 """Programs of a launch whose tiles are laid out."""
-MOST_PIECES = 4_000_000
-"""Rows of all tiles; of more the span of each tile is taken."""
+MOST_PIECES = 2_000_000
+"""Rows of all tiles of a launch; of more the span of each tile is taken."""
 MOST_STORES = 256
 """Stores of a program that are kept."""
 
@@ -94,16 +94,22 @@ class Footprints:
             return None
         count = self._grid[0] * self._grid[1] * self._grid[2]
         others = np.delete(np.arange(count), ran)
-        edges = np.zeros(words + 1, dtype=np.int64)
+        most = MOST_PIECES // max(1, others.size * len(self._stores))
+        if not most:
+            return None
+        begins, ends = [], []
         for store in self._stores:
             places = self._places(store, np.array(ran), others)
             if places is None:
                 return None
             first = (places - start) // word
-            for begin, end in store.rows(word, max(1, MOST_PIECES // max(1, others.size))):
-                begins, ends = (np.clip(first + one, 0, words) for one in (begin, end))
-                edges += np.bincount(begins, minlength=words + 1)
-                edges -= np.bincount(ends, minlength=words + 1)
+            for begin, end in store.rows(word, most):
+                begins.append(np.clip(first + begin, 0, words))
+                ends.append(np.clip(first + end, 0, words))
+        if not begins:
+            return None
+        edges = np.bincount(np.concatenate(begins), minlength=words + 1)
+        edges -= np.bincount(np.concatenate(ends), minlength=words + 1)
         return np.cumsum(edges[:-1]) > 0
 
     def _places(self, store: Store, ran: Any, others: Any) -> Any:
