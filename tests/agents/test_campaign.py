@@ -329,8 +329,8 @@ def test_two_processes_never_run_one_campaign(store: Store) -> None:
     ("change", "message"),
     [
         ({"problem": "spmm_crs"}, "no problem named 'spmm_crs'"),
-        ({"problem": "spmm_csr", "model": "recipes"}, "no model for the Coder named 'recipes'"),
-        ({"problem": "spmm_csr", "judge_model": "rule"}, "no model for the Judge named 'rule'"),
+        ({"problem": "spmm_csr", "model": "recipes"}, "no model named 'recipes'"),
+        ({"problem": "spmm_csr", "judge_model": "rule"}, "no model named 'rule'"),
         ({"problem": "spmm_csr", "workflow": "evolv"}, "no workflow named 'evolv'"),
         ({"problem": "spmm_csr", "workload": "reel"}, "named 'reel'"),
     ],

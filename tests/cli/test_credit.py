@@ -9,13 +9,13 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelwright.agents import prompt_parts
 from kernelwright.agents.archive import score_of
+from kernelwright.agents.prompting import parts
+from kernelwright.agents.protocols import Member
 from kernelwright.tests.cli import stored
 from kernelwright.traces.events import EvaluationFinished, EvaluationStarted
 from kernelwright.traces.history import derive
@@ -125,11 +125,8 @@ def test_the_report_tells_estimates_from_credit(kw_here: Command, campaign: str)
 def test_a_prompt_tells_estimates_from_credit(campaign: str, private: dict[str, str]) -> None:
     with Store.open(Path(private["KERNELWRIGHT_HOME"]), read_only=True) as store:
         entry = derive(store.events(campaign)).entries[stored.IDS[2]]
-
-    class Shown:
-        verdict, source = entry.verdict, stored.SOURCES[2]
-
-    shown: Any = Shown()
-    words = prompt_parts.verdict(shown, "0/0")
+    assert entry.verdict is not None
+    shown = Member(stored.IDS[2], 3, stored.SOURCES[2], "cpp", "", {}, entry.verdict)
+    words = parts.verdict(shown, "0/0")
     assert "Screen estimate of the speed-up against scipy: 8.400" in words
     assert "credited" not in words

@@ -82,7 +82,7 @@ def test_an_at_sign_may_stand_in_a_name(short: str) -> None:
         ("opneai/gpt-5", "did you mean openai/gpt-5?"),
         ("OpenAI/gpt-5", "did you mean openai/gpt-5?"),
         ("script:play.toml", "did you mean scripted:play.toml?"),
-        ("claude", "a model is openai/<name>, scripted:<file>"),
+        ("claude", "A model is one of: openai/NAME, "),
         ("openai/a+gpt-5", None),
     ],
 )

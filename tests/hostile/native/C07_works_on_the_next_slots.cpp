@@ -7,7 +7,7 @@ struct Entry {
     uint64_t count;
     struct {
         uint64_t kind, value;
-    } arguments[32];
+    } arguments[176];
 };
 constexpr int SLOTS = 12;
 

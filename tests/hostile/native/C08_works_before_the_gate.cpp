@@ -30,7 +30,7 @@ struct Entry {
     uint64_t count;
     struct {
         uint64_t kind, value;
-    } arguments[32];
+    } arguments[176];
 };
 
 // Points the import of a function, in every object that is loaded, at another one.

@@ -30,7 +30,7 @@ struct Entry {
     uint64_t count;
     struct {
         uint64_t kind, value;
-    } arguments[32];
+    } arguments[176];
 };
 enum { CALL = 2, DONE = 3, PING = 4, PONG = 5, ARMED = 11 };
 struct Gate {
