@@ -20,7 +20,7 @@ class Patience:
     """In one call, from which on the programs of a grid are left out that have not run."""
     sampled: int = 6_000
     """In all calls: a quarter of what is left may be spent in a call beyond `sample`."""
-    small: int = 24_000
+    small: int = 12_000
     """In all calls for grids of few programs: half of what is left may be spent in a call."""
     whole: int = 16_000
     """In all calls whose programs need each other, so that none is left out."""

@@ -30,7 +30,7 @@ LEAST = 8
 """Programs of each grid that run in any case."""
 TILE = 4096
 """Elements of a tile for which a step counts once more."""
-LATE_S = 10.0
+LATE_S = 4.0
 """CPU time of a call after which no program begins: it changes what is judged, never a verdict."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
