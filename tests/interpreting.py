@@ -20,7 +20,7 @@ from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.resolve import resolve
 from kernelwright.sandbox.run.gate import Coverage
-from kernelwright.sandbox.run.interpreted import SCHEDULES, interpreted_program, table
+from kernelwright.sandbox.run.interpreted import SCHEDULES, STEPS, interpreted_program, table
 from kernelwright.sandbox.run.process import Plane, RunFault, Runner
 from kernelwright.traces.records import Status
 from kernelwright.verifier import gates, poison
@@ -80,7 +80,7 @@ def interpreted(
     *,
     family: Family = Family.NORMAL,
     calls: int = len(SCHEDULES),
-    steps: int = 12_000,
+    steps: int = STEPS,
     sample: int = 0,
 ) -> Ran:
     """Calls it `calls` times on each structure, each time on fresh inputs."""
@@ -89,7 +89,7 @@ def interpreted(
 
 
 def played(
-    source: str, problem: Problem, parts: Sequence[Part], jail: Jail, *, steps: int = 12_000,
+    source: str, problem: Problem, parts: Sequence[Part], jail: Jail, *, steps: int = STEPS,
     sample: int = 0,
 ) -> Ran:  # fmt: skip
     """Does all parts in one process, whose start takes longer than most of them."""

@@ -31,8 +31,8 @@ from .starting import Waiting
 
 LIMITED, FAULT = 91, 92
 """Exit statuses of `triton_inside/interpreting.py`."""
-STEPS = 12_000
-"""Loads, stores, atomics and products in one call; a step takes 0.1 to 0.3 ms."""
+STEPS = 40_000
+"""Loads, stores, atomics and products of one program; a step takes 0.1 to 0.3 ms."""
 LIMITS = Limits(
     # It may wait for hours; each call has a deadline of its own.
     wall_s=86_400.0, cpu_s=3_600.0, memory_bytes=6 << 30, processes=256, open_files=256,
@@ -60,7 +60,7 @@ def interpreted_program(
         kernels, launches: Of its build for the target: host code may ask for their registers.
         schedules: Each `order`, `reverse`, or `random:` and a seed; calls take them in turn. In
             reverse, tensors begin where memory begins, else they end where it ends.
-        steps: Loads, stores, atomics and products that one call may take at most.
+        steps: Loads, stores, atomics and products that one program may take at most.
         waiting: Where a process may wait that has imported all.
         sample: From how many on programs are left out; 0: as `triton_inside/watch.py` has it.
 
@@ -74,7 +74,10 @@ def interpreted_program(
         "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
         "packages": [],
         "schedules": list(schedules),
-        "patience": {"steps": steps, **({"sample": sample, "sampled": 0} if sample else {})},
+        "patience": {
+            "steps": steps,
+            **({"sample": sample, "sampled": 0, "small": 0} if sample else {}),
+        },
         "facts": _figures(launches, kernels),
         "properties": triton.properties(architecture),
     }

@@ -37,6 +37,8 @@ from .watch import (
 
 LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
+UNWRITTEN = 0x7FC0DEAD
+"""NaN, unlike what the referee puts into outputs."""
 SIZES = struct.Struct("<QQ")  # sandbox/run/starting.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
@@ -222,6 +224,8 @@ class Interpreted:
         known = {name: _known(result, self.watch) for name, result in results.items()}
         for name, mask in known.items():
             output, result = prepared.outputs[name], results[name]
+            if self.watch.coverage:
+                result = _stamped(result, output)
             output.copy_(result if mask is None else result.where(mask, output))
         return known
 
@@ -379,6 +383,15 @@ def _known(tensor: Any, watch: Watch) -> Any:
     first = (tensor.data_ptr() - region.start) // WORD
     known = words.as_strided(tensor.shape, tensor.stride(), first)
     return None if bool(known.all()) else known
+
+
+def _stamped(result: Any, before: Any) -> Any:
+    """The result with NaN where nothing was written, which tells it from what is not judged."""
+    import torch
+
+    words = result.contiguous().view(torch.int32)
+    is_old = words == before.contiguous().view(torch.int32)
+    return words.masked_fill(is_old, UNWRITTEN).view(result.dtype)
 
 
 def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> Any:

@@ -34,6 +34,8 @@ class Split:
     """Which part of the one operand meets which of the other, the smallest first."""
 
 
+PRODUCTS = 256
+"""Products of two numbers that take as long as an element of a tile that is loaded."""
 SPLITS = {
     "TF32": Split(10, 1, ((0, 0),)),
     "TF32x3": Split(10, 2, ((1, 0), (0, 1), (0, 0))),
@@ -125,7 +127,7 @@ def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
     splits = {getattr(kinds, name): split for name, split in SPLITS.items() if hasattr(kinds, name)}
 
     def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
-        watch.step()
+        watch.step(d.data.size * a.data.shape[-1] // PRODUCTS)
         split = splits.get(input_precision)
         if watch.story.is_told:
             watch.story.multiplies(str(input_precision).rpartition(".")[2] if split else "")

@@ -17,18 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from .footprints import Footprints
 from .patience import Coverage, Patience
 from .story import Story
 
 NOBODY, MANY = -1, -2
 HEAD = 64
-"""Programs of a grid that is run in plain order, whatever it takes."""
+"""Programs of a grid that runs whole and in plain order while there is patience for such grids."""
 ALONE = 4
 """A program that takes so many times what a call has may be given up."""
 LEAST = 8
 """Programs of each grid that run in any case."""
-STEP_S = 0.0002
-"""CPU time that counts as a step where steps take longer: large tiles do."""
+TILE = 4096
+"""Elements of a tile for which a step counts once more."""
+LATE_S = 4.0
+"""CPU time of a call after which no program begins: it changes what is judged, never a verdict."""
 WORD = 4
 """Bytes that share a mark of who touched them last, but for smaller elements."""
 
@@ -112,6 +115,11 @@ class Watch:
         self._budget = patience.steps
         self._began = time.process_time()
         self._grid = (1, 1, 1)
+        self._ends: set[int] = set()
+        """Programs that run even where the rest is left out."""
+        self._prints = Footprints()
+        self._is_end = False
+        self._alone = self._small = 0
         self._turns: list[int] | None = None
         self._done = 0
         self._before = 0
@@ -128,10 +136,10 @@ class Watch:
     def begin(self, regions: list[Region]) -> None:
         """Starts a call on these tensors."""
         self._spend()
-        self.steps, self.coverage = 0, Coverage()
+        self.steps, self._small, self.coverage = 0, 0, Coverage()
         self._began = time.process_time()
         patience = self._patience
-        self._limit = patience.whole_share() if self.needs_all else patience.steps
+        self._limit = patience.whole_share() if self.needs_all else patience.most()
         self._budget = self._limit if self.needs_all else patience.share()
         self.regions = []
         for region in regions:
@@ -166,6 +174,12 @@ class Watch:
             if region.touched:
                 region.writer = region.reader = None
                 region.touched = False
+        patience = self._patience
+        if not self.needs_all:
+            self._budget = patience.share()
+            if count <= HEAD:
+                self._budget = max(self._budget, self.steps + patience.small_share())
+        self._prints, self._ends = Footprints(grid), {0, count - 1}
         self._turns = self._ordered(count)
 
     def _ordered(self, count: int) -> list[int]:
@@ -181,13 +195,13 @@ class Watch:
             turns.reverse()
         elif self.schedule.startswith("random:"):
             random.Random(self.schedule).shuffle(turns)
-        if count <= HEAD:
+        is_long = self._costs.get(self.kernel, 2.0) * count > self._budget
+        if count <= (LEAST if is_long else HEAD):
             return turns
-        ends = {0, count - 1}
-        rest = [turn for turn in turns if turn not in ends]
-        if self._costs.get(self.kernel, 2.0) * count > self._budget:
+        rest = [turn for turn in turns if turn not in self._ends]
+        if is_long:
             lots.shuffle(rest)
-        return [*sorted(ends, reverse=self.schedule == "reverse"), *rest]
+        return [*sorted(self._ends, reverse=self.schedule == "reverse"), *rest]
 
     def leave(self) -> None:
         """A grid has ended; where programs were left out, marks what they may have written."""
@@ -195,6 +209,7 @@ class Watch:
         count = self._grid[0] * ny * nz
         self.coverage.programs += count
         self._costs[self.kernel] = (self.steps - self._before) / max(1, self._done)
+        self._small += self.steps - self._before if count <= HEAD else 0
         if self._done >= count:
             return
         self.coverage.left_out += count - self._done
@@ -205,6 +220,10 @@ class Watch:
             if not is_output and (region.writer is None or (region.writer == NOBODY).all()):
                 continue
             silent = _marks(region, "writer") == NOBODY
+            theirs = self._prints.left_out(region.start, silent.size, WORD)
+            if region.touched and theirs is not None:
+                # What is nobody's has not been written: it is judged as it is.
+                silent &= theirs
             region.unknown = silent if region.unknown is None else region.unknown | silent
 
     def turn(self, x: int, y: int, z: int) -> tuple[int, int, int]:
@@ -217,33 +236,42 @@ class Watch:
         _, ny, nz = self._grid
         assert self._turns is not None
         number = (x * ny + y) * nz + z
-        if number >= len(self._turns) or (number >= LEAST and self.steps >= self._budget):
+        is_over = number >= LEAST and (self.steps >= self._budget or self._is_late())
+        if number >= len(self._turns) or (is_over and not self._ends):
             self._cut()
-        self.program = self._turns[number]
+        self.program = min(self._ends) if is_over else self._turns[number]
+        self._is_end = self.program in self._ends
+        self._ends.discard(self.program)
+        self._prints.begin(self.program)
         self._done += 1
+        self._alone = self.steps
         self.steps += 1
         rest, z = divmod(self.program, nz)
         x, y = divmod(rest, ny)
         self.place = (x, y, z)
         return self.place
 
-    def step(self) -> None:
-        """One operation on memory or one product of matrices."""
-        spent = int((time.process_time() - self._began) / STEP_S)
-        self.steps = max(self.steps + 1, spent)
-        limit = min(self._limit, ALONE * self._budget) if self._done > LEAST else self._limit
-        if self.steps <= limit:
-            return
-        if self._done > 1:
+    def step(self, work: int = 0) -> None:
+        """One operation on memory or one product of matrices, on so many elements."""
+        self.steps += 1 + work // TILE
+        is_due = self._done <= LEAST or self._is_end
+        limit = self._limit if is_due else min(self._limit, ALONE * self._budget)
+        if self._done > 1 and self.steps > limit:
             self._give_up()
-        raise TooLongError(
-            f"one program takes more than {self._limit} loads, stores and products in the "
-            "interpreter: give the work to more programs, or use larger tiles"
-        )
+        most = self._limit if self.needs_all else self._patience.steps
+        if self.steps - self._alone > most:
+            raise TooLongError(
+                f"one program takes more than {most} loads, stores and products in the "
+                "interpreter: give the work to more programs, or use larger tiles"
+            )
+
+    def _is_late(self) -> bool:
+        return time.process_time() - self._began > LATE_S
 
     def _give_up(self) -> None:
         """Leaves out the rest of a grid, with what the program that runs has written."""
         self._done -= 1
+        self._prints.forget(self.program)
         for region in self.regions:
             if region.touched and region.writer is not None:
                 region.writer[region.writer == self.program] = NOBODY
@@ -256,7 +284,7 @@ class Watch:
 
     def read(self, pointers: Any, mask: Any, size: int) -> None:
         """Checks a load before it is made."""
-        self.step()
+        self.step(np.size(pointers))
         for region, words in self._found(pointers, mask, size, "reads"):
             if region.unknown is not None and region.unknown[words].any():
                 raise SpoiledError
@@ -276,7 +304,8 @@ class Watch:
 
         Programs may overlap where they store the same: a last tile that is moved back does.
         """
-        self.step()
+        self.step(np.size(pointers))
+        self._prints.note(self.program, pointers, size)
         for region, words in self._found(pointers, mask, size, "writes"):
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
@@ -305,7 +334,7 @@ class Watch:
         One on a single address orders the programs that meet there, unless it is relaxed. Those on
         whole tiles are sums, which nobody waits for.
         """
-        self.step()
+        self.step(np.size(pointers))
         self._has_met = True
         addresses = np.asarray(pointers).reshape(-1)
         for region, words in self._found(pointers, mask, size, "writes"):
@@ -401,11 +430,7 @@ class Watch:
 
     def _spend(self) -> None:
         """Takes off what there is what the last call took beyond its due."""
-        beyond = max(0, self.steps - self._patience.sample)
-        if self.needs_all:
-            self._patience.whole = max(0, self._patience.whole - beyond)
-        else:
-            self._patience.sampled = max(0, self._patience.sampled - beyond)
+        self._patience.spend(self.steps, self._small, is_whole=self.needs_all)
 
     def _who(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"

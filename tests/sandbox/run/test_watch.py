@@ -7,6 +7,7 @@ import pytest
 
 from kernelwright.sandbox.triton_inside.patience import Patience
 from kernelwright.sandbox.triton_inside.watch import (
+    HEAD,
     LEAST,
     EnoughError,
     MemoryFault,
@@ -21,7 +22,7 @@ WORDS = 64
 
 
 def watch(*schedules: str, steps: int = 1000, sample: int = 1000) -> Watch:
-    made = Watch(schedules or ("order",), Patience(steps=steps, sample=sample, sampled=0))
+    made = Watch(schedules or ("order",), Patience(steps=steps, sample=sample, sampled=0, small=0))
     made.next_schedule()
     made.begin([
         Region("x", BASE, 4 * WORDS, is_writable=False),
@@ -237,7 +238,48 @@ def test_of_a_large_grid_the_ends_run_and_the_rest_is_left_out() -> None:
     assert made.coverage.left_out == MANY_WORDS - len(ran)
     region = made.at(3 * BASE)
     assert region is not None
-    assert set(np.flatnonzero(~region.unknown)) == set(ran)
+    assert set(np.flatnonzero(~region.unknown[:MANY_WORDS])) == set(ran)
+
+
+def test_what_a_program_that_ran_should_have_written_is_judged() -> None:
+    made = watch(sample=60)
+    made.add(Region("z", 3 * BASE, 8 * MANY_WORDS, is_writable=True))
+    made.given = [3 * BASE]
+    made.launch((MANY_WORDS, 1, 1))
+    ran = []
+    for number in range(MANY_WORDS):
+        try:
+            ran.append(made.turn(number, 0, 0)[0])
+        except EnoughError:
+            break
+        # The second word of each is masked by mistake.
+        pair = at(2 * ran[-1], 2 * ran[-1] + 1, base=3 * BASE)
+        made.write(pair, np.array([True, False]), 4)
+    made.leave()
+    region = made.at(3 * BASE)
+    assert region is not None
+    judged = {word // 2 for word in np.flatnonzero(~region.unknown[: 2 * MANY_WORDS])}
+    assert judged == set(ran)
+    assert not region.unknown[[2 * one + 1 for one in ran]].any()
+
+
+def test_a_grid_of_few_programs_runs_whole() -> None:
+    for small, ran in ((10_000, HEAD), (0, LEAST)):
+        made = Watch(("order",), Patience(sample=40, sampled=0, small=small))
+        made.next_schedule()
+        made.begin([Region("x", BASE, 4 * WORDS, is_writable=False)])
+        made.launch((HEAD, 1, 1))
+        seen = []
+        for number in range(HEAD):
+            try:
+                seen.append(made.turn(number, 0, 0)[0])
+            except EnoughError:
+                break
+            for _ in range(8):
+                read(made, 0, base=BASE)
+        made.leave()
+        assert len(seen) == ran
+        assert HEAD - 1 in seen, "the last program is in every sample"
 
 
 def test_what_was_left_out_is_not_read() -> None:

@@ -1,0 +1,100 @@
+"""Whose memory it is that no program wrote, by where those that ran pointed their stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from kernelwright.sandbox.triton_inside.footprints import Footprints
+
+BASE, WORD = 1 << 20, 4
+TILE = 8
+ROWS, COLUMNS = 20, 90
+"""Of a matrix whose rows take twelve tiles, the last of them cut."""
+ACROSS = -(-COLUMNS // TILE)
+SOME = (0, 1, 17, 40, 77, 101, 120, 133, 160, ROWS * ACROSS - 1)
+
+Place = Callable[[int], int]
+
+
+def stored(grid: tuple[int, int, int], place: Place, ran: Iterable[int] = SOME) -> Footprints:
+    """Each program that ran stores one tile."""
+    made = Footprints(grid)
+    for program in ran:
+        made.begin(program)
+        words = place(program) + np.arange(TILE, dtype=np.int64)
+        made.note(program, (BASE + WORD * words).astype(np.uint64), WORD)
+    return made
+
+
+def by_rows(program: int) -> int:
+    """Which column of tiles is what is left over of the row."""
+    row, across = divmod(program, ACROSS)
+    return row * COLUMNS + across * TILE
+
+
+def theirs(made: Footprints) -> np.ndarray | None:
+    found: np.ndarray | None = made.left_out(BASE, ROWS * COLUMNS, WORD)
+    return found
+
+
+def expected(place: Place) -> np.ndarray:
+    mask = np.zeros(ROWS * COLUMNS, dtype=bool)
+    for program in set(range(ROWS * ACROSS)) - set(SOME):
+        mask[place(program) : place(program) + TILE] = True
+    return mask
+
+
+def test_tiles_in_a_grid_of_two_axes_are_told_apart() -> None:
+    found = theirs(stored((ROWS, ACROSS, 1), by_rows))
+    assert np.array_equal(found, expected(by_rows))
+    # The last program's are the end of the matrix: nobody else can have been meant to write it.
+    assert not found[-1]
+    assert found.any()
+
+
+def test_a_number_that_the_kernel_divides_is_too() -> None:
+    found = theirs(stored((ROWS * ACROSS, 1, 1), by_rows))
+    assert np.array_equal(found, expected(by_rows))
+
+
+def test_a_tile_of_two_axes_is_its_rows() -> None:
+    made = Footprints((16, 1, 1))
+    for program in (0, 2, 3, 5, 8, 9, 12, 15):
+        made.begin(program)
+        tile = np.arange(2)[:, None] * 64 + np.arange(4)[None, :] + 4 * program
+        made.note(program, (BASE + WORD * tile).astype(np.uint64), WORD)
+    found = made.left_out(BASE, 128, WORD)
+    mask = np.zeros((2, 16, 4), dtype=bool)
+    mask[:, [1, 4, 6, 7, 10, 11, 13, 14]] = True
+    assert np.array_equal(found, mask.reshape(-1))
+
+
+def test_without_a_law_nothing_is_told() -> None:
+    shuffled = np.random.default_rng(3).permutation(ROWS * ACROSS)
+    assert theirs(stored((ROWS * ACROSS, 1, 1), lambda p: TILE * int(shuffled[p]))) is None
+
+
+def test_a_last_tile_that_is_moved_back_breaks_the_law() -> None:
+    last = ROWS * COLUMNS - TILE - 1
+    assert theirs(stored((ROWS * ACROSS, 1, 1), lambda p: min(p * TILE, last))) is None
+
+
+def test_of_few_programs_nothing_is_told() -> None:
+    assert theirs(stored((ROWS, ACROSS, 1), by_rows, SOME[:5])) is None
+
+
+def test_programs_that_store_more_often_than_others_tell_nothing() -> None:
+    made = stored((ROWS, ACROSS, 1), by_rows)
+    made.note(SOME[-1], np.array([BASE], dtype=np.uint64), WORD)
+    assert theirs(made) is None
+    made.forget(SOME[-1])
+    assert theirs(made) is None, "the first kind of program is all there is, but a store was seen"
+
+
+def test_tiles_of_other_shapes_tell_nothing() -> None:
+    made = stored((ROWS, ACROSS, 1), by_rows)
+    made.begin(5)
+    made.note(5, BASE + WORD * np.arange(2 * TILE, dtype=np.uint64), WORD)
+    assert theirs(made) is None
