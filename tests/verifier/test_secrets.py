@@ -221,7 +221,7 @@ static void search() {
     names = {line.split("=")[0] for line in told}
     assert "OMP_NUM_THREADS" in names
     assert {n for n in names if not n.startswith(("OMP_", "GOMP_", "KMP_"))} <= {
-        "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PWD",
+        "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PWD", "TMPDIR",
     }  # fmt: skip
 
 
