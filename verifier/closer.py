@@ -54,6 +54,8 @@ class Failing:
 
     item: Item | None = None
     schedule: str = "order"
+    whole: Item | None = None
+    """What failed first, where `item` is a smaller call that fails too."""
 
     def note(self, side: CandidateSide, schedule: str) -> None:
         """Keeps the call that the side was given last."""
@@ -74,7 +76,7 @@ class Failing:
                 continue
             slot = side.place(trial.structure, 1)[0]
             if gates.first_failure(side.answer(smaller, slot)):
-                self.item = smaller
+                self.item, self.whole = smaller, item
                 return
 
 
@@ -88,11 +90,20 @@ def explain(
     """The sentence to lead the reason with; empty where nothing is known beyond it."""
     if not isinstance(made, CudaCandidate) or failing.item is None or _HAS_LINE.search(reason):
         return ""
-    look = _Look(session, made, failing.item, failing.schedule, rng)
+    for item in (failing.item, failing.whole):
+        if item is not None and (found := _looked(session, made, item, failing.schedule, rng)):
+            return found
+    return ""
+
+
+def _looked(
+    session: Session, made: CudaCandidate, item: Item, schedule: str, rng: np.random.Generator
+) -> str:
+    look = _Look(session, made, item, schedule, rng)
     with ThreadPoolExecutor(2) as pool:
         sanitized = pool.submit(_tried, look.sanitized)
         watched = pool.submit(_tried, look.watched)
-        return _told(made.source, failing.item, sanitized.result() or "", watched.result())
+        return _told(made.source, item, sanitized.result() or "", watched.result())
 
 
 def _tried(work: Callable[[], _Found]) -> _Found | None:
