@@ -6,7 +6,6 @@ is wrong by the same gates that candidates meet is left out as well.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -24,7 +23,7 @@ import numpy as np
 
 from ..errors import PrerequisiteError, SandboxError
 from ..kernelbench.problem import Family, Problem, Structure
-from ..sandbox.isolation.ending import end_tree
+from ..sandbox.isolation.trusted import TrustedTree
 from ..sandbox.run.gate import Gate
 from ..sandbox.run.process import cpu_ns
 from ..sandbox.run.starting import thread_environment
@@ -81,15 +80,14 @@ class BaselineProcess:
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         host = [sys.executable, "-m", "kernelwright.verifier.baseline_host"]
-        self._process = subprocess.Popen(
-            [*host, str(theirs.fileno()), ",".join(map(str, cpus))],
-            pass_fds=(theirs.fileno(), *fds, *self._gate.fds),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._words,
-            env={**_environment(len(cpus), cache_dir), **where.environment},
-        )
-        theirs.close()
+        with theirs:
+            # What compiles below it would go on with nobody to take its result.
+            self._process = TrustedTree(
+                [*host, str(theirs.fileno()), ",".join(map(str, cpus))],
+                {**_environment(len(cpus), cache_dir), **where.environment},
+                (theirs.fileno(), *fds, *self._gate.fds),
+                self._words.fileno(),
+            )
         try:
             self._gate.watch(self._process.pid)
             opened = self._send({"do": "open", "problem": problem.name, "fds": list(fds),
@@ -161,12 +159,9 @@ class BaselineProcess:
         return {name: float(value) for name, value in answer.get("peaks", {}).items()}
 
     def close(self) -> None:
-        """Ends the process and gives the memory back."""
+        """Ends the process with all that it started, and gives the memory back."""
         self._channel.close()
-        if self._process.poll() is None:
-            # What compiles below it would go on with nobody to take its result.
-            end_tree(self._process.pid)
-        self._process.wait()
+        self._process.close()
         self._gate.close()
         self._words.close()
         self._lines.close()
@@ -226,13 +221,13 @@ class BaselineProcess:
         return SandboxError(f"the baseline process failed ({reason}): {self._last_words()}")
 
     def _last_words(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(2.0)
-        if self._process.poll() is None:
+        try:
+            status = self._process.wait(2.0)
+        except subprocess.TimeoutExpired:
             return "it is still running"
         self._words.seek(0)
         words = self._words.read().decode("utf-8", "replace").strip().splitlines()
-        return (words[-1] if words else f"exit status {self._process.returncode}")[:400]
+        return (words[-1] if words else f"exit status {status}")[:400]
 
 
 def _places(regions: dict[str, Region]) -> dict[str, list[object]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,24 @@ def stuck_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return waiting
 
 
+def is_running(pid: str) -> bool:
+    """Whether it has not ended; one that has waits for the machine's first process to notice."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(") ")[2][0] not in "ZX"
+
+
+def within(seconds: float, holds: Callable[[], object]) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
     tmp_path: Path, stuck_compiler: Path
 ) -> None:
@@ -62,9 +83,20 @@ def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
         verdict = referee.evaluate(Order(source=source, language="cpp", protocol=Protocol.SCREEN))
     assert verdict.measurement is not None, verdict.reasons
     assert verdict.measurement.missing == found.missing
-    stuck = [int(line) for line in stuck_compiler.read_text().split()]
-    assert stuck
-    assert not [pid for pid in stuck if Path(f"/proc/{pid}").exists()]
+    assert stuck_compiler.read_text()
+    assert [pid for pid in stuck_compiler.read_text().split() if is_running(pid)] == []
+
+
+def test_a_compiler_of_a_baseline_does_not_outlive_a_referee_that_is_killed(
+    tmp_path: Path, stuck_compiler: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    with open_referee(task(tmp_path / "cache", preparation_s=200.0)) as referee:
+        assert within(120.0, lambda: stuck_compiler.exists() and stuck_compiler.read_text())
+        os.kill(referee.pid, signal.SIGKILL)
+        (compiler,) = stuck_compiler.read_text().split()
+        # Whom nobody tells finds out by itself.
+        assert within(30.0, lambda: not is_running(compiler))
 
 
 def test_nothing_that_is_ready_in_time_says_which_limit_to_raise(tmp_path: Path) -> None:
