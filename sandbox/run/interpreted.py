@@ -90,10 +90,7 @@ def interpreted_program(
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
         readable=readable(),
-        environment={
-            "TRITON_INTERPRET": "1",
-            "TRITON_HOME": "/tmp",
-        },
+        environment={"TRITON_INTERPRET": "1"},
         start_timeout_s=120.0,
         load_timeout_s=30.0,
         memory_bytes=2 << 30,
