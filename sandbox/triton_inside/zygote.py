@@ -19,6 +19,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,6 +87,7 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     with dispatch, device:
         torch.zeros_like(torch.empty((2, 2), device="cuda")).t().is_contiguous()
 
+    _forgo_key(triton.__version__)
     torch.set_grad_enabled(False)
     capability = settings["capability"]
     module = load.module(WARM_UP, "warm_up.py")
@@ -99,6 +101,14 @@ def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     shutil.rmtree(folder)
     ptxas = compiler.get_ptxas(capability)
     return {"compiler": f"Triton {triton.__version__}, ptxas {ptxas.version}"}
+
+
+def _forgo_key(version: str) -> None:
+    """Spares Triton reading its half a gigabyte to name what it keeps: each build has a folder of
+    its own, in which nothing is kept."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("triton.") and hasattr(module, "triton_key"):
+            module.triton_key = lambda: version
 
 
 def _forked(folder: Path, libc: Any, control: int) -> int:
