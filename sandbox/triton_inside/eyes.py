@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import library, reasons, types_once
+from . import combining, library, reasons, types_once
 from .rounding import PRECISIONS, round_alike
 from .watch import EnoughError, Watch
 
@@ -40,6 +40,7 @@ def open_eyes(watch: Watch) -> None:
     _atomics(builder, interpreter, watch)
     round_alike(builder, interpreter, watch)
     _numbers(interpreter)
+    combining.grow(interpreter)
     _patch_once(interpreter)
     builder.create_inline_asm = _refuse_assembly
     library.supply(interpreter, _refuse_symbol)

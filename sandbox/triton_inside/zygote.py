@@ -108,7 +108,7 @@ def _forgo_key(version: str) -> None:
     its own, in which nothing is kept."""
     for name, module in list(sys.modules.items()):
         if name.startswith("triton.") and hasattr(module, "triton_key"):
-            module.triton_key = lambda: version
+            setattr(module, "triton_key", lambda: version)  # noqa: B010, modules lack it by type
 
 
 def _forked(folder: Path, libc: Any, control: int) -> int:
