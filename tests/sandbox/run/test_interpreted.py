@@ -64,6 +64,9 @@ def accepted(source: str, jail: Jail) -> None:
 
 
 ACCEPTED = {
+    "a file where Triton keeps its own": HOST
+    + "    with open(triton.knobs.cache.home_dir + '/mine', 'w') as file:\n"
+    "        file.write('mine')\n",
     "a tensor that host code returns": KERNEL
     + "\n\ndef run(M, N, x):\n    y = torch.empty_like(x)\n"
     "    softmax[(M,)](x, y, N, BLOCK=256)\n    return y\n",
