@@ -9,8 +9,9 @@ FUZZ_SECONDS ?= 600
 JAIL ?= landlock
 WITHOUT_landlock := userns
 WITHOUT_bubblewrap := landlock
-# Whole files, the longest ones first (tests/conftest.py).
-ABREAST := -n 2 --dist loadfile --no-loadscope-reorder
+# Whole files, the longest ones first (tests/conftest.py). Many a test waits for a disk or a deadline:
+# two CPUs have work for three.
+ABREAST := -n 3 --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -35,7 +36,7 @@ demo: $(STAMP)
 	$(BIN)/kernelwright report @last --home .demo -o report.html
 	@echo "The report: $(CURDIR)/report.html"
 
-# What times kernels has the machine to itself; the rest runs on two workers. The jail is the best
+# What times kernels has the machine to itself; the rest runs on three workers. The jail is the best
 # that works here; `make test-jail JAIL=landlock` holds another one to what depends on it.
 test: $(STAMP)
 	status=0; \

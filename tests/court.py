@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -21,8 +21,11 @@ from kernelwright.verifier.session import Session
 
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
-EMULATED = 4
-"""Emulated sessions that stay open: some hold interpreters, and all are quickly opened again."""
+MOST_OPEN = 4
+"""Referees, and emulated sessions, that stay open: with torch in them they take half a GB each."""
+
+_Key = tuple[str, str, str]
+_Opened = TypeVar("_Opened", RefereeProcess, Session)
 
 
 class Court:
@@ -30,16 +33,17 @@ class Court:
 
     def __init__(self, cache: Path) -> None:
         self.cache = cache
-        self._open: dict[tuple[str, str, str], RefereeProcess] = {}
-        self._emulated: dict[tuple[str, str, str], Session] = {}
+        self._open: dict[_Key, RefereeProcess] = {}
+        self._emulated: dict[_Key, Session] = {}
 
     def referee(self, problem: str, workload: str = "tiny", jail: str = "auto") -> RefereeProcess:
         """A running referee for the problem's workload, with torch eager as its baseline."""
-        key = (problem, workload, jail)
-        if key not in self._open:
+
+        def opened() -> RefereeProcess:
             task = self._task(problem, workload, jail=jail, baselines=("torch eager",))
-            self._open[key] = open_referee(task)
-        return self._open[key]
+            return open_referee(task)
+
+        return _kept(self._open, (problem, workload, jail), opened)
 
     def judge(
         self,
@@ -60,13 +64,17 @@ class Court:
 
     def emulated(self, problem: str, language: str, workload: str = "tiny") -> Session:
         """What judges for sm_90 by emulation, whatever this machine has; skips where it cannot."""
-        key = (problem, language, workload)
-        found = self._emulated.pop(key, None) or self._emulating(key)
-        # The one that was used last is closed last.
-        self._emulated[key] = found
-        while len(self._emulated) > EMULATED:
-            self._emulated.pop(next(iter(self._emulated))).close()
-        return found
+
+        def opened() -> Session:
+            task = self._task(problem, workload, target="sm_90", languages=(language,))
+            try:
+                session = Session.open(task, Machine(allowed=()))
+            except PrerequisiteError as error:
+                pytest.skip(str(error))
+            assert session.is_emulated
+            return session
+
+        return _kept(self._emulated, (problem, language, workload), opened)
 
     def look(
         self,
@@ -92,23 +100,20 @@ class Court:
         return emulation.look(Draft(order, session, seed), session.device)
 
     def close(self) -> None:
-        for each in (*self._open.values(), *self._emulated.values()):
-            each.close()
+        for referee in self._open.values():
+            referee.close()
+        for session in self._emulated.values():
+            session.close()
 
     def _task(self, problem: str, workload: str, **more: Any) -> Task:
         chosen = registry.workload_for(registry.get(problem), workload)
         return Task(problem=problem, workload=chosen, cache_dir=str(self.cache), **more)
 
-    def _emulating(self, key: tuple[str, str, str]) -> Session:
-        problem, language, workload = key
-        task = self._task(problem, workload, target="sm_90", languages=(language,))
-        try:
-            session = Session.open(task, Machine(allowed=()))
-        except PrerequisiteError as error:
-            pytest.skip(str(error))
-        assert session.is_emulated
-        return session
 
-
-Look = Callable[..., Verdict]
-"""`Court.look`."""
+def _kept(kept: dict[_Key, _Opened], key: _Key, opened: Callable[[], _Opened]) -> _Opened:
+    """The one of this key; what was not asked for for the longest time makes room for it."""
+    found = kept.pop(key, None) or opened()
+    kept[key] = found
+    while len(kept) > MOST_OPEN:
+        kept.pop(next(iter(kept))).close()
+    return found
