@@ -31,16 +31,12 @@ from .profile import static
 from .profile.executed import Counts
 from .session import Session
 from .sides import CandidateSide, Seen
-from .trials import SHARP, Trial, hidden, make_item, plan, small_trials
+from .trials import make_item, patient_plan, plan, small_trials
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
 """What is looked at closer."""
 SCREENED = 4
 """Trials of a screening."""
-DRAWS = 6
-"""Hidden shapes of which two long ones are tried by the interpreter."""
-FIRST = 4
-"""Trials on small shapes before the interpreter is given long ones."""
 FEW = 3
 """Trials in each order but the natural one."""
 RACES = "races"
@@ -168,21 +164,8 @@ def _trials(
         trials = small_trials(stage, rng)
         asked = [trial for trial in trials if trial.name == stage.target_name]
         return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    trials = plan(stage, protocol, rng)
-    if not made.is_native:
-        # Early, while the interpreter has patience for many programs.
-        trials[FIRST:FIRST] = _long(draft, rng)
+    trials = (plan if made.is_native else patient_plan)(stage, protocol, rng)
     return run_trials(side, stage, protocol, rng, trials)
-
-
-def _long(draft: Draft, rng: np.random.Generator) -> list[Trial]:
-    """Of some hidden shapes the one with the most rows, and the one with the fewest."""
-    stage = draft.session.stage
-    # The first hidden shape of each series is long in one axis or another.
-    drawn = [next(hidden(stage, rng)) for _ in range(DRAWS)]
-    drawn.sort(key=lambda one: next(iter(one[1].axes.values())))
-    family = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
-    return [Trial(*drawn[0], family), Trial(*drawn[-1], family)]
 
 
 def _left_out(draft: Draft, seen: Seen) -> None:

@@ -25,6 +25,10 @@ SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 SPECIAL = (Family.NONFINITE, Family.DENORMAL)
 """Families of values that a kernel may pass over; every plan beyond a screening has each of them on
 the workload itself, a screening the first of them."""
+LONG = 1 << 16
+"""Beyond what 16 bits can count."""
+FIRST = 4
+"""Trials on small shapes before an interpreter is given long ones."""
 SMALL_BYTES = 2 << 20
 """Other workloads above this size are tried only beyond a screening."""
 FEW_SHAPES = 6
@@ -75,12 +79,19 @@ def make_item(
     return Item(problem, structure, problem.values(structure, family, rng), family)
 
 
-def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
-    """The trials of one evaluation, in the order they are run: small and sharp ones first."""
+def plan(
+    stage: Stage, protocol: Protocol, rng: np.random.Generator,
+    drawn: Iterator[tuple[str, Structure]] | None = None,
+) -> list[Trial]:  # fmt: skip
+    """The trials of one evaluation, in the order they are run: small and sharp ones first.
+
+    Args:
+        drawn: the hidden shapes to take them from.
+    """
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
-    drawn = hidden(stage, rng)
+    drawn = drawn or hidden(stage, rng)
     if protocol is Protocol.SCREEN:
         return _screening(stage, sharp or families, special or families, drawn, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
@@ -93,6 +104,26 @@ def plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Tri
     while len(trials) < TRIALS[protocol]:
         trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
     return trials
+
+
+def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
+    """A plan for an interpreter: one shape that is long in each axis, early, on sharp values.
+
+    A long shape takes it as long as all others together, and at first it has patience for them.
+    """
+    long: dict[frozenset[str], Trial] = {}
+    sharp = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
+
+    def short() -> Iterator[tuple[str, Structure]]:
+        for name, structure in hidden(stage, rng):
+            axes = frozenset(a for a, length in structure.axes.items() if length >= LONG)
+            if not axes:
+                yield name, structure
+            elif axes not in long:
+                long[axes] = Trial(name, structure, sharp)
+
+    trials = plan(stage, protocol, rng, short())
+    return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
 
 
 def _screening(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import library, reasons
+from . import combining, library, reasons, types_once
 from .rounding import PRECISIONS, round_alike
 from .watch import EnoughError, Watch
 
@@ -28,6 +28,7 @@ def open_eyes(watch: Watch) -> None:
     """Patches the interpreter for good; called before there is any candidate."""
     from triton.runtime import interpreter
 
+    types_once.install(interpreter)
     # Without `debug` its checks for overflow check nothing, and take half of the time.
     shown = interpreter.interpreter_builder
     shown.options = dataclasses.replace(
@@ -39,6 +40,7 @@ def open_eyes(watch: Watch) -> None:
     _atomics(builder, interpreter, watch)
     round_alike(builder, interpreter, watch)
     _numbers(interpreter)
+    combining.grow(interpreter)
     _patch_once(interpreter)
     builder.create_inline_asm = _refuse_assembly
     library.supply(interpreter, _refuse_symbol)
@@ -95,8 +97,12 @@ def _patch_once(interpreter: Any) -> None:
     patch, kinds = interpreter._patch_lang, interpreter._get_np_dtype
     dressed: set[int] = set()
     lasting = _Lasting()
+    seen: dict[int, Any] = {}
 
     def patch_lang(fn: Any) -> Any:
+        if seen.get(id(fn.__globals__)) is fn.__globals__:
+            return lasting
+        seen[id(fn.__globals__)] = fn.__globals__
         found = {id(one) for one in fn.__globals__.values() if inspect.ismodule(one)}
         languages = found & {id(interpreter.tl), id(interpreter.tl.core)}
         if not languages or not languages <= dressed:

@@ -25,15 +25,9 @@ from .eyes import LimitError, open_eyes
 from .guarded import PROT_READ, Guarded
 from .modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching
 from .patience import Patience
+from .regions import WORD, Region
 from .story import Story
-from .watch import (
-    WORD,
-    MemoryFault,
-    Region,
-    SpoiledError,
-    TooLongError,
-    Watch,
-)
+from .watch import MemoryFault, SpoiledError, TooLongError, Watch
 
 LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""

@@ -16,11 +16,11 @@ class Patience:
     """In one program; more is an error."""
     call: int = 12_000
     """In one call, once a program of each launch has run."""
-    sample: int = 160
+    sample: int = 96
     """In one call, from which on the programs of a grid are left out that have not run."""
-    sampled: int = 6_000
+    sampled: int = 3_000
     """In all calls: a quarter of what is left may be spent in a call beyond `sample`."""
-    small: int = 12_000
+    small: int = 4_000
     """In all calls for grids of few programs: half of what is left may be spent in a call."""
     whole: int = 16_000
     """In all calls whose programs need each other, so that none is left out."""

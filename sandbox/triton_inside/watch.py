@@ -19,9 +19,9 @@ import numpy as np
 
 from .footprints import Footprints
 from .patience import Coverage, Patience
+from .regions import MANY, NOBODY, WORD, OutsideError, Region, Regions, marks_of
 from .story import Story
 
-NOBODY, MANY = -1, -2
 HEAD = 64
 """Programs of a grid that runs whole and in plain order while there is patience for such grids."""
 ALONE = 4
@@ -32,8 +32,6 @@ TILE = 4096
 """Elements of a tile for which a step counts once more."""
 LATE_S = 4.0
 """CPU time of a call after which no program begins: it changes what is judged, never a verdict."""
-WORD = 4
-"""Bytes that share a mark of who touched them last, but for smaller elements."""
 
 
 class MemoryFault(Exception):
@@ -50,31 +48,6 @@ class EnoughError(Exception):
 
 class SpoiledError(Exception):
     """What programs that were left out would have written is needed: all of them must run."""
-
-
-@dataclass
-class Region:
-    """One tensor that kernels may reach."""
-
-    name: str
-    start: int
-    bytes: int
-    is_writable: bool
-    writer: Any = None
-    """For each word the program of this launch that wrote it."""
-    reader: Any = None
-    touched: bool = False
-    fresh: Any = None
-    """For each word whether nobody has written it, where a story is told."""
-    sites: Any = None
-    """For each word the store that wrote it, where a story is told."""
-    unknown: Any = None
-    """For each word whether programs that were left out may have written it, or what came of it."""
-
-    @property
-    def end(self) -> int:
-        """The first byte behind it."""
-        return self.start + self.bytes
 
 
 @dataclass
@@ -100,11 +73,10 @@ class Watch:
         self._limit = patience.steps
         self._calls = 0
         self.schedule = schedules[0]
-        self.regions: list[Region] = []
+        self._memory = Regions()
         self.story = Story()
         self.given: list[int] = []
         """Addresses that the launch was given."""
-        self._starts = np.zeros(0, dtype=np.uint64)
         self.steps = 0
         self.kernel = ""
         self.program = 0
@@ -127,6 +99,11 @@ class Watch:
         self._has_met = False
         self._order = Order()
 
+    @property
+    def regions(self) -> list[Region]:
+        """The tensors that kernels may reach."""
+        return self._memory.all
+
     def next_schedule(self) -> str:
         """The schedule of the call that comes: they take turns."""
         self.schedule = self._schedules[self._calls % len(self._schedules)]
@@ -141,21 +118,17 @@ class Watch:
         patience = self._patience
         self._limit = patience.whole_share() if self.needs_all else patience.most()
         self._budget = self._limit if self.needs_all else patience.share()
-        self.regions = []
+        self._memory = Regions()
         for region in regions:
             self.add(region)
 
     def add(self, region: Region) -> None:
         """Lets kernels reach one more tensor."""
-        if not region.bytes:
-            return
-        self.regions = [r for r in self.regions if r.end <= region.start or region.end <= r.start]
-        self.regions = sorted([*self.regions, region], key=lambda r: r.start)
-        self._starts = np.array([r.start for r in self.regions], dtype=np.uint64)
+        self._memory.add(region)
 
     def at(self, address: int) -> Region | None:
         """The region that holds an address."""
-        return next((r for r in self.regions if r.start <= address < r.end), None)
+        return self._memory.at(address)
 
     def written(self, address: int, size: int) -> None:
         """Host code has set this memory."""
@@ -219,7 +192,7 @@ class Watch:
             is_output = region.is_writable and id(region) in given and not region.touched
             if not is_output and (region.writer is None or (region.writer == NOBODY).all()):
                 continue
-            silent = _marks(region, "writer") == NOBODY
+            silent = marks_of(region, "writer") == NOBODY
             theirs = self._prints.left_out(region.start, silent.size, WORD)
             if region.touched and theirs is not None:
                 # What is nobody's has not been written: it is judged as it is.
@@ -286,14 +259,16 @@ class Watch:
         """Checks a load before it is made."""
         self.step(np.size(pointers))
         for region, words in self._found(pointers, mask, size, "reads"):
+            if not words.size:
+                continue
             if region.unknown is not None and region.unknown[words].any():
                 raise SpoiledError
             self._note_read(region, words, "reads")
-            writers = _marks(region, "writer")[words]
+            writers = marks_of(region, "writer")[words]
             foreign = self._foreign(writers)
             if foreign is not None:
                 self._race(region, "reads what", foreign, "writes")
-            readers = _marks(region, "reader")
+            readers = marks_of(region, "reader")
             old = readers[words]
             readers[words] = np.where((old == NOBODY) | (old == self.program), self.program, MANY)
 
@@ -309,7 +284,7 @@ class Watch:
         for region, words in self._found(pointers, mask, size, "writes"):
             if not region.is_writable:
                 raise MemoryFault(f"{self._who()} writes to the input {region.name}")
-            writers, readers = _marks(region, "writer"), _marks(region, "reader")
+            writers, readers = marks_of(region, "writer"), marks_of(region, "reader")
             for marks, doing, verb in (
                 (writers, "writes where", "writes something else"),
                 (readers, "writes what", "reads"),
@@ -344,7 +319,7 @@ class Watch:
                 self._order.meet(self.program, int(addresses[0]))
             self._note_read(region, words, "adds to")
             self._note_write(region, words)
-            foreign = self._foreign(_marks(region, "writer")[words])
+            foreign = self._foreign(marks_of(region, "writer")[words])
             if foreign is not None:
                 self._race(region, "updates atomically what", foreign, "writes plainly")
 
@@ -361,53 +336,12 @@ class Watch:
         if region.fresh is not None:
             region.fresh[words] = False
 
-    def _found(self, pointers: Any, mask: Any, size: int, verb: str) -> list[tuple[Region, Any]]:
-        """The regions that an access reaches, with the words in each."""
-        pointers = np.asarray(pointers, dtype=np.uint64)
-        mask = np.broadcast_to(np.asarray(mask, dtype=bool), pointers.shape)
-        addresses = pointers[mask]
-        if not addresses.size:
-            return []
-        places = np.searchsorted(self._starts, addresses, side="right").astype(np.int64) - 1
-        found = []
-        for place in np.unique(places):
-            inside = addresses[places == place]
-            region = self.regions[int(place)] if place >= 0 else None
-            last = int(inside.max()) + size
-            if region is None or last > region.end:
-                self._outside(int(inside.max()) if region else int(inside.min()), size, verb)
-            assert region is not None
-            region.touched = True
-            offsets = (inside - np.uint64(region.start)).astype(np.int64)
-            words = offsets // WORD
-            if size > WORD:
-                words = np.concatenate([words + at for at in range(size // WORD)])
-            elif size < WORD:
-                # Neighbours share a word: not told apart, so not marked.
-                words = words[:0]
-            found.append((region, words))
-        return found
-
-    def _outside(self, address: int, size: int, verb: str) -> None:
-        def distance(region: Region) -> int:
-            return min(abs(address - region.start), abs(address - region.end))
-
-        if not self.regions:
-            raise MemoryFault(f"{self._who()} {verb} outside of every tensor")
-        near = min(self.regions, key=distance)
-        if address < near.start:
-            where = f"{near.start - address} bytes before the start of {near.name}"
-        else:
-            element = (address - near.start) // size
-            where = (
-                f"{address - near.end} bytes past the end of {near.name}, at element {element} of "
-                f"{near.bytes // size}"
-            )
-        raise MemoryFault(f"{self._who()} {verb} out of bounds: {where}")
-
     def _foreign(self, marks: Any) -> int | None:
         """Another program among these marks that this one has not heard of."""
-        others = np.unique(marks[(marks != NOBODY) & (marks != self.program)])
+        others = marks[(marks != NOBODY) & (marks != self.program)]
+        if not others.size:
+            return None
+        others = np.unique(others)
         known = self._order.heard.get(self.program, set())
         for other in others.tolist():
             if other == MANY:
@@ -432,14 +366,11 @@ class Watch:
         """Takes off what there is what the last call took beyond its due."""
         self._patience.spend(self.steps, self._small, is_whole=self.needs_all)
 
+    def _found(self, pointers: Any, mask: Any, size: int, verb: str) -> list[tuple[Region, Any]]:
+        try:
+            return self._memory.found(pointers, mask, size)
+        except OutsideError as outside:
+            raise MemoryFault(f"{self._who()} {verb} {outside}") from None
+
     def _who(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"
-
-
-def _marks(region: Region, kind: str) -> Any:
-    """Who touched each word of a region, made when it is first asked for."""
-    marks = getattr(region, kind)
-    if marks is None:
-        marks = np.full(-(-region.bytes // WORD) + 1, NOBODY, dtype=np.int32)
-        setattr(region, kind, marks)
-    return marks

@@ -19,6 +19,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,16 +31,6 @@ SWEEP_S = 5.0
 UNSWEPT = 71
 """The exit status then; the harness holds the same."""
 CPU_S = 60
-WARM_UP = """\
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def warm_up(x, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + at, tl.sum(tl.load(x + at, mask=at < n)), mask=at < n)
-"""
 
 
 def main(arguments: list[str]) -> None:
@@ -52,7 +43,7 @@ def main(arguments: list[str]) -> None:
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
     with os.fdopen(control, "r+b", buffering=0) as channel:
-        _say(channel, _warm(workplace / "warm", settings))
+        _say(channel, _warm(settings))
         while line := channel.readline():
             folder = json.loads(line)["folder"]
             status = _forked(workplace / folder, libc, control)
@@ -67,38 +58,37 @@ def _say(channel: Any, words: dict[str, Any]) -> None:
     channel.write(json.dumps(words).encode() + b"\n")
 
 
-def _warm(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Imports and compiles once, so that no child pays for it; says which versions these are."""
-    folder.mkdir()
-    os.environ["TRITON_CACHE_DIR"] = str(folder)
+def _warm(settings: dict[str, Any]) -> dict[str, Any]:
+    """Imports what a build needs, so that no child pays for it; says which versions these are."""
     import torch
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import compiler
-    from triton.compiler import ASTSource
+    from triton.compiler import make_backend
 
-    # What a build needs is imported here, once.
     from . import load, memory, modes
 
     load.runner()
-    importlib.import_module("triton.runtime.autotuner")
+    for name in ("triton.compiler.code_generator", "triton.runtime.autotuner"):
+        importlib.import_module(name)
     dispatch, device = modes.recording_modes(memory.Memory(), lambda tensor, memory: None)
     with dispatch, device:
         torch.zeros_like(torch.empty((2, 2), device="cuda")).t().is_contiguous()
 
+    _forgo_key(triton.__version__)
     torch.set_grad_enabled(False)
     capability = settings["capability"]
-    module = load.module(WARM_UP, "warm_up.py")
-    source = ASTSource(
-        fn=module.warm_up,
-        signature={"x": "*fp32", "n": "i32", "BLOCK": "constexpr"},
-        constexprs={"BLOCK": 64},
-    )
-    target = GPUTarget("cuda", capability, 32)
-    triton.compile(source, target=target, options={"num_warps": 1, "enable_fp_fusion": True})
-    shutil.rmtree(folder)
+    make_backend(GPUTarget("cuda", capability, 32)).hash()
     ptxas = compiler.get_ptxas(capability)
     return {"compiler": f"Triton {triton.__version__}, ptxas {ptxas.version}"}
+
+
+def _forgo_key(version: str) -> None:
+    """Spares Triton reading its half a gigabyte to name what it keeps: each build has a folder of
+    its own, in which nothing is kept."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("triton.") and hasattr(module, "triton_key"):
+            setattr(module, "triton_key", lambda: version)  # noqa: B010, modules lack it by type
 
 
 def _forked(folder: Path, libc: Any, control: int) -> int:
