@@ -250,7 +250,7 @@ class Interpreted:
                 returned = self.entry(
                     **{k: v for k, v in given.items() if named is None or k in named}
                 )
-        if not prepared.made.awaited:
+        if not prepared.made.awaited or (prepared.made.may_write and returned is None):
             return outputs
         # Says what is wrong with them, if something is.
         self.deliver(returned, outputs)

@@ -18,6 +18,7 @@ STYLES = {
     "flash_softmax": "softmax",
     "fused_softmax": "softmax",
     "grouped_matmul": "gemm",
+    "layer_norm_atomics": "layernorm",
     "layer_norm_autograd": "layernorm",
     "layer_norm_welford": "layernorm",
     "model_new_gelu": "bias_gelu",
