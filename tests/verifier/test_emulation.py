@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.kernelbench.recipes import get
+from kernelwright.sandbox.triton_inside.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
-from kernelwright.verifier import emulation
+from kernelwright.verifier import emulation, poison
 from kernelwright.verifier.devices import Refused
 from kernelwright.verifier.draft import Draft
 from kernelwright.verifier.request import Order
@@ -39,12 +40,21 @@ def test_a_long_shape_is_tried_beyond_a_screening(court: Court) -> None:
 
 
 @pytest.mark.slow
-def test_a_mistake_on_long_shapes_only_is_seen(court: Court) -> None:
+@pytest.mark.parametrize("pattern", poison.PATTERNS)
+def test_a_mistake_on_long_shapes_only_is_seen(
+    court: Court, pattern: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of grids of which a part runs, too, and whatever the outputs held before."""
+    monkeypatch.setattr(poison, "choose", lambda _: pattern)
     wrong = source().replace("gelu(x + bias), mask=inside", "gelu(x + bias), mask=inside & SHORT")
     wrong = wrong.replace("SHORT", "(column < 65536)")
     verdict = looked(court, wrong, Protocol.CONFIRM)
     assert verdict.status is Status.INCORRECT
     assert is_long(next(check for check in verdict.checks if not check.passed))
+
+
+def test_what_says_unwritten_is_none_of_the_patterns_before() -> None:
+    assert UNWRITTEN not in poison.PATTERNS
 
 
 ROWS = """
