@@ -8,6 +8,7 @@ that is modelled. No figure of this module is a speed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -48,6 +49,8 @@ COUNTED = 2_000_000
 COUNTED_BYTES = 128 << 20
 """Tensors and scratch of the workload that is emulated for its counts alone, at most."""
 COUNT_TIMEOUT_S = 20.0
+_PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
+"""Disassemble what was built while it is emulated."""
 ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
 
@@ -62,13 +65,14 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
         )
     session.ensure_admitted()
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
-    known: Profile | None = None
+    begun: Future[Profile] | None = None
     made: DeviceCandidate | None = None
     failing = Failing()
 
     def closed(status: Status, reason: str) -> Verdict:
         with draft.span("explain"):
             why = _why(session, made, failing, status, reason, rng) if status in _WRONG else ""
+        known = begun.result() if begun else None
         return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
 
     try:
@@ -79,8 +83,8 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
-        known = static_of(draft, workshop, made)
-        known = _judge(draft, made, known, failing, rng)
+        begun = _PROFILERS.submit(_static, workshop, made)
+        counted = _judge(draft, made, failing, rng)
     except Refused as refused:
         draft.log = refused.log or draft.log
         return closed(refused.status, refused.reason)
@@ -90,6 +94,8 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     failed = gates.first_failure(draft.checks)
     if failed:
         return closed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
+    with draft.span("profile"):
+        known = counted or begun.result()
     return draft.close(Status.SCREENED, known=known)
 
 
@@ -118,19 +124,28 @@ def static_of(
     device: Device | None = None,
 ) -> Profile:
     """What its build for the target says, with a time that is modelled."""
-    problem, axes = workshop.problem, workshop.subject.axes
     with draft.span("profile"):
-        return static.static_profile(
-            made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
-            device=device or device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
-            jail=workshop.jail, counts=counts,
-        )  # fmt: skip
+        return _static(workshop, made, counts, device)
+
+
+def _static(
+    workshop: Workshop,
+    made: DeviceCandidate,
+    counts: Counts | None = None,
+    device: Device | None = None,
+) -> Profile:
+    problem, axes = workshop.problem, workshop.subject.axes
+    return static.static_profile(
+        made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
+        device=device or device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
+        jail=workshop.jail, counts=counts,
+    )  # fmt: skip
 
 
 def _judge(
-    draft: Draft, made: DeviceCandidate, known: Profile, failing: Failing, rng: np.random.Generator
-) -> Profile:
-    """Adds the checks to the draft, and what the emulation saw to the profile."""
+    draft: Draft, made: DeviceCandidate, failing: Failing, rng: np.random.Generator
+) -> Profile | None:
+    """Adds the checks to the draft; the profile with what the emulation counted, if it did."""
     protocol = draft.order.protocol
     natural, *others = made.schedules
     with draft.span("build"):
@@ -143,17 +158,17 @@ def _judge(
     _left_out(draft, side.seen)
     for schedule in others:
         if _failed(draft):
-            return known
+            return None
         with draft.span("verify"), _side(draft, made, schedule, failing, rng) as side:
             few = small_trials(draft.session.stage, rng)[-FEW:]
             draft.checks += _renamed(tried(side, draft.session.stage, few, rng), schedule)
     if not isinstance(made, CudaCandidate) or _failed(draft):
-        return known
+        return None
     # Races first: one call shows them, and the sanitizers take a dozen of slow ones.
     report = _raced(draft, made, rng)
     if protocol is not Protocol.SCREEN and not _failed(draft):
         _sanitized(draft, made, rng)
-    return _profiled(draft, made, report, rng) if not _failed(draft) else known
+    return _profiled(draft, made, report, rng) if not _failed(draft) else None
 
 
 def _trials(

@@ -4,7 +4,8 @@ The contract of such a module for a problem with axes M, N, input x and output y
 
     def run(M, N, x, y) -> None            writes y; parameters are given by name, and a function
                                            may leave out those it has no use for. One that takes
-                                           no output returns them instead.
+                                           no output returns them instead. One that takes **more
+                                           is given all; what it returns counts, if it does.
     class ModelNew(torch.nn.Module)        `forward(x)` gets the inputs in their order and returns
                                            y, or a tuple where there are several outputs. It is made
                                            once for each combination of axes: parameters of its

@@ -79,6 +79,8 @@ class Prepared(NamedTuple):
     model: Any
     words: list[memoryview]
     """The outputs as integers of four bytes."""
+    may_write: bool = False
+    """Whether it was given the outputs as well: one that returns nothing has written them."""
 
 
 def system() -> Any:
@@ -206,8 +208,9 @@ class Kernel:
         given = {**axes, **tensors["inputs"], **tensors["outputs"]}
         named = self.named
         arguments = {k: v for k, v in given.items() if named is None or k in named}
-        is_written = tensors["outputs"].keys() <= arguments.keys()
-        return Prepared(arguments, {} if is_written else tensors["outputs"], None, words)
+        is_written = named is not None and tensors["outputs"].keys() <= named
+        awaited = {} if is_written else tensors["outputs"]
+        return Prepared(arguments, awaited, None, words, may_write=named is None)
 
     def _words(self, offset: int, count: int) -> memoryview:
         whole = memoryview(self.memory["outputs"]).cast("B")
@@ -233,12 +236,12 @@ class Kernel:
 
     def call(self, prepared: Prepared) -> None:
         """One call, the copy of what it returns included."""
-        arguments, awaited, model, _ = prepared
+        arguments, awaited, model, _, may_write = prepared
         if model is not None:
             self.deliver(model(*arguments.values()), awaited)
             return
         result = self.entry(**arguments)
-        if awaited:
+        if awaited and not (may_write and result is None):
             self.deliver(result, awaited)
 
     def sum(self, prepared: Prepared, choice: int) -> int:

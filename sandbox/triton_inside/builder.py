@@ -161,7 +161,11 @@ def _called(
         return contract.made(module, axes)(*(tensors[name] for name in inputs))
     given = {k: v for k, v in {**axes, **tensors}.items() if named is None or k in named}
     result = entry(**given)
-    return None if set(outputs) <= given.keys() else result
+    results = result if isinstance(result, tuple | list) else (result,)
+    # **more takes the outputs, too: then what is returned counts, unless it is nothing, or they.
+    are_theirs = [id(one) for one in results] == [id(tensors[name]) for name in outputs]
+    is_written = set(outputs) <= named if named is not None else result is None or are_theirs
+    return None if is_written else result
 
 
 def _adopted(returned: Any, memory: Memory) -> dict[int, int]:

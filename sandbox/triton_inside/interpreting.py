@@ -31,8 +31,8 @@ from .watch import MemoryFault, SpoiledError, TooLongError, Watch
 
 LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
-UNWRITTEN = 0x7FC0DEAD
-"""NaN, unlike what the referee puts into outputs."""
+UNWRITTEN = 0x7FE5DEAF
+"""NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/poison.py)."""
 SIZES = struct.Struct("<QQ")  # sandbox/run/starting.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
@@ -251,7 +251,7 @@ class Interpreted:
                 returned = self.entry(
                     **{k: v for k, v in given.items() if named is None or k in named}
                 )
-        if not prepared.made.awaited:
+        if not prepared.made.awaited or (prepared.made.may_write and returned is None):
             return outputs
         # Says what is wrong with them, if something is.
         self.deliver(returned, outputs)

@@ -40,14 +40,6 @@ class Done:
 Command = Callable[..., Done]
 
 
-@pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One build cache for all tests, so that the runner is compiled and the canary sent once."""
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o755)
-    return folder
-
-
 @pytest.fixture
 def private(tmp_path: Path, shared_cache: Path) -> dict[str, str]:
     """An environment in which nothing of the user's is seen or touched."""

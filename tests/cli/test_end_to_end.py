@@ -49,25 +49,27 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Place:
     found = Place(tmp_path_factory.mktemp("place"), shared_cache)
     done = found.kw(
-        "run", "spmm_csr", "--target", "cpu", "--workload", "tiny", "--max-evals", "4", "--json"
+        "run", "spmm_csr", "--target", "cpu", "--workload", "tiny", "--max-evals", "2", "--json"
     )
     assert done.code == 0, done.err
     found.result = done.document  # type: ignore[attr-defined]
     return found
 
 
+@pytest.mark.timed
 def test_run_ends_with_a_verified_winner(place: Any) -> None:
     result = place.result
     assert result["best"]["status"] == "VERIFIED"
     speedup = result["best"]["speedup"]
     assert {"torch eager", "scipy"} <= set(speedup)
     assert all(s["low"] <= s["median"] <= s["high"] for s in speedup.values())
-    assert result["evaluated"] == 4
-    assert sum(result["by_status"].values()) == 4
+    assert result["evaluated"] == 2
+    assert sum(result["by_status"].values()) == 2
     assert result["stopped_by"] == "evaluations"
     assert (result["usd"], result["tokens"]) == (0, 0)
 
 
+@pytest.mark.timed
 def test_list_and_show_tell_of_it(place: Place) -> None:
     listed = place.kw("list", "--json").document
     assert [c["campaign"] for c in listed["campaigns"]] == [place.result["campaign"]]  # type: ignore[attr-defined]
@@ -76,6 +78,7 @@ def test_list_and_show_tell_of_it(place: Place) -> None:
     assert place.result["best"]["candidate"] in shown.out  # type: ignore[attr-defined]
 
 
+@pytest.mark.timed
 def test_the_report_is_one_file_that_needs_nothing_else(place: Place) -> None:
     target = place.folder / "report.html"
     done = place.kw("report", "@last", "-o", str(target))
@@ -88,6 +91,7 @@ def test_the_report_is_one_file_that_needs_nothing_else(place: Place) -> None:
     assert '<link rel="stylesheet" href="http' not in page
 
 
+@pytest.mark.timed
 def test_the_exported_package_passes_its_own_selftest(place: Place) -> None:
     out = place.folder / "winner"
     done = place.kw("export", "@last@best", "--format", "package", "-o", str(out))
@@ -104,14 +108,16 @@ def test_the_exported_package_passes_its_own_selftest(place: Place) -> None:
     assert list((place.folder / "s").rglob("*.cpp"))
 
 
+@pytest.mark.timed
 def test_resume_goes_on_where_it_stopped(place: Place) -> None:
     campaign = place.result["campaign"]  # type: ignore[attr-defined]
-    done = place.kw("run", "--resume", campaign, "--max-evals", "6", "--json")
+    done = place.kw("run", "--resume", campaign, "--max-evals", "3", "--json")
     assert done.code == 0, done.err
-    assert done.document["evaluated"] == 6
+    assert done.document["evaluated"] == 3
     assert done.document["campaign"] == campaign
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("name", "status", "code"), [("honest", "VERIFIED", 0), ("wrong", "INCORRECT", 1)]
 )
@@ -127,6 +133,7 @@ def test_eval_tells_its_verdict_by_exit_code(
     )
 
 
+@pytest.mark.timed
 def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
     file = Path(__file__).parents[1] / "honest" / "host" / "sparse.py"
     done = place.kw("eval", "spmm_csr", str(file), "--workload", "tiny", "--json")
@@ -135,6 +142,7 @@ def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
     assert done.code == 0
 
 
+@pytest.mark.timed
 def test_eval_for_the_record_makes_three_hundred_trials(place: Place) -> None:
     file = str(SEVEN / "honest.cpp")
     done = place.kw("eval", "spmm_csr", file, "--workload", "tiny", "--record", "--json")
@@ -192,11 +200,12 @@ def wait_for_verdicts(home: Path, count: int, process: subprocess.Popen[str]) ->
     raise AssertionError(f"no verdict: {process.poll()}")
 
 
+@pytest.mark.timed
 @pytest.mark.timeout(900)
 def test_killed_at_ten_random_instants_it_loses_nothing(tmp_path: Path, shared_cache: Path) -> None:
     spot = Place(tmp_path, shared_cache)
     rng = random.Random(20)
-    limits = ("--max-evals", "8", "--json")
+    limits = ("--max-evals", "5", "--json")
     command = ["run", "spmm_csr", "--workload", "tiny", *limits]
     kills = 0
     while True:
@@ -223,7 +232,7 @@ def test_killed_at_ten_random_instants_it_loses_nothing(tmp_path: Path, shared_c
         events = store.events(campaign)
     assert [e.seq for e in events] == sorted({e.seq for e in events})
     history = derive(events)
-    assert [e.number for e in history.entries.values()] == list(range(1, 9))
+    assert [e.number for e in history.entries.values()] == list(range(1, 6))
     finished = [
         (e.payload.verdict.candidate, e.payload.verdict.protocol)
         for e in events

@@ -97,18 +97,24 @@ def orphans() -> Iterator[Callable[[], list[str]]]:
     """What outlives the process that started it comes to us: gives the commands of those."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    yield _living_children
+    others = set(_children())
+    yield lambda: _living_children(others)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def _living_children() -> list[str]:
-    """After a moment in which the killed may vanish."""
+def _living_children(others: set[str]) -> list[str]:
+    """After a moment in which the killed may vanish; the others are no concern of the test."""
     deadline = time.monotonic() + 2.0
-    while found := [words for pid in Path("/proc").glob("[0-9]*") if (words := _child(pid))]:
+    while found := {pid: words for pid, words in _children().items() if pid not in others}:
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
-    return found
+    return list(found.values())
+
+
+def _children() -> dict[str, str]:
+    """By their process ids."""
+    return {pid.name: words for pid in Path("/proc").glob("[0-9]*") if (words := _child(pid))}
 
 
 def _child(process: Path) -> str:

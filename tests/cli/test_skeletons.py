@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,24 +13,19 @@ from kernelwright.kernelbench.registry import problems
 from kernelwright.kernelbench.signature import languages
 from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
 from kernelwright.sandbox.build import toolchain
+from kernelwright.tests.court import Court
+from kernelwright.traces.records import Protocol, Status
 
 from .conftest import Command
 
-QUICK = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bias_gelu", "triton")}
-"""One problem of each language for the fast suite; the others are marked slow."""
+BY_COMMAND = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bias_gelu", "triton")}
+"""One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
+OTHERS = sorted(set(product(names(), languages())) - BY_COMMAND)
 
 
-def marked(problem: str, language: str) -> object:
-    marks = [] if (problem, language) in QUICK else [pytest.mark.slow]
-    return pytest.param(problem, language, marks=marks, id=f"{problem}-{language}")
-
-
-@pytest.mark.parametrize(
-    ("problem", "language"),
-    [marked(problem, language) for language in languages() for problem in names()],
-)
-def test_a_skeleton_is_taken_as_it_is_and_found_right(
+@pytest.mark.parametrize(("problem", "language"), sorted(BY_COMMAND))
+def test_eval_takes_a_skeleton_as_it_is(
     kw: Command, tmp_path: Path, problem: str, language: str
 ) -> None:
     if language == "cuda":
@@ -49,6 +45,22 @@ def test_a_skeleton_is_taken_as_it_is_and_found_right(
     # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.
     wanted = ("VERIFIED", "SUSPECT") if target == "cpu" else ("SCREENED",)
     assert found["status"] in wanted, (found["reasons"], done.err)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("problem", "language"), OTHERS)
+def test_a_skeleton_is_found_right(
+    kw_here: Command, court: Court, problem: str, language: str
+) -> None:
+    printed = kw_here("problems", problem, "--signature", language)
+    assert (printed.code, printed.err) == (0, "")
+    if TARGETS[language] == "cpu":
+        verdict = court.judge(printed.out, problem, language=language, expected=(Status.SUSPECT,))
+    else:
+        verdict = court.look(printed.out, problem, language, Protocol.SCREEN)
+    # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.
+    clocks = {Status.SUSPECT} if TARGETS[language] == "cpu" else set()
+    assert verdict.status in {Status.SCREENED, *clocks}, (verdict.reasons, verdict.log)
 
 
 @pytest.mark.parametrize("language", languages())

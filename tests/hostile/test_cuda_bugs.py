@@ -132,8 +132,8 @@ class Trial:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return machine_in(tmp_path_factory.mktemp("bugs"))
+def machine(shared_cache: Path) -> Machine:
+    return machine_in(shared_cache)
 
 
 @pytest.mark.slow

@@ -7,17 +7,12 @@ The sources of `cuda_explained/` mark the lines that may be named by `// named`;
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.evaluation import evaluate
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.tests.court import Court
+from kernelwright.traces.records import Status, Verdict
 
 HERE = Path(__file__).parent
 MARKED = {
@@ -60,33 +55,6 @@ BUGS = {
 """The problem, and what stands on a line that may be named."""
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Verdict]]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
-    sessions: dict[str, Session] = {}
-
-    def judge(problem: str, source: str) -> Verdict:
-        if problem not in sessions:
-            workload = registry.get(problem).workload("tiny")
-            task = Task(
-                problem=problem, workload=workload, target="sm_90", languages=("cuda",),
-                cache_dir=str(cache),
-            )  # fmt: skip
-            try:
-                sessions[problem] = Session.open(task)
-            except PrerequisiteError as error:
-                pytest.skip(str(error))
-        if not sessions[problem].is_emulated:
-            pytest.skip("this machine has the device")
-        order = Order(source=source, language="cuda", protocol=Protocol.FULL)
-        return evaluate(sessions[problem], order)
-
-    yield judge
-    for session in sessions.values():
-        session.close()
-
-
 def lines_with(source: str, *words: str) -> set[int]:
     """The numbers of the lines on which any of these words stand."""
     lines = enumerate(source.splitlines(), 1)
@@ -104,24 +72,20 @@ def assert_named(verdict: Verdict, wanted: set[int]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MARKED)
-def test_what_is_wrong_leads_with_its_line(
-    judged: Callable[[str, str], Verdict], name: str
-) -> None:
+def test_what_is_wrong_leads_with_its_line(court: Court, name: str) -> None:
     problem, words = MARKED[name]
     source = (HERE / "cuda_explained" / f"{name}.cu").read_text("utf-8")
-    verdict = judged(problem, source)
+    verdict = court.look(source, problem, "cuda")
     assert_named(verdict, lines_with(source, "// named"))
     assert re.search(words, verdict.reasons[0]), verdict.reasons
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
-def test_a_seeded_mistake_leads_with_its_line(
-    judged: Callable[[str, str], Verdict], name: str
-) -> None:
+def test_a_seeded_mistake_leads_with_its_line(court: Court, name: str) -> None:
     problem, words = BUGS[name]
     source = (HERE / "cuda_bugs" / f"{name}.cu").read_text("utf-8")
-    assert_named(judged(problem, source), lines_with(source, *words))
+    assert_named(court.look(source, problem, "cuda"), lines_with(source, *words))
 
 
 def test_every_source_has_its_row_and_marks_its_lines() -> None:

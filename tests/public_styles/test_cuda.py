@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import registry
-from kernelwright.sandbox.build import toolchain
-from kernelwright.traces.records import Protocol
-from kernelwright.verifier.client import open_referee
-from kernelwright.verifier.request import Order, Task
+from kernelwright.tests.court import Court
 
 HERE = Path(__file__).parent
 ROWS = tomllib.loads((HERE / "cuda.toml").read_text("utf-8"))
@@ -34,32 +29,10 @@ def test_each_kernel_has_its_row_and_names_its_style() -> None:
         assert "---*/\n// Style: " in source(name)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        toolchain.find_nvrtc()
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("styles")
-    folder.chmod(0o755)
-    return folder
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
-def test_a_public_style_is_judged(name: str, cache: Path) -> None:
+def test_a_public_style_is_judged(name: str, court: Court) -> None:
     row = ROWS[name]
-    problem = registry.get(row["problem"])
-    task = Task(
-        problem=problem.name,
-        workload=registry.workload_for(problem),
-        target="sm_90",
-        devices=(),
-        cache_dir=str(cache),
-    )
-    with open_referee(task) as referee:
-        verdict = referee.evaluate(
-            Order(source=source(name), language="cuda", protocol=Protocol.FULL)
-        )
+    verdict = court.look(source(name), row["problem"], "cuda", workload="")
     assert verdict.status == row["status"], verdict.reasons
     assert row.get("words", "") in "; ".join(verdict.reasons)

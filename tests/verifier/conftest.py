@@ -18,20 +18,13 @@ from kernelwright.verifier.trials import Stage
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    os.chmod(folder, 0o755)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def session_for(cache: Path) -> Iterator[Callable[[str], Session]]:
+def session_for(shared_cache: Path) -> Iterator[Callable[[str], Session]]:
     """Sessions without baselines: nothing is timed here."""
     open_ones: dict[str, Session] = {}
 
     def find(name: str) -> Session:
         if name not in open_ones:
-            open_ones[name] = unmeasured_session(name, cache)
+            open_ones[name] = unmeasured_session(name, shared_cache)
         return open_ones[name]
 
     yield find

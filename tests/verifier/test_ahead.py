@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -176,12 +175,11 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> Task:
-    os.chmod(tmp_path, 0o755)
+def task(shared_cache: Path) -> Task:
     workload = registry.get("bias_gelu").workload("tiny")
     return Task(
         problem="bias_gelu", workload=workload, target="sm_90", languages=("cuda",),
-        cache_dir=str(tmp_path),
+        cache_dir=str(shared_cache),
     )  # fmt: skip
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import get
+from kernelwright.sandbox.triton_inside.interpreting import UNWRITTEN
+from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
-from kernelwright.verifier import emulation
+from kernelwright.verifier import emulation, poison
 from kernelwright.verifier.devices import Refused
 from kernelwright.verifier.draft import Draft
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.request import Order
 from kernelwright.verifier.sides import Seen
 
 LONG = 8192
@@ -25,34 +22,8 @@ def source() -> str:
     return recipe.render(recipe.first())
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
-    workload = registry.get("bias_gelu").workload("tiny")
-    task = Task(
-        problem="bias_gelu", workload=workload, target="sm_90", languages=("triton",),
-        cache_dir=str(cache),
-    )  # fmt: skip
-    try:
-        opened = Session.open(task)
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def looked(session: Session) -> Callable[..., Verdict]:
-    if not session.is_emulated:
-        pytest.skip("this machine has the device")
-
-    def look(text: str, protocol: Protocol) -> Verdict:
-        assert session.device is not None
-        order = Order(source=text, language="triton", protocol=protocol)
-        return emulation.look(Draft(order, session, b"long shapes here"), session.device)
-
-    return look
+def looked(court: Court, text: str, protocol: Protocol) -> Verdict:
+    return court.look(text, "bias_gelu", "triton", protocol, seed=b"long shapes here")
 
 
 def is_long(check: Check) -> bool:
@@ -62,19 +33,28 @@ def is_long(check: Check) -> bool:
 
 
 @pytest.mark.slow
-def test_a_long_shape_is_tried_beyond_a_screening(looked: Callable[..., Verdict]) -> None:
-    promoted = looked(source(), Protocol.CONFIRM)
+def test_a_long_shape_is_tried_beyond_a_screening(court: Court) -> None:
+    promoted = looked(court, source(), Protocol.CONFIRM)
     assert promoted.status is Status.SCREENED, promoted.reasons
     assert any(is_long(check) for check in promoted.checks)
 
 
 @pytest.mark.slow
-def test_a_mistake_on_long_shapes_only_is_seen(looked: Callable[..., Verdict]) -> None:
+@pytest.mark.parametrize("pattern", poison.PATTERNS)
+def test_a_mistake_on_long_shapes_only_is_seen(
+    court: Court, pattern: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of grids of which a part runs, too, and whatever the outputs held before."""
+    monkeypatch.setattr(poison, "choose", lambda _: pattern)
     wrong = source().replace("gelu(x + bias), mask=inside", "gelu(x + bias), mask=inside & SHORT")
     wrong = wrong.replace("SHORT", "(column < 65536)")
-    verdict = looked(wrong, Protocol.CONFIRM)
+    verdict = looked(court, wrong, Protocol.CONFIRM)
     assert verdict.status is Status.INCORRECT
     assert is_long(next(check for check in verdict.checks if not check.passed))
+
+
+def test_what_says_unwritten_is_none_of_the_patterns_before() -> None:
+    assert UNWRITTEN not in poison.PATTERNS
 
 
 ROWS = """
@@ -102,8 +82,8 @@ def run(M, N, x, bias):
 
 
 @pytest.mark.slow
-def test_a_program_for_each_row_is_sampled_and_it_is_said(looked: Callable[..., Verdict]) -> None:
-    verdict = looked(ROWS, Protocol.FULL)
+def test_a_program_for_each_row_is_sampled_and_it_is_said(court: Court) -> None:
+    verdict = looked(court, ROWS, Protocol.FULL)
     assert verdict.status is Status.SCREENED, verdict.reasons
     (said,) = verdict.unchecked
     assert "the first, the last and random programs ran" in said
@@ -111,17 +91,17 @@ def test_a_program_for_each_row_is_sampled_and_it_is_said(looked: Callable[..., 
 
 
 @pytest.mark.slow
-def test_a_row_number_that_overflows_is_seen(looked: Callable[..., Verdict]) -> None:
+def test_a_row_number_that_overflows_is_seen(court: Court) -> None:
     wrong = ROWS.replace("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int16)")
     wrong = wrong.replace("row * N", "row.to(tl.int32) * N")
-    verdict = looked(wrong, Protocol.FULL)
+    verdict = looked(court, wrong, Protocol.FULL)
     assert verdict.status is Status.CRASHED
     assert "reads out of bounds" in verdict.reasons[0]
     assert "line 12" in verdict.reasons[0]
 
 
-def test_nothing_judged_is_neither_a_pass_nor_a_failure(session: Session) -> None:
-    draft = Draft(Order(source="", language="triton"), session, b"")
+def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
+    draft = Draft(Order(source="", language="triton"), court.emulated("bias_gelu", "triton"), b"")
     emulation._left_out(draft, Seen(calls=3))
     assert not draft.unchecked
     emulation._left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
@@ -131,8 +111,8 @@ def test_nothing_judged_is_neither_a_pass_nor_a_failure(session: Session) -> Non
     assert refused.value.status is Status.UNSUPPORTED
 
 
-def test_a_source_that_cannot_be_built_has_its_status(looked: Callable[..., Verdict]) -> None:
+def test_a_source_that_cannot_be_built_has_its_status(court: Court) -> None:
     """Its refusal leaves the timing of the build, which is a context manager, as it came."""
-    verdict = looked(source().replace("grid =", "mesh ="), Protocol.SCREEN)
+    verdict = looked(court, source().replace("grid =", "mesh ="), Protocol.SCREEN)
     assert verdict.status is Status.BUILD_FAILED
     assert "mesh" in verdict.reasons[0]

@@ -6,21 +6,17 @@ parts of TF32 are not float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import FLUSHED, Expected, Family
 from kernelwright.sandbox.triton_inside import rounding
-from kernelwright.traces.records import Check, Protocol, Status, Verdict
-from kernelwright.verifier import emulation, gates
-from kernelwright.verifier.draft import Draft
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.tests.court import Court
+from kernelwright.traces.records import Check, Status, Verdict
+from kernelwright.verifier import gates
 
 HERE = Path(__file__).parent / "hardware"
 LANGUAGES = {".cu": "cuda", ".py": "triton"}
@@ -32,52 +28,25 @@ RIGHT = (
 WRONG = (("gemm", "gemm_3xtf32.cu"), ("gemm", "gemm_tf32x3.py"))
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Verdict]]:
+def judged(court: Court, problem: str, name: str) -> Verdict:
     """The full verdict of a file on the target sm_90, emulated."""
-    open_ones: dict[tuple[str, str], Session] = {}
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
-
-    def judge(problem: str, name: str) -> Verdict:
-        path = HERE / name
-        language = LANGUAGES[path.suffix]
-        if (problem, language) not in open_ones:
-            task = Task(
-                problem=problem, workload=registry.get(problem).workload("tiny"), target="sm_90",
-                languages=(language,), cache_dir=str(cache),
-            )  # fmt: skip
-            try:
-                open_ones[problem, language] = Session.open(task)
-            except PrerequisiteError as error:
-                pytest.skip(str(error))
-        session = open_ones[problem, language]
-        if not session.is_emulated:
-            pytest.skip("this machine has the device")
-        assert session.device is not None
-        order = Order(source=path.read_text(), language=language, protocol=Protocol.FULL)
-        return emulation.look(Draft(order, session, b"hardware rules!!"), session.device)
-
-    yield judge
-    for session in open_ones.values():
-        session.close()
+    path = HERE / name
+    return court.look(
+        path.read_text("utf-8"), problem, LANGUAGES[path.suffix], seed=b"hardware rules!!"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("problem", "name"), RIGHT, ids=[name for _, name in RIGHT])
-def test_what_hardware_does_is_right(
-    judged: Callable[[str, str], Verdict], problem: str, name: str
-) -> None:
-    verdict = judged(problem, name)
+def test_what_hardware_does_is_right(court: Court, problem: str, name: str) -> None:
+    verdict = judged(court, problem, name)
     assert verdict.status is Status.SCREENED, verdict.reasons
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("problem", "name"), WRONG, ids=[name for _, name in WRONG])
-def test_three_products_in_tf32_are_not_float32(
-    judged: Callable[[str, str], Verdict], problem: str, name: str
-) -> None:
-    verdict = judged(problem, name)
+def test_three_products_in_tf32_are_not_float32(court: Court, problem: str, name: str) -> None:
+    verdict = judged(court, problem, name)
     assert verdict.status is Status.INCORRECT, verdict.reasons
     assert gates.PROBE in " ".join(verdict.reasons)
 

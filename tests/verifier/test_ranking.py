@@ -25,14 +25,12 @@ L2_RATE = 132 * 32 * 1980
 
 
 @pytest.fixture(scope="module")
-def session_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Session]]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
+def session_on(shared_cache: Path) -> Iterator[Callable[[str, str], Session]]:
     opened: dict[tuple[str, str], Session] = {}
 
     def find(problem: str, workload: str) -> Session:
         if (problem, workload) not in opened:
-            opened[problem, workload] = open_session(problem, workload, cache)
+            opened[problem, workload] = open_session(problem, workload, shared_cache)
         return opened[problem, workload]
 
     yield find

@@ -29,10 +29,10 @@ class Mortal(RefereeProcess):
         return super()._evaluate(order)
 
 
-def test_e4_a_killed_referee_is_replaced_once_and_then_told_of(cache: Path) -> None:
+def test_e4_a_killed_referee_is_replaced_once_and_then_told_of(shared_cache: Path) -> None:
     """E4: one death: evaluated again; two: a verdict says so, and the next candidate passes."""
     workload = get("spmm_csr").workload("tiny")
-    task = Task(problem="spmm_csr", workload=workload, cache_dir=str(cache))
+    task = Task(problem="spmm_csr", workload=workload, cache_dir=str(shared_cache))
     order = Order(source=(SEVEN / "wrong.cpp").read_text(), language="cpp")
     with Mortal(task) as referee:
         first = referee.pid

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pytest
 
-from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.plan.limits import MAX_SCRATCH, MAX_SCRATCH_BYTES
+from kernelwright.tests.court import Court
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier import emulation
 from kernelwright.verifier.arena import Arena, Extra, footprint, room
-from kernelwright.verifier.draft import Draft
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
 
 COPIED = """\
 /*---
@@ -67,30 +61,11 @@ def source(shapes: list[str]) -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Verdict]]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
-    problem = registry.get("bias_gelu")
-    task = Task(
-        problem=problem.name, workload=problem.default_workload, target="sm_90",
-        languages=("cuda",), cache_dir=str(cache),
+def judged(court: Court, shapes: list[str]) -> Verdict:
+    return court.look(
+        source(shapes), "bias_gelu", "cuda", Protocol.SCREEN,
+        workload="", seed=b"scratch buffers!",
     )  # fmt: skip
-    try:
-        session = Session.open(task)
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
-    if session.device is None or not session.is_emulated:
-        session.close()
-        pytest.skip("this machine has the device")
-    workshop = session.device
-
-    def judge(text: str) -> Verdict:
-        order = Order(source=text, language="cuda", protocol=Protocol.SCREEN)
-        return emulation.look(Draft(order, session, b"scratch buffers!"), workshop)
-
-    yield judge
-    session.close()
 
 
 @pytest.mark.parametrize(
@@ -102,8 +77,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
     ],
     ids=["as many buffers as are promised", "one of 192 MiB", "a dozen times the output"],
 )
-def test_what_is_promised_is_lent(judged: Callable[[str], Verdict], shapes: list[str]) -> None:
-    verdict = judged(source(shapes))
+def test_what_is_promised_is_lent(court: Court, shapes: list[str]) -> None:
+    verdict = judged(court, shapes)
     assert verdict.status is Status.SCREENED, verdict.reasons
 
 
@@ -115,10 +90,8 @@ def test_what_is_promised_is_lent(judged: Callable[[str], Verdict], shapes: list
     ],
     ids=["buffers", "bytes"],
 )
-def test_more_is_refused_in_a_sentence(
-    judged: Callable[[str], Verdict], shapes: list[str], words: str
-) -> None:
-    verdict = judged(source(shapes))
+def test_more_is_refused_in_a_sentence(court: Court, shapes: list[str], words: str) -> None:
+    verdict = judged(court, shapes)
     assert verdict.status in (Status.RESOURCE, Status.BUILD_FAILED)
     assert words in verdict.reasons[0]
 

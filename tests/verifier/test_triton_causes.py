@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier import emulation
-from kernelwright.verifier.draft import Draft
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.tests.court import Court
+from kernelwright.traces.records import Status
 
 BUGS = Path(__file__).parent.parent / "hostile" / "triton_bugs" / "bug"
 PADDED = """
@@ -71,43 +65,15 @@ CAUSES = {
 }
 SOURCES = {"padded": PADDED, "no_other": NO_OTHER}
 
-Judge = Callable[[str, str], tuple[Status, str]]
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
-    opened: dict[str, Session] = {}
-
-    def judge(problem: str, source: str) -> tuple[Status, str]:
-        if problem not in opened:
-            workload = registry.get(problem).workload("tiny")
-            task = Task(problem=problem, workload=workload, target="sm_90",
-                        languages=("triton",), cache_dir=str(cache))  # fmt: skip
-            try:
-                opened[problem] = Session.open(task)
-            except PrerequisiteError as error:
-                pytest.skip(str(error))
-        session = opened[problem]
-        if not session.is_emulated or session.device is None:
-            pytest.skip("this machine has the device")
-        order = Order(source=source, language="triton", protocol=Protocol.FULL)
-        verdict = emulation.look(Draft(order, session, b"causes"), session.device)
-        return verdict.status, verdict.reasons[0] if verdict.reasons else ""
-
-    yield judge
-    for session in opened.values():
-        session.close()
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CAUSES)
-def test_the_line_leads_the_reason(judge: Judge, name: str) -> None:
+def test_the_line_leads_the_reason(court: Court, name: str) -> None:
     problem, words, code = CAUSES[name]
     source = SOURCES.get(name) or (BUGS / f"{name}.py").read_text("utf-8")
-    status, reason = judge(problem, source)
-    assert status is Status.INCORRECT
+    verdict = court.look(source, problem, "triton", seed=b"causes")
+    assert verdict.status is Status.INCORRECT
+    reason = verdict.reasons[0]
     assert reason.startswith("line "), reason
     assert words in reason
     line = int(reason.removeprefix("line ").partition(":")[0])

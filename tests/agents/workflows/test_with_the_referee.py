@@ -29,7 +29,7 @@ from kernelwright.traces.store import Store
 from kernelwright.verifier.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = pytest.mark.slow
 
 HEAD = """#include <algorithm>
 #include <cmath>
@@ -82,15 +82,8 @@ ADVICE = json.dumps({
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o755)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def referee(shared: Path) -> Iterator[RefereeProcess]:
-    with open_referee(task("softmax", shared)) as opened:
+def referee(shared_cache: Path) -> Iterator[RefereeProcess]:
+    with open_referee(task("softmax", shared_cache)) as opened:
         yield opened
 
 
@@ -121,6 +114,7 @@ def statuses(store: Store, result: CampaignResult) -> list[Status]:
             and p.verdict.protocol is Protocol.SCREEN]  # fmt: skip
 
 
+@pytest.mark.timed
 def test_contrast(tmp_path: Path, referee: RefereeProcess) -> None:
     drafts = [{"purpose": "write", "text": said(source(n))} for n in range(4)]
     contrast = [{"purpose": "contrast", "text": said(source(4 + n), first="Faster: A\n")}
@@ -133,6 +127,7 @@ def test_contrast(tmp_path: Path, referee: RefereeProcess) -> None:
     assert result.best.status == Status.VERIFIED
 
 
+@pytest.mark.timed
 def test_features(tmp_path: Path, referee: RefereeProcess) -> None:
     turns = [{"purpose": "features", "text": said(text)} for text in
              (source(0), WRONG, source(1), source(2))]  # fmt: skip
@@ -145,6 +140,7 @@ def test_features(tmp_path: Path, referee: RefereeProcess) -> None:
     assert result.best is not None
 
 
+@pytest.mark.timed
 def test_transpile_cuda_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
     turns = [
         {"purpose": "translate", "text": said(BROKEN)},
@@ -164,6 +160,7 @@ def test_transpile_cuda_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
     assert result.best is not None
 
 
+@pytest.mark.timed
 def test_transpile_torch_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
     """The module itself is verified first; the constant of the candidate is tried as others."""
     torch = "import torch\n\n\ndef forward(x):\n    return torch.softmax(x, dim=-1)\n"
@@ -182,6 +179,7 @@ def test_transpile_torch_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None
     assert result.best is not None
 
 
+@pytest.mark.timed
 def test_transpile_tells_of_a_module_that_computes_something_else(
     tmp_path: Path, referee: RefereeProcess
 ) -> None:
@@ -206,6 +204,7 @@ class Model(torch.nn.Module):
     assert result.best is not None
 
 
+@pytest.mark.timed
 def test_evolve_by_generations(tmp_path: Path, referee: RefereeProcess) -> None:
     turns = [{"purpose": "", "text": said(text)} for text in (
         source(0), WRONG, source(1), source(1) + "// a copy\n", source(2), source(3), source(4),
@@ -223,6 +222,7 @@ def test_evolve_by_generations(tmp_path: Path, referee: RefereeProcess) -> None:
     assert result.by_status["INCORRECT"] == 1
 
 
+@pytest.mark.timed
 def test_evolve_with_recipes_still_goes_one_at_a_time(
     tmp_path: Path, referee: RefereeProcess
 ) -> None:
@@ -235,7 +235,7 @@ def test_evolve_with_recipes_still_goes_one_at_a_time(
 
 
 @pytest.mark.parametrize("language", ["cuda", "triton"])
-def test_forge_under_emulated_screening(tmp_path: Path, shared: Path, language: str) -> None:
+def test_forge_under_emulated_screening(tmp_path: Path, shared_cache: Path, language: str) -> None:
     """A wrong kernel, its repair and an optimisation, screened where no device is at hand."""
     texts = [recipe.render(recipe.first()) for recipe in recipes_for("softmax", language)][:2]
     wrong = _wrong(texts[0], language)
@@ -245,7 +245,7 @@ def test_forge_under_emulated_screening(tmp_path: Path, shared: Path, language: 
         {"purpose": "repair", "text": said(texts[0], fence)},
         {"purpose": "optimise", "text": said(texts[1], fence)},
     ]
-    with open_referee(task("softmax", shared, "sm_90", language)) as opened:
+    with open_referee(task("softmax", shared_cache, "sm_90", language)) as opened:
         result, store = play(
             tmp_path, opened, "forge", turns, rounds=3, target="sm_90", language=language
         )

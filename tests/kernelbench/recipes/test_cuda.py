@@ -48,15 +48,13 @@ sampled_recipe = pytest.mark.parametrize("recipe", SAMPLED, ids=lambda r: f"{r.p
 
 
 @pytest.fixture(scope="module")
-def session_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Session]]:
+def session_for(shared_cache: Path) -> Iterator[Callable[[str], Session]]:
     """Sessions that judge for sm_90 by emulation."""
-    cache = tmp_path_factory.mktemp("cache")
-    os.chmod(cache, 0o755)
     open_ones: dict[str, Session] = {}
 
     def find(problem: str) -> Session:
         if problem not in open_ones:
-            open_ones[problem] = opened(problem, cache)
+            open_ones[problem] = opened(problem, shared_cache)
         return open_ones[problem]
 
     yield find

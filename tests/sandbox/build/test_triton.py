@@ -86,6 +86,12 @@ def test_a_returned_tensor_is_the_output(builder: TritonBuilder) -> None:
     assert launches.scratch == ()
 
 
+def test_what_is_returned_counts_where_all_is_taken(builder: TritonBuilder) -> None:
+    source = host("y = torch.empty_like(x)", "return y", "M, N, x, **more")
+    (launches,) = built(builder, source).launches
+    assert launches.launches[0].arguments[:2] == (tensor(0), tensor(1))
+
+
 def test_a_model_returns_its_output(builder: TritonBuilder) -> None:
     source = KERNEL + (
         "\n\nclass ModelNew(torch.nn.Module):\n"

@@ -13,5 +13,5 @@ from emulation import Machine, machine_in
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    return machine_in(tmp_path_factory.mktemp("emulated"))
+def machine(shared_cache: Path) -> Machine:
+    return machine_in(shared_cache)

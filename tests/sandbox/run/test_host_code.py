@@ -100,6 +100,11 @@ ACCEPTED = {
     "a Triton kernel for another target": TRITON.replace(
         "    y = torch", "    if not x.is_cuda:\n        return torch.softmax(x, -1)\n    y = torch"
     ),
+    "what it has no use for": "def run(x, **_):\n    return torch.softmax(x, -1)\n",
+    "all there is, written": "def run(**given):\n"
+    "    torch.softmax(given['x'], -1, out=given['y'])\n",
+    "all there is, written and returned": "def run(**given):\n"
+    "    return torch.softmax(given['x'], -1, out=given['y'])\n",
     "a file of its own": "import tempfile\n\n\ndef run(x):\n"
     "    with tempfile.TemporaryFile() as file:\n        file.write(b'words')\n"
     "    return torch.softmax(x, -1)\n",

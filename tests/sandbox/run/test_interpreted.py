@@ -67,6 +67,16 @@ ACCEPTED = {
     "a file where Triton keeps its own": HOST
     + "    with open(triton.knobs.cache.home_dir + '/mine', 'w') as file:\n"
     "        file.write('mine')\n",
+    "a tensor beside what it has no use for": KERNEL
+    + "\n\ndef run(x, **_):\n    y = torch.empty_like(x)\n"
+    "    softmax[(x.shape[0],)](x, y, x.shape[1], BLOCK=256)\n    return y\n",
+    "all there is, written": KERNEL
+    + "\n\ndef run(**given):\n"
+    "    softmax[(given['M'],)](given['x'], given['y'], given['N'], BLOCK=256)\n",
+    "all there is, written and returned": KERNEL
+    + "\n\ndef run(**given):\n"
+    "    softmax[(given['M'],)](given['x'], given['y'], given['N'], BLOCK=256)\n"
+    "    return given['y']\n",
     "a tensor that host code returns": KERNEL
     + "\n\ndef run(M, N, x):\n    y = torch.empty_like(x)\n"
     "    softmax[(M,)](x, y, N, BLOCK=256)\n    return y\n",

@@ -57,11 +57,11 @@ class Bench(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(shared_cache: Path) -> Bench:
     try:
         toolchain.find_nvrtc()
         toolchain.find_nvdisasm()
-        return Bench(tmp_path_factory.mktemp("cache"), choose())
+        return Bench(shared_cache, choose())
     except PrerequisiteError as error:
         pytest.skip(str(error))
 
