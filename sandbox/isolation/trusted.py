@@ -1,7 +1,7 @@
 """A process of ours with everything that it starts: it ends as one, and with us.
 
-Nothing is confined. A supervisor stands above it, as above a job (`supervised.py`), so that whatever
-sessions and groups it makes, nothing of it runs on once it is closed, or once we are gone.
+Nothing is confined. A supervisor stands above it, as above a job (`supervised.py`), so that
+whatever sessions and groups it makes, nothing of it runs on once it is closed, or once we are gone.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def started(source: str, *words: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture
-def trees(tmp_path: Path) -> Iterator[list[TrustedTree]]:
+def trees() -> Iterator[list[TrustedTree]]:
     made: list[TrustedTree] = []
     yield made
     for tree in made:
