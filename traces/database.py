@@ -65,15 +65,15 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
     with storage_faults("the store could not be looked for", path):
         is_there = path.exists()
     if not is_there:
-        raise NoStoreError(
-            f"there is no store at {path}",
-            hint="`kernelwright run PROBLEM` makes one; --home or $KERNELWRIGHT_HOME names another",
-        )
+        raise _missing(path)
     is_immutable = False
     with storage_faults("the store could not be opened for reading", path):
         connection = _connect(path.as_uri() + "?mode=ro")
         try:
             try:
+                # Somebody is about to make it, or was killed as they did.
+                if _is_blank(connection):
+                    raise _missing(path)
                 _check_version(connection, path)
             except sqlite3.OperationalError as error:
                 if not _may_be_immutable(path, error):
@@ -86,6 +86,13 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
             connection.close()
             raise
     return connection, is_immutable
+
+
+def _missing(path: Path) -> NoStoreError:
+    return NoStoreError(
+        f"there is no store at {path}",
+        hint="`kernelwright run PROBLEM` makes one; --home or $KERNELWRIGHT_HOME names another",
+    )
 
 
 def _connect(uri: str) -> sqlite3.Connection:

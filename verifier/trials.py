@@ -97,9 +97,11 @@ def plan(
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
     last = max(5, TRIALS[protocol] // ON_TARGET)
+    # What is wrong on long axes only has few calls to be seen in: none is on values that hide it.
+    long, usual = itertools.cycle(sharp or families), itertools.cycle(families)
     while len(trials) < TRIALS[protocol] - last:
         name, structure = next(drawn)
-        trials.append(Trial(name, structure, families[len(trials) % len(families)]))
+        trials.append(Trial(name, structure, next(long if _long(structure) else usual)))
     trials += [Trial(stage.target_name, stage.target, f) for f in (*special, *sharp)]
     while len(trials) < TRIALS[protocol]:
         trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
@@ -116,7 +118,7 @@ def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> 
 
     def short() -> Iterator[tuple[str, Structure]]:
         for name, structure in hidden(stage, rng):
-            axes = frozenset(a for a, length in structure.axes.items() if length >= LONG)
+            axes = _long(structure)
             if not axes:
                 yield name, structure
             elif axes not in long:
@@ -165,6 +167,10 @@ def hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Struct
     for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
         axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
         yield f"hidden shape {number} ({axes})", structure
+
+
+def _long(structure: Structure) -> frozenset[str]:
+    return frozenset(axis for axis, length in structure.axes.items() if length >= LONG)
 
 
 def _any(families: list[Family], rng: np.random.Generator) -> Family:

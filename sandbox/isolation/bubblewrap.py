@@ -42,8 +42,9 @@ _SYSTEM_FILES = (
 _SHM_BYTES = 256 << 20
 """Room in the private /dev/shm."""
 
-TEMPORARY = "/tmp"
-"""Where a job finds its own folder for temporary files."""
+TEMPORARY = "/tmp/own"
+"""A job's own folder for temporary files; beside it may lie what the job reads, as an installation
+below /tmp."""
 
 _INSIDE_UID = "65534"
 _NPROC_PER_NAMESPACE = (5, 14)
@@ -66,8 +67,9 @@ def _mounts(confinement: Confinement, temporary_bytes: int) -> list[str]:
     if os.geteuid() == 0:
         # Outside, the job is uid 0 then, which may write these settings without a capability.
         arguments += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    for folder, size in (("/dev/shm", _SHM_BYTES), (TEMPORARY, temporary_bytes)):
+    for folder, size in (("/dev/shm", _SHM_BYTES), ("/tmp", temporary_bytes)):
         arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
+    arguments += ["--perms", "0700", "--dir", TEMPORARY]
     for file in _SYSTEM_FILES:
         arguments += ["--ro-bind-try", file, file]
     # A folder inside another must be mounted after it; of one named twice the writable one wins.

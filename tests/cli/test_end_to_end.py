@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelwright.errors import NoStoreError
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.traces.history import derive
 from kernelwright.traces.store import Store
@@ -190,12 +192,11 @@ def wait_for_verdicts(home: Path, count: int, process: subprocess.Popen[str]) ->
     """Until the store holds `count` verdicts."""
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:
-        if (home / "kernelwright.sqlite").exists():
-            with Store.open(home, read_only=True) as store:
-                for campaign in store.campaigns():
-                    entries = derive(store.events(campaign)).entries.values()
-                    if sum(bool(e.verdicts) for e in entries) >= count:
-                        return
+        with suppress(NoStoreError), Store.open(home, read_only=True) as store:
+            for campaign in store.campaigns():
+                entries = derive(store.events(campaign)).entries.values()
+                if sum(bool(e.verdicts) for e in entries) >= count:
+                    return
         time.sleep(0.3)
     raise AssertionError(f"no verdict: {process.poll()}")
 
@@ -219,12 +220,11 @@ def test_killed_at_ten_random_instants_it_loses_nothing(tmp_path: Path, shared_c
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += 1
-        store_there = (tmp_path / "home" / "kernelwright.sqlite").exists()
-        if store_there:
-            with Store.open(tmp_path / "home", read_only=True) as store:
-                known = store.campaigns()
-            if known:
-                command = ["run", "--resume", known[0], *limits]
+        known: list[str] = []
+        with suppress(NoStoreError), Store.open(tmp_path / "home", read_only=True) as store:
+            known = store.campaigns()
+        if known:
+            command = ["run", "--resume", known[0], *limits]
         if ended and kills < 10:
             kills = 10
     with Store.open(tmp_path / "home", read_only=True) as store:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import StorageError
+from kernelwright.errors import NoStoreError, StorageError
 from kernelwright.tests.traces.store_parts import child, proposed
 from kernelwright.traces.events import CampaignStarted
 from kernelwright.traces.store import Store
@@ -103,6 +103,19 @@ def test_no_store_to_read(tmp_path: Path) -> None:
         Store.open(tmp_path, read_only=True)
     assert "kernelwright run" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_somebody_is_about_to_make_is_none_yet(tmp_path: Path) -> None:
+    path = tmp_path / "kernelwright.sqlite"
+    path.touch()
+    for mode in ("DELETE", "WAL"):
+        made = sqlite3.connect(path)
+        made.execute(f"PRAGMA journal_mode = {mode}")
+        with pytest.raises(NoStoreError, match="there is no store"):
+            Store.open(tmp_path, read_only=True)
+        made.close()
+    Store.open(tmp_path).close()
+    Store.open(tmp_path, read_only=True).close()
 
 
 @pytest.mark.parametrize("read_only", [False, True])

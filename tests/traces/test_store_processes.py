@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sqlite3
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import UsageError
+from kernelwright.errors import NoStoreError, UsageError
 from kernelwright.tests.traces.store_parts import child, proposed
 from kernelwright.traces.events import CampaignStarted, CandidateProposed
 from kernelwright.traces.store import Store
@@ -112,6 +113,10 @@ def test_homes_are_made_by_several_processes_at_once(tmp_path: Path) -> None:
         "Store.open(Path(sys.argv[1])).close()\n"
     )
     others = [child(code, tmp_path / "new") for _ in range(4)]
+    # Whoever reads meanwhile finds a store or none, and nothing that is half made.
+    while any(other.poll() is None for other in others):
+        with suppress(NoStoreError):
+            Store.open(tmp_path / "new", read_only=True).close()
     assert [other.communicate()[1] for other in others] == [""] * 4
 
 

@@ -48,7 +48,7 @@ MISTAKES = {
     ),
     "reads past the end, times zero": (
         f"{COMPUTE}{SIGNATURE} {{ {CALL}\n if (M > 0) C[0] += 0.0f * values[nnz];  /* here */ }}",
-        r"heap-buffer-overflow on READ of 4 bytes 0 bytes after (indices or )?values at ",
+        r"heap-buffer-overflow on READ of 4 bytes 0 bytes after [\w ]*\bvalues [\w ]*at ",
     ),
     "signed overflow": (
         f"""{COMPUTE}{SIGNATURE} {{ {CALL} volatile int most = 2147483647;

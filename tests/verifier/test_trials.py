@@ -12,7 +12,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import Protocol
 from kernelwright.verifier.arena import footprint
 from kernelwright.verifier.sampling import HIDDEN_ROOM
-from kernelwright.verifier.trials import SHARP, SPECIAL, TRIALS, Stage, plan
+from kernelwright.verifier.trials import LONG, SHARP, SPECIAL, TRIALS, Stage, plan
 
 BEYOND_16_BITS = 1 << 16
 
@@ -35,6 +35,15 @@ def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name:
         assert {t.family for t in trials} == set(stage.problem.families)
         on_target = {t.family for t in trials if t.name == stage.target_name}
         assert on_target >= {*SHARP, *SPECIAL} & set(stage.problem.families)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) -> None:
+    stage = stage_of(name)
+    for seed in range(5):
+        hidden = plan(stage, Protocol.FULL, np.random.default_rng(seed))[len(stage.others) :]
+        long = [t for t in hidden if max(t.structure.axes.values()) >= LONG]
+        assert {t.family for t in long if t.name.startswith("hidden")} <= set(SHARP)
 
 
 @pytest.mark.parametrize("name", registry.names())
