@@ -110,6 +110,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outc
     from ..verifier.client import open_referee
 
     with ExitStack() as stack:
+        pressed = stack.enter_context(remembered_presses())
         store = None
         if not is_dry or isinstance(job, Resume) or _is_replay(job):
             store = stack.enter_context(Store.open(job.config.home))
@@ -125,6 +126,8 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outc
             foreseen = planning.show_foreseen(subject, players, referee, prose)
             return Outcome(plan | {"first_call": foreseen})
         assert store is not None
+        if pressed:
+            raise KeyboardInterrupt
         return _run(_Running(ready, store, referee, players, prose, tail), plan)
 
 
@@ -169,6 +172,23 @@ def _run(parts: _Running, plan: dict[str, Any]) -> Outcome:
 def _resume_line(progress: Progress, tail: str) -> str:
     resume = f"kernelwright run --resume {progress.campaign} {tail}".rstrip()
     return f"resume   {resume}" if progress.campaign else ""
+
+
+@contextmanager
+def remembered_presses() -> Iterator[list[int]]:
+    """The Ctrl-C since then: an exception that one raises is lost where a finalizer runs."""
+    pressed: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        del frame
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.cli.campaigning import remembered_presses
 from kernelwright.tests.agents.endpoint import Endpoint, Turn
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.outcome import why_no_winner
@@ -27,6 +28,8 @@ from .conftest import environment
 pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 RUN = ("run", "softmax", "--target", "cpu", "--workload", "tiny", "--max-time", "200s")
+SLOW_RUN = tuple("4096x1024" if word == "tiny" else word for word in RUN)
+"""One evaluation takes seconds: it has not ended between two presses."""
 _PR_SET_CHILD_SUBREAPER = 36
 LONG_S = 150.0
 """More than anything here takes, on the busiest machine."""
@@ -70,9 +73,11 @@ class Terminal:
 
     def end(self, timeout_s: float = LONG_S) -> int:
         """Waits for its end."""
-        code = self.process.wait(timeout_s)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout_s)
+        assert self.process.poll() is not None, self.text[-2000:]
         self._reader.join(5.0)
-        return code
+        return self.process.returncode
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -151,7 +156,7 @@ Orphans = Callable[[], list[str]]
 def test_the_second_press_ends_everything_at_once_and_says_how_to_go_on(
     opened: Opened, orphans: Orphans, moment: str
 ) -> None:
-    terminal = opened(*RUN)
+    terminal = opened(*SLOW_RUN)
     terminal.wait_for(moment)
     terminal.press()
     terminal.wait_for("stopping after this: .*; Ctrl-C again stops at once")
@@ -208,6 +213,20 @@ def test_a_press_before_there_is_a_campaign_leaves_nothing(
     assert terminal.end() == 130
     assert orphans() == []
     assert "Traceback" not in terminal.text, terminal.text
+
+
+def test_a_press_that_a_finalizer_swallows_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressing:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    before = signal.getsignal(signal.SIGINT)
+    with remembered_presses() as pressed:
+        Pressing()
+        assert pressed == [signal.SIGINT]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_press_in_a_call_says_so_and_the_second_does_not_wait_for_the_model(
