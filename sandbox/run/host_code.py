@@ -55,6 +55,16 @@ RUNNER_FILES = (_RUNNER, Path(__file__).with_name("contract.py"))
 _PACKAGES = ("site-packages", "dist-packages")
 
 
+def signature(problem: Problem, entry: str) -> dict[str, object]:
+    """What a runner is told of its entry point and of what that is given."""
+    return {
+        "entry": entry,
+        "axes": list(problem.axes),
+        "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
+        "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
+    }
+
+
 def host_program(built: Built, problem: Problem, entry: str) -> Program:
     """The program of a checked module whose entry point is `entry`.
 
@@ -62,13 +72,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         PrerequisiteError: torch is not where packages are installed.
     """
     folders = packages()
-    plan = {
-        "entry": entry,
-        "axes": list(problem.axes),
-        "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
-        "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
-        "packages": [str(folder) for folder in folders],
-    }
+    plan = {**signature(problem, entry), "packages": [str(folder) for folder in folders]}
 
     def command(given: Descriptors, folder: Path) -> list[str]:
         words = [*given.gated_words, str(folder)]

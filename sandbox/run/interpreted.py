@@ -25,7 +25,7 @@ from ..build.model import Built, KernelFacts
 from ..isolation.model import Limits
 from ..plan.model import Launches
 from ..triton_inside.outside import readable, started
-from .host_code import EXITS, STATUSES
+from .host_code import EXITS, STATUSES, signature
 from .program import Descriptors, Program
 from .starting import Waiting
 
@@ -68,10 +68,7 @@ def interpreted_program(
         PrerequisiteError: torch is not where packages are installed.
     """
     plan = {
-        "entry": entry,
-        "axes": list(problem.axes),
-        "inputs": [[t.name, t.dtype, list(t.shape)] for t in problem.inputs],
-        "outputs": [[t.name, t.dtype, list(t.shape)] for t in problem.outputs],
+        **signature(problem, entry),
         "packages": [],
         "schedules": list(schedules),
         "patience": {

@@ -13,11 +13,15 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kernelwright.agents.asking import Asker, Asking
+from kernelwright.agents.budget import Budget
+from kernelwright.agents.ledger import Ledger
 from kernelwright.agents.models.protocol import (
     Ask,
     Bound,
+    FaultKind,
     Finish,
     Message,
     ModelFault,
@@ -25,14 +29,22 @@ from kernelwright.agents.models.protocol import (
     Usage,
 )
 from kernelwright.agents.players import Players
+from kernelwright.agents.progress import Progress
 from kernelwright.agents.protocols import Coder, Judge, Member, Missing, Proposal, Situation
-from kernelwright.tests.agents.played import fields_of, problem
+from kernelwright.agents.stop import Stop
+from kernelwright.agents.terms import first_event
+from kernelwright.campaign import CampaignRequest
+from kernelwright.tests.agents.played import Clock, PlayedReferee, fields_of, problem
+from kernelwright.traces.events import ModelFailed, ModelReplied, ModelRequested
 from kernelwright.traces.records import Advice, Status
+from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
 PROMPT_TOKENS, REPLY_TOKENS = 100, 50
 BOUND = Bound(tokens=400, usd=0.04)
 USD_PER_TOKEN = 1e-4
+
+LATE = ModelFault(FaultKind.TIMED_OUT, "nothing for 60 s")
 
 CUDA = "__global__ void doubled(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }"
 """What `transpile` begins from, where only that matters."""
@@ -186,3 +198,48 @@ def as_it_says(order: Order) -> Status | None:
     """A candidate that says how it fails does."""
     said = fields_of(order.source).get("fails")
     return Status(said) if said else None
+
+
+class Desk:
+    """A campaign that was begun, and an Asker on its account."""
+
+    def __init__(
+        self, store: Store, model: Any, patience_s: float = 600.0, **limits: float
+    ) -> None:
+        request = CampaignRequest(problem="doubling", workflow="forge", limits=limits)
+        workload = problem().default_workload
+        self.store, self.model, self.stop = store, model, Stop()
+        self.campaign = store.create(
+            first_event(request, problem(), workload, PlayedReferee(), "forge/1")
+        )
+        self.clock, self.patience_s = Clock(), patience_s
+        self.slept: list[float] = []
+        self.open()
+
+    def open(self) -> None:
+        """As a new process would."""
+        progress = Progress(self.store.events(self.campaign))
+        self.ledger = Ledger(self.store, self.campaign, PlayedReferee(), progress)
+        budget = Budget(progress.limits, spending=progress.spending, clock=self.clock)
+        self.asker = Asker(
+            self.ledger, budget, self.model, stop=self.stop, patience_s=self.patience_s,
+            sleep=self._sleep,
+        )  # fmt: skip
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.now += seconds
+
+    def ask(self, place: str = "0/0/write/1", text: str = "please") -> str:
+        message = Message(role="user", content=f"{place}\n{text}")
+        return self.asker.ask(Ask(purpose="write", messages=(message,)), place).text
+
+    @property
+    def told(self) -> list[ModelRequested | ModelReplied | ModelFailed]:
+        kinds = ModelRequested | ModelReplied | ModelFailed
+        payloads = (event.payload for event in self.store.events(self.campaign))
+        return [payload for payload in payloads if isinstance(payload, kinds)]
+
+
+def desk(store: Store, script: Script | None = None, **limits: float) -> Desk:
+    return Desk(store, PlayedModel(script or {}), **limits)
