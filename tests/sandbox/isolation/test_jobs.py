@@ -17,6 +17,7 @@ from kernelwright.errors import SandboxError
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
 from kernelwright.sandbox.isolation.limits import exceeded
 from kernelwright.sandbox.isolation.tree import Usage
+from kernelwright.tests.descriptors import held
 
 Shell = Callable[..., Outcome]
 
@@ -242,10 +243,10 @@ def test_jobs_run_side_by_side(jail: Jail) -> None:
 
 def test_no_descriptor_or_group_is_left_behind(jail: Jail, shell: Shell) -> None:
     shell(jail, "true")
-    before, others = len(os.listdir("/proc/self/fd")), our_groups()
+    before, others = held(), our_groups()
     for _ in range(3):
         shell(jail, "true")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert held() - before == set()
     assert our_groups() - others == set()
 
 

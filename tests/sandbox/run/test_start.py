@@ -16,6 +16,7 @@ from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.run.process import Plane, Runner
 from kernelwright.sandbox.run.program import Program
+from kernelwright.tests.descriptors import held
 
 
 @pytest.fixture
@@ -83,8 +84,8 @@ def test_nothing_is_left_of_a_runner_whose_jail_does_not_start(
     plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = os.listdir("/proc/self/fd")
+    before = held()
     with pytest.raises(SandboxError, match="no room for a jail"):
         Runner(Refusing(), program("exit 0"), plane, cpus=(), limits=Limits())
-    assert os.listdir("/proc/self/fd") == before
+    assert held() - before == set()
     assert list(tmp_path.iterdir()) == []
