@@ -45,8 +45,15 @@ LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least
 """Pairs that the interval of a confirmation rests on at least, however slow the kernel is."""
 
 VERSIONS = (
-    "kernelwright", "python", "kernel", "cpu", "compiler", "torch", "numpy", "scipy",
-)  # fmt: skip
+    "kernelwright",
+    "python",
+    "kernel",
+    "cpu",
+    "compiler",
+    "torch",
+    "numpy",
+    "scipy",
+)
 """What the figures of a verdict depend on."""
 
 MOODS = (Status.SUSPECT, Status.TIMED_OUT)

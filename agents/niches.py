@@ -124,9 +124,10 @@ def bound_of(figures: Mapping[str, float]) -> Bound:
 
 _TERM = re.compile(r"model_\w+_us")
 _TERMS = {
-    "model_memory_us": Bound.MEMORY, "model_l2_us": Bound.MEMORY,
+    "model_memory_us": Bound.MEMORY,
+    "model_l2_us": Bound.MEMORY,
     "model_latency_us": Bound.LATENCY,
-}  # fmt: skip
+}
 """The terms of a modelled time (`verifier/profile/model.py`)."""
 
 
@@ -160,6 +161,9 @@ def parse(name: str) -> Niche:
     """The cell of a recorded name."""
     memory, algorithm, coordination, bound, *work = name.split()
     return Niche(
-        int(memory[1:]), int(algorithm[1:]), int(coordination[1:]), Bound(bound),
+        int(memory[1:]),
+        int(algorithm[1:]),
+        int(coordination[1:]),
+        Bound(bound),
         work[0] if work else "",
-    )  # fmt: skip
+    )

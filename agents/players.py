@@ -166,9 +166,17 @@ def _limits_of(recording: replay.Recording) -> dict[str, float]:
 
 
 _KEPT = (
-    "problem", "workload", "target", "language", "workflow", "judge_model", "seed", "rounds",
-    "patience", "options",
-)  # fmt: skip
+    "problem",
+    "workload",
+    "target",
+    "language",
+    "workflow",
+    "judge_model",
+    "seed",
+    "rounds",
+    "patience",
+    "options",
+)
 
 
 def _replayed(

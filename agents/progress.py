@@ -170,8 +170,9 @@ class Progress:
         """Whether what lies before this event is no work of the campaign: between two processes, or
         while one prepares itself, even if it never came to an end with that."""
         had_begun, self._has_begun = (
-            self._has_begun, isinstance(payload, CampaignStarted | CampaignResumed)
-        )  # fmt: skip
+            self._has_begun,
+            isinstance(payload, CampaignStarted | CampaignResumed),
+        )
         ended_early = had_begun and isinstance(payload, CampaignFinished)
         return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from .terms import CampaignRequest
 
 WORKFLOWS = {
-    "evolve": 3, "forge": 3, "refine": 2, "best_of_n": 3, "contrast": 3, "features": 3,
+    "evolve": 3,
+    "forge": 3,
+    "refine": 2,
+    "best_of_n": 3,
+    "contrast": 3,
+    "features": 3,
     "transpile": 3,
-}  # fmt: skip
+}
 """With the version of each graph: it rises when the same answers would lead elsewhere."""
 
 

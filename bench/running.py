@@ -119,14 +119,24 @@ def _run(
     try:
         if standing.campaign is not None:
             result = resume_campaign(
-                standing.campaign, store, referee, stop=stop, on_event=on_event, players=players,
+                standing.campaign,
+                store,
+                referee,
+                stop=stop,
+                on_event=on_event,
+                players=players,
                 settings=settings,
-            )  # fmt: skip
+            )
         else:
             result = run_campaign(
-                bench.request(standing.trial), store, referee, stop=stop, on_event=on_event,
-                players=players, settings=settings,
-            )  # fmt: skip
+                bench.request(standing.trial),
+                store,
+                referee,
+                stop=stop,
+                on_event=on_event,
+                players=players,
+                settings=settings,
+            )
     except ProviderError as error:
         remedy = error.hint.partition(", then:")[0]
         raise ProviderError(

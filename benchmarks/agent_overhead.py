@@ -111,10 +111,14 @@ class Answering(BaseHTTPRequestHandler):
             Answering.kernels += 1
         base = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "at-once"}
         events = [
-            {**base, "choices": [{"index": 0, "delta": {"content": text[at : at + PIECE]},
-                                  "finish_reason": None}]}
+            {
+                **base,
+                "choices": [
+                    {"index": 0, "delta": {"content": text[at : at + PIECE]}, "finish_reason": None}
+                ],
+            }
             for at in range(0, len(text), PIECE)
-        ]  # fmt: skip
+        ]
         events.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         usage = {"prompt_tokens": len(raw) // 4, "completion_tokens": len(text) // 4}
         events.append({**base, "choices": [], "usage": usage})
@@ -222,17 +226,25 @@ class Stub:
         gained = Speedup(median=faster, low=faster * 0.99, high=faster * 1.01)
         against = Speedup(median=1.05, low=1.04, high=1.06)
         timed = Measurement(
-            workload="tiny", candidate=latency, best_baseline="torch eager", roofline=0.2,
+            workload="tiny",
+            candidate=latency,
+            best_baseline="torch eager",
+            roofline=0.2,
             speedup={"torch eager": gained} | ({"champion": against} if order.champion else {}),
-        )  # fmt: skip
+        )
         metrics = [Metric(name=f"metric_{n}", value=float(n)) for n in range(8)]
         is_screen = order.protocol is Protocol.SCREEN
         return Verdict(
-            candidate=candidate_id(order.source), problem=PROBLEM, workload="tiny",
-            language=order.language, target="cpu", protocol=order.protocol,
+            candidate=candidate_id(order.source),
+            problem=PROBLEM,
+            workload="tiny",
+            language=order.language,
+            target="cpu",
+            protocol=order.protocol,
             status=Status.SCREENED if is_screen else Status.VERIFIED,
-            measurements=(timed,), profile=Profile(metrics=tuple(metrics)),
-        )  # fmt: skip
+            measurements=(timed,),
+            profile=Profile(metrics=tuple(metrics)),
+        )
 
     def close(self) -> None:
         """Nothing is open."""
@@ -267,9 +279,14 @@ def play(workflow: str, calls: int, referee: Referee, source: str) -> Split:
     rounds = calls * ROUNDS_OF_COURSE // calls_of_course
     model = "openai/at-once"
     request = CampaignRequest(
-        problem=PROBLEM, workload="tiny", workflow=workflow, model=model, rounds=rounds,
-        judge_model=model if workflow == "forge" else "rules", patience=rounds + 1,
-    )  # fmt: skip
+        problem=PROBLEM,
+        workload="tiny",
+        workflow=workflow,
+        model=model,
+        rounds=rounds,
+        judge_model=model if workflow == "forge" else "rules",
+        patience=rounds + 1,
+    )
     watched, halves, answered = Watched(referee), [0.0, 0.0], 0
 
     def hear(event: Event) -> None:
@@ -293,9 +310,10 @@ def row(name: str, split: Split) -> str:
     cells = (split.wall_s, split.server_s, split.builds_s, split.runs_s, split.own_s)
     per_call_ms = split.own_s / max(1, split.calls) * 1e3
     return (
-        f"{name:24}{split.calls:>7}" + "".join(f"{cell:>9.2f}" for cell in cells)
+        f"{name:24}{split.calls:>7}"
+        + "".join(f"{cell:>9.2f}" for cell in cells)
         + f"{per_call_ms:>11.1f}{split.share:>9.1%}"
-    )  # fmt: skip
+    )
 
 
 def main() -> int:
@@ -309,8 +327,11 @@ def main() -> int:
     source = recipe.render(recipe.first())
     workflows = asked.workflow or ["forge", "best_of_n"]
     headings = ("wall", "server", "builds", "runs", "own")
-    print(f"{'seconds':24}{'calls':>7}" + "".join(f"{h:>9}" for h in headings)
-          + f"{'ms a call':>11}{'share':>9}")  # fmt: skip
+    print(
+        f"{'seconds':24}{'calls':>7}"
+        + "".join(f"{h:>9}" for h in headings)
+        + f"{'ms a call':>11}{'share':>9}"
+    )
     for workflow in workflows:
         split = play(workflow, asked.calls, Stub(), source)
         print(row(f"{workflow}, stub referee", split), flush=True)
@@ -320,9 +341,11 @@ def main() -> int:
     problem = registry.get(PROBLEM)
     with tempfile.TemporaryDirectory() as cache:
         task = Task(
-            problem=PROBLEM, workload=problem.workload("tiny"), cache_dir=cache,
+            problem=PROBLEM,
+            workload=problem.workload("tiny"),
+            cache_dir=cache,
             baselines=("torch eager",),
-        )  # fmt: skip
+        )
         with open_referee(task) as referee:
             split = play("forge", asked.real_calls, referee, source)
     print(row("forge, real referee", split), flush=True)

@@ -20,9 +20,15 @@ CAMPAIGNS = ROOT / "tests" / "agents" / "recorded" / "campaigns"
 PAGE = ROOT / "docs" / "results" / "agents.md"
 BEGIN, END = "<!-- begin: benchmarks/agents_table.py -->", "<!-- end -->"
 HEAD = (
-    "campaign", "problem", "target", "workflow", "calls (Coder + Judge)", "tokens",
-    "candidates: µs", "result",
-)  # fmt: skip
+    "campaign",
+    "problem",
+    "target",
+    "workflow",
+    "calls (Coder + Judge)",
+    "tokens",
+    "candidates: µs",
+    "result",
+)
 
 
 def table() -> str:

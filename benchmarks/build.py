@@ -116,9 +116,12 @@ def timed(builds: int, build: Callable[[int], object]) -> float:
 
 def cuda_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path) -> float:
     """Source to cubin of CUDA C++."""
-    return timed(builds, lambda number: cuda.build(
-        f"{KERNEL}// {number}\n", ("softmax",), chip, cache_dir=cache_dir, jail=jail
-    ))  # fmt: skip
+    return timed(
+        builds,
+        lambda number: cuda.build(
+            f"{KERNEL}// {number}\n", ("softmax",), chip, cache_dir=cache_dir, jail=jail
+        ),
+    )
 
 
 def triton_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path) -> float:
@@ -152,8 +155,16 @@ def extension_seconds(chip: Architecture, folder: Path) -> tuple[float, str]:
     how = "the C++ compiler for the binding"
     try:
         nvcc = toolchain.find_nvcc().path
-        commands.append([str(nvcc), f"-arch={chip.build_name}", "-c", str(folder / "kernel.cu"),
-                         "-o", str(folder / "kernel.o")])  # fmt: skip
+        commands.append(
+            [
+                str(nvcc),
+                f"-arch={chip.build_name}",
+                "-c",
+                str(folder / "kernel.cu"),
+                "-o",
+                str(folder / "kernel.o"),
+            ]
+        )
         how += ", nvcc for the kernel, side by side"
     except PrerequisiteError:
         how += " alone (no nvcc here)"
@@ -162,21 +173,30 @@ def extension_seconds(chip: Architecture, folder: Path) -> tuple[float, str]:
 
 def _torch_builds_cuda() -> bool:
     told = subprocess.run(
-        [sys.executable, "-c", "import torch.utils.cpp_extension as e; import torch; "
-         "print(bool(torch.version.cuda and e.CUDA_HOME))"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "import torch.utils.cpp_extension as e; import torch; "
+            "print(bool(torch.version.cuda and e.CUDA_HOME))",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return told.stdout.strip() == "True"
 
 
 def _by_torch(chip: Architecture, folder: Path) -> list[str]:
     capability = f"{chip.capability // 10}.{chip.capability % 10}"
     return [
-        "env", f"TORCH_CUDA_ARCH_LIST={capability}", f"TORCH_EXTENSIONS_DIR={folder}",
-        sys.executable, "-c",
+        "env",
+        f"TORCH_CUDA_ARCH_LIST={capability}",
+        f"TORCH_EXTENSIONS_DIR={folder}",
+        sys.executable,
+        "-c",
         "import torch.utils.cpp_extension as e; e.load('softmax_extension', "
         f"['{folder}/binding.cpp', '{folder}/kernel.cu'], is_python_module=False)",
-    ]  # fmt: skip
+    ]
 
 
 def _binding_command(folder: Path) -> list[str]:
@@ -186,10 +206,17 @@ def _binding_command(folder: Path) -> list[str]:
     headers = Path(spec.origin).parent / "include"
     includes = [headers, headers / "torch/csrc/api/include", sysconfig.get_path("include")]
     return [
-        str(find_compiler().path), "-std=c++17", "-O3", "-fPIC",
-        "-DTORCH_EXTENSION_NAME=softmax_extension", *(f"-I{folder}" for folder in includes),
-        "-c", str(folder / "binding.cpp"), "-o", str(folder / "binding.o"),
-    ]  # fmt: skip
+        str(find_compiler().path),
+        "-std=c++17",
+        "-O3",
+        "-fPIC",
+        "-DTORCH_EXTENSION_NAME=softmax_extension",
+        *(f"-I{folder}" for folder in includes),
+        "-c",
+        str(folder / "binding.cpp"),
+        "-o",
+        str(folder / "binding.o"),
+    ]
 
 
 def _seconds(*commands: list[str]) -> float:
@@ -227,8 +254,10 @@ def main() -> None:
             place.mkdir()
             taken.append(extension_seconds(chip, place))
     extension = statistics.median(seconds for seconds, _ in taken)
-    print(f"source to cubin for {chip.build_name}, {asked.builds} builds, "
-          f"{len(os.sched_getaffinity(0))} CPUs, jail {jail.name}")  # fmt: skip
+    print(
+        f"source to cubin for {chip.build_name}, {asked.builds} builds, "
+        f"{len(os.sched_getaffinity(0))} CPUs, jail {jail.name}"
+    )
     print(f"  {'PyTorch extension':18s} {extension:8.3f} s  ({taken[0][1]})")
     missed = False
     for name, seconds in medians.items():

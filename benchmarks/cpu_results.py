@@ -22,11 +22,22 @@ from kernelwright.kernelbench import registry
 def campaign(problem: str, seconds: int, home: str) -> dict[str, Any]:
     """The `run --json` document of one campaign."""
     command = [
-        sys.executable, "-m", "kernelwright", "run", problem, "--home", home,
-        "--target", "cpu", "--max-time", f"{seconds}s", "--json",
-    ]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          check=False)  # fmt: skip
+        sys.executable,
+        "-m",
+        "kernelwright",
+        "run",
+        problem,
+        "--home",
+        home,
+        "--target",
+        "cpu",
+        "--max-time",
+        f"{seconds}s",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+    )
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

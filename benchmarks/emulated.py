@@ -41,9 +41,20 @@ def evaluated(problem: str, language: str, folder: Path) -> tuple[dict[str, Any]
     unique = f"\n{COMMENTS[language]} {secrets.token_hex(8)}\n"
     file.write_text(recipe.render(recipe.first()) + unique)
     command = [
-        sys.executable, "-m", "kernelwright", "eval", problem, str(file), "--target", TARGET,
-        "--language", language, "--cache-dir", str(folder / "cache"), "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "kernelwright",
+        "eval",
+        problem,
+        str(file),
+        "--target",
+        TARGET,
+        "--language",
+        language,
+        "--cache-dir",
+        str(folder / "cache"),
+        "--json",
+    ]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     spent = time.monotonic() - start

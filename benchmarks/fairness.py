@@ -81,13 +81,23 @@ class Series:
 
 
 EQUAL = Series(
-    "a kernel beside its copy: spmm_csr, pubmed, N = 32", "spmm_csr", "pubmed", {"N": 32},
-    SPMM, SPMM, 0,
-)  # fmt: skip
+    "a kernel beside its copy: spmm_csr, pubmed, N = 32",
+    "spmm_csr",
+    "pubmed",
+    {"N": 32},
+    SPMM,
+    SPMM,
+    0,
+)
 FASTER = Series(
-    "a twentieth less work: gemm, M = N = K = 256", "gemm", "512", {"M": 256, "N": 256, "K": 256},
-    GEMM % {"every": "0x7fffffff"}, GEMM % {"every": "20"}, 1000,
-)  # fmt: skip
+    "a twentieth less work: gemm, M = N = K = 256",
+    "gemm",
+    "512",
+    {"M": 256, "N": 256, "K": 256},
+    GEMM % {"every": "0x7fffffff"},
+    GEMM % {"every": "20"},
+    1000,
+)
 
 
 @dataclass(frozen=True)

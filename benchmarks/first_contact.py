@@ -42,12 +42,19 @@ STEPS = (
     Step(
         "bench",
         [
-            PYTHON, "benchmarks/gpu_results.py", "--seconds", "20", "--out", "first-contact.md",
-            "bias_gelu", "softmax", "spmm_csr",
+            PYTHON,
+            "benchmarks/gpu_results.py",
+            "--seconds",
+            "20",
+            "--out",
+            "first-contact.md",
+            "bias_gelu",
+            "softmax",
+            "spmm_csr",
         ],
         0.4,
     ),
-)  # fmt: skip
+)
 
 
 class Done(NamedTuple):
@@ -79,9 +86,14 @@ def done(step: Step, log: TextIO, timeout_s: float) -> Done:
         # Who asks for no jail has accepted it; every step says so.
         environment["KERNELWRIGHT_ACCEPT_WEAK_ISOLATION"] = "true"
     process = subprocess.Popen(
-        step.command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        step.command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
         code = process.wait(timeout_s)
         how = WELL if code == 0 else f"status {code}"

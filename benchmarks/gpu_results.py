@@ -32,9 +32,21 @@ NOT_RUN = "the campaign gave no result"
 def campaign(problem: str, language: str, target: str, seconds: int, home: str) -> dict[str, Any]:
     """The `run --json` document of one campaign, or what it said where it has none."""
     command = [
-        sys.executable, "-m", "kernelwright", "run", problem, "--home", home, "--target", target,
-        "--language", language, "--max-time", f"{seconds}s", "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "kernelwright",
+        "run",
+        problem,
+        "--home",
+        home,
+        "--target",
+        target,
+        "--language",
+        language,
+        "--max-time",
+        f"{seconds}s",
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         document: dict[str, Any] = json.loads(done.stdout)

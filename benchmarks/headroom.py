@@ -157,8 +157,9 @@ def page(found: dict[str, Found], seconds: float, seed: int) -> str:
         ratios = [f"{one.worst[c][0]:.2f}" if c in one.worst else "" for c in columns]
         lines.append(
             f"| {name} | {one.kernels} | {one.calls} | {len(one.failed)} | "
-            + " | ".join(ratios) + " |"
-        )  # fmt: skip
+            + " | ".join(ratios)
+            + " |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -66,8 +66,11 @@ def probe(without: tuple[str, ...], canary: Path) -> Isolation:
         done = subprocess.run(
             command(without, [python, "-c", PROBE, str(cache)]),
             env={"PATH": os.environ["PATH"], "PYTHONPATH": python_path()},
-            capture_output=True, text=True, check=False, cwd="/",
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+        )
     if done.returncode != 0:
         raise CannotBeMade((done.stderr.strip().splitlines() or ["no word"])[-1])
     return Isolation.model_validate_json(done.stdout)

@@ -29,11 +29,15 @@ from kernelwright.verifier.profile.static import static_profile
 N = 1 << 24
 SIDE = 2048
 COLUMNS = (
-    ("registers", "registers", ".0f"), ("spills (B)", "spill_stores", ".0f"),
-    ("shared (B)", "shared_bytes", ".0f"), ("blocks/SM", "blocks_per_sm", ".0f"),
-    ("occupancy", "occupancy", ".0%"), ("load (B)", "load_bytes", ".3g"),
-    ("roofline (µs)", "roofline_us", ",.1f"), ("modelled (µs)", "modelled_us", ",.1f"),
-)  # fmt: skip
+    ("registers", "registers", ".0f"),
+    ("spills (B)", "spill_stores", ".0f"),
+    ("shared (B)", "shared_bytes", ".0f"),
+    ("blocks/SM", "blocks_per_sm", ".0f"),
+    ("occupancy", "occupancy", ".0%"),
+    ("load (B)", "load_bytes", ".3g"),
+    ("roofline (µs)", "roofline_us", ",.1f"),
+    ("modelled (µs)", "modelled_us", ",.1f"),
+)
 
 
 class Row(NamedTuple):
@@ -131,8 +135,9 @@ def rows() -> Iterator[Row]:
     for name, source in (("from global memory", NAIVE), ("tiles of 16 × 16 in shared", TILED)):
         yield Row("product, 2,048³", name, source, (SIDE // 16) ** 2, 256, flops, moved)
     for name, bounds in (
-        ("registers forced to 32", "__launch_bounds__(1024, 2)"), ("registers as needed", ""),
-    ):  # fmt: skip
+        ("registers forced to 32", "__launch_bounds__(1024, 2)"),
+        ("registers as needed", ""),
+    ):
         source = WIDE.replace("BOUNDS", bounds)
         yield Row("64 values a thread", name, source, 1056, 256, 1e10, 1e8)
 
@@ -144,9 +149,15 @@ def profiled(row: Row, chip: Architecture, cache_dir: Path, jail: Jail) -> Profi
         sys.exit(f"{row.name}: {built.reason}")
     launch = Launch(0, (row.grid, 1, 1), (row.block, 1, 1))
     return static_profile(
-        built, Launches(("k",), (launch,)), flops=row.flops, moved=row.moved,
-        device=device_of(chip.name), cache_dir=cache_dir, jail=jail, counts=row.counts,
-    )  # fmt: skip
+        built,
+        Launches(("k",), (launch,)),
+        flops=row.flops,
+        moved=row.moved,
+        device=device_of(chip.name),
+        cache_dir=cache_dir,
+        jail=jail,
+        counts=row.counts,
+    )
 
 
 def page(chip: Architecture) -> str:

@@ -58,14 +58,28 @@ def campaign(seconds: int) -> None:
     """Prints the candidates per minute of a campaign on the tiny workload."""
     with tempfile.TemporaryDirectory() as home:
         command = [
-            sys.executable, "-m", "kernelwright", "run", PROBLEM, "--home", home,
-            "--target", "cpu", "--workload", "tiny", "--max-time", f"{seconds}s", "--json",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "kernelwright",
+            "run",
+            PROBLEM,
+            "--home",
+            home,
+            "--target",
+            "cpu",
+            "--workload",
+            "tiny",
+            "--max-time",
+            f"{seconds}s",
+            "--json",
+        ]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     result = json.loads(done.stdout)
     rate = result["evaluated"] / result["wall_s"] * 60
-    print(f"campaign: {result['evaluated']} candidates in {result['wall_s']:.0f} s, "
-          f"{rate:.0f} per minute")  # fmt: skip
+    print(
+        f"campaign: {result['evaluated']} candidates in {result['wall_s']:.0f} s, "
+        f"{rate:.0f} per minute"
+    )
 
 
 def main() -> None:

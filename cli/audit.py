@@ -51,9 +51,14 @@ def audit(
     is other than it was; the campaign keeps what was found. Exit status 0 if all hold, else 1.
     """
     config = common.load(
-        ctx, jail=jail, cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home,
-        cache_dir=cache_dir, max_preparation=max_preparation,
-    ).config  # fmt: skip
+        ctx,
+        jail=jail,
+        cpus=cpus,
+        accept_weak_isolation=accept_weak_isolation,
+        home=home,
+        cache_dir=cache_dir,
+        max_preparation=max_preparation,
+    ).config
     from . import setting_up
 
     setting_up.check_cpus(config.cpus)

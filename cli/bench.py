@@ -75,10 +75,19 @@ def bench(
     on where it stopped, and a finished bench is only told again.
     """
     config = common.load(
-        ctx, target=target, model=model, judge_model=judge_model, jail=jail, cpus=cpus,
-        accept_weak_isolation=accept_weak_isolation, home=home, cache_dir=cache_dir,
-        model_silence=model_silence, model_patience=model_patience, max_preparation=max_preparation,
-    ).config  # fmt: skip
+        ctx,
+        target=target,
+        model=model,
+        judge_model=judge_model,
+        jail=jail,
+        cpus=cpus,
+        accept_weak_isolation=accept_weak_isolation,
+        home=home,
+        cache_dir=cache_dir,
+        model_silence=model_silence,
+        model_patience=model_patience,
+        max_preparation=max_preparation,
+    ).config
     from ..bench.plan import Bench, check, parse_budget, parse_names
     from . import setting_up
 
@@ -152,9 +161,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     _check_budget(planned, settings)
     with Store.open(config.home) as store:
         _tell_plan(planned, store, prose)
-        return carry_out(
-            planned, store, referee_of, watch=watch, stop=stop, settings=settings
-        )  # fmt: skip
+        return carry_out(planned, store, referee_of, watch=watch, stop=stop, settings=settings)
 
 
 def _heading(standing: Standing) -> str:

@@ -34,13 +34,15 @@ def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> No
         place = transcript.places.get(found.candidate)
         calls = [call for call in calls if step_of(call.requested.place) == place]
     if as_json:
-        common.emit({
-            "campaign": found.campaign,
-            "tokens": transcript.spending.tokens,
-            "usd": transcript.spending.usd,
-            "is_estimated": transcript.is_estimated,
-            "calls": [call_row(call) for call in calls],
-        })  # fmt: skip
+        common.emit(
+            {
+                "campaign": found.campaign,
+                "tokens": transcript.spending.tokens,
+                "usd": transcript.spending.usd,
+                "is_estimated": transcript.is_estimated,
+                "calls": [call_row(call) for call in calls],
+            }
+        )
         return
     common.put(_total(transcript))
     if calls:

@@ -162,9 +162,14 @@ def _run(parts: _Running, plan: dict[str, Any]) -> Outcome:
         else:
             assert ready.campaign is not None
             result = resume_campaign(
-                ready.campaign, store, referee, ready.limits, stop=stop, on_event=heard,
+                ready.campaign,
+                store,
+                referee,
+                ready.limits,
+                stop=stop,
+                on_event=heard,
                 players=parts.players,
-            )  # fmt: skip
+            )
     history = derive(store.events(result.campaign))
     return Outcome(plan, history, result, is_interrupted=stop.requested)
 

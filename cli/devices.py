@@ -41,11 +41,12 @@ def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
     is_mixed = len({device.name for device in found}) > 1
     if is_mixed and any(word.isdecimal() for word in config.devices or ()):
         yield Finding(
-            "gpu", Level.WARN,
+            "gpu",
+            Level.WARN,
             f"devices {', '.join(config.devices or ())} are taken by nvidia-smi's numbers; other "
             "programs count different devices by speed",
             "name them by UUID (nvidia-smi -L), or set CUDA_DEVICE_ORDER=PCI_BUS_ID everywhere",
-        )  # fmt: skip
+        )
 
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:
@@ -53,9 +54,11 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     from ..sandbox.run.device import lease
 
     words = [
-        device.name, device.architecture, f"{device.memory_bytes / 2**30:.0f} GiB",
+        device.name,
+        device.architecture,
+        f"{device.memory_bytes / 2**30:.0f} GiB",
         f"driver {device.driver}",
-    ]  # fmt: skip
+    ]
     words += [f"{now.temperature_c} °C"] if now.temperature_c is not None else []
     if now.power_w is not None and device.power_limit_w is not None:
         words.append(f"{now.power_w:.0f} of {device.power_limit_w:.0f} W")
@@ -63,20 +66,26 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     text = ", ".join(words)
     if device.architecture not in ARCHITECTURES:
         return Finding(
-            "gpu", Level.WARN, f"{text}; kernels cannot be built for it",
+            "gpu",
+            Level.WARN,
+            f"{text}; kernels cannot be built for it",
             f"use one of {', '.join(ARCHITECTURES)}",
-        )  # fmt: skip
+        )
     note = lease.quarantined(config.cache_dir, device.uuid)
     if note is not None:
         return Finding(
-            "gpu", Level.WARN, f"{text}; in quarantine: {note.reason}",
+            "gpu",
+            Level.WARN,
+            f"{text}; in quarantine: {note.reason}",
             "the next run probes it; if it stays ill, its administrator must look at it",
-        )  # fmt: skip
+        )
     if device.has_mig:
         return Finding(
-            "gpu", Level.WARN, f"{text}; it is divided into MIG instances",
+            "gpu",
+            Level.WARN,
+            f"{text}; it is divided into MIG instances",
             "give the container one instance, or a whole device: counters and clocks are shared",
-        )  # fmt: skip
+        )
     held = lease.holder(config.cache_dir, device.uuid)
     busy = f"; held by {held}" if held else ""
     others = f"; {len(now.processes)} processes compute on it" if now.processes else ""
@@ -123,9 +132,11 @@ def ncu(_: Config, search: str | None = None, parameters: Path | None = None) ->
     found = nsight.find_ncu(search)
     if found is None:
         yield Finding(
-            "ncu", Level.WARN, "Nsight Compute is not installed: profiles rest on timings",
+            "ncu",
+            Level.WARN,
+            "Nsight Compute is not installed: profiles rest on timings",
             "apt-get install nsight-compute, or put the toolkit's ncu on the PATH",
-        )  # fmt: skip
+        )
         return
     text = f"Nsight Compute {found.version} at {found.path}"
     restricted = nsight.counters_are_restricted(parameters or nsight.PARAMETERS)
@@ -142,10 +153,11 @@ def sanitizer(_: Config, search: str | None = None) -> Iterator[Finding]:
     found = device_sanitizer.find(search)
     if found is None:
         yield Finding(
-            "sanitizer", Level.WARN,
+            "sanitizer",
+            Level.WARN,
             "compute-sanitizer is not installed: device code is promoted without it, and the "
             "verdict says so",
             "apt-get install cuda-sanitizer, or put the toolkit's compute-sanitizer on the PATH",
-        )  # fmt: skip
+        )
     else:
         yield Finding("sanitizer", Level.PASS, str(found))

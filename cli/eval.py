@@ -42,9 +42,14 @@ def evaluate(
 ) -> None:
     """Verify and time one candidate; exit status 0 only if it is VERIFIED."""
     config = common.load(
-        ctx, target=target, jail=jail, cpus=cpus, cache_dir=cache_dir,
-        accept_weak_isolation=accept_weak_isolation, max_preparation=max_preparation,
-    ).config  # fmt: skip
+        ctx,
+        target=target,
+        jail=jail,
+        cpus=cpus,
+        cache_dir=cache_dir,
+        accept_weak_isolation=accept_weak_isolation,
+        max_preparation=max_preparation,
+    ).config
     source = _read(file)
     from ..traces.records import Protocol, Status
     from ..verifier.client import open_referee

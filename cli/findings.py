@@ -73,16 +73,20 @@ def _compiler(_: Config) -> Iterator[Finding]:
             found.append(f"{name} {_first_line([path, '-dumpfullversion', '-dumpversion'])}")
         else:
             yield Finding(
-                "compiler", Level.WARN, f"{name} does not build C++20 with OpenMP: {reason}",
+                "compiler",
+                Level.WARN,
+                f"{name} does not build C++20 with OpenMP: {reason}",
                 "install libgomp (g++) or libomp-dev (clang++)",
-            )  # fmt: skip
+            )
     if found:
         yield Finding("compiler", Level.PASS, f"{', '.join(found)}; C++20 with OpenMP builds")
     else:
         yield Finding(
-            "compiler", Level.FAIL, "no C++ compiler that builds C++20 with OpenMP",
+            "compiler",
+            Level.FAIL,
+            "no C++ compiler that builds C++20 with OpenMP",
             "apt-get install g++",
-        )  # fmt: skip
+        )
 
 
 def _try_compiler(path: str) -> str | None:
@@ -150,15 +154,18 @@ def _peaks(config: Config) -> Iterator[Finding]:
         peaks = Peaks.model_validate_json(files[-1].read_text("utf-8"))
     except (OSError, ValidationError) as error:
         yield Finding(
-            "peaks", Level.WARN, f"{files[-1]} cannot be read: {type(error).__name__}",
+            "peaks",
+            Level.WARN,
+            f"{files[-1]} cannot be read: {type(error).__name__}",
             "delete it; the next evaluation measures anew",
-        )  # fmt: skip
+        )
         return
     yield Finding(
-        "peaks", Level.PASS,
+        "peaks",
+        Level.PASS,
         f"{peaks.bandwidth_gbs:.0f} GB/s from memory, {peaks.cache_bandwidth_gbs:.0f} GB/s from "
         f"cache, {peaks.flops_gflops:.0f} GFLOP/s in float32",
-    )  # fmt: skip
+    )
 
 
 def _store(config: Config) -> Iterator[Finding]:
@@ -169,9 +176,11 @@ def _store(config: Config) -> Iterator[Finding]:
                 pass
         except OSError as error:
             yield Finding(
-                "store", Level.FAIL, f"{name} {folder} is not writable: {error.strerror}",
+                "store",
+                Level.FAIL,
+                f"{name} {folder} is not writable: {error.strerror}",
                 "give another folder with --home or --cache-dir",
-            )  # fmt: skip
+            )
         else:
             yield Finding("store", Level.PASS, f"{name} {folder} is writable")
 
@@ -180,9 +189,11 @@ def _browser(_: Config) -> Iterator[Finding]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         yield Finding(
-            "browser", Level.WARN, "no Chromium: the viewer works in any browser, its tests do not",
+            "browser",
+            Level.WARN,
+            "no Chromium: the viewer works in any browser, its tests do not",
             "apt-get install chromium",
-        )  # fmt: skip
+        )
     else:
         yield Finding("browser", Level.PASS, path)
 

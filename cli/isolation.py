@@ -76,14 +76,20 @@ _ROWS = {
     "kill_tree": _Row(
         "outlive its deadline, not even as a daemon",
         "what it leaves running disturbs every later timing",
-        {"bubblewrap": "pid namespace", "landlock": "subreaper and sweep",
-         "bare": "subreaper and sweep"},
+        {
+            "bubblewrap": "pid namespace",
+            "landlock": "subreaper and sweep",
+            "bare": "subreaper and sweep",
+        },
     ),
     "pids": _Row(
         "start processes without end",
         "a fork bomb can bring this machine to a standstill",
-        {"bubblewrap": "control group or RLIMIT_NPROC",
-         "landlock": "control group or RLIMIT_NPROC", "bare": "control group or RLIMIT_NPROC"},
+        {
+            "bubblewrap": "control group or RLIMIT_NPROC",
+            "landlock": "control group or RLIMIT_NPROC",
+            "bare": "control group or RLIMIT_NPROC",
+        },
     ),
     "mem": _Row(
         "take more memory than it is allowed",
@@ -93,15 +99,18 @@ _ROWS = {
     "env": _Row(
         "see your environment variables",
         "API keys and tokens in your environment are open to it",
-        {"bubblewrap": "cleared environment", "landlock": "cleared environment",
-         "bare": "cleared environment"},
+        {
+            "bubblewrap": "cleared environment",
+            "landlock": "cleared environment",
+            "bare": "cleared environment",
+        },
     ),
     "uid": _Row(
         "act as your user",
         "what your user may do elsewhere on this machine, it may try; the other rows must hold",
         {"bubblewrap": "user namespace", "landlock": "a uid of its own"},
     ),
-}  # fmt: skip
+}
 
 _POLLED = (
     "run as root where control groups can be made (not in a container that mounts them "

@@ -178,12 +178,15 @@ def _document(result: Derived, target: str, family: str, path: Path | None) -> d
         "kept": list(result.kept),
         "metrics": [
             {
-                "name": one.name, "fate": one.fate.name.lower(), "strength": one.strength,
-                "r": dict(one.r), "note": one.note,
+                "name": one.name,
+                "fate": one.fate.name.lower(),
+                "strength": one.strength,
+                "r": dict(one.r),
+                "note": one.note,
             }
             for one in result.ranked
         ],
         "tasks": dict(result.tasks),
         "left_out": dict(result.left_out),
         "file": str(path) if path else None,
-    }  # fmt: skip
+    }

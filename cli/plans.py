@@ -105,12 +105,14 @@ def _kernels(plan: Plan) -> dict[str, Any]:
         name: [
             None
             if each.parameters is None
-            else [{"name": p.name, "type": p.text, "constexpr": p.is_constexpr}
-                  for p in each.parameters]
+            else [
+                {"name": p.name, "type": p.text, "constexpr": p.is_constexpr}
+                for p in each.parameters
+            ]
             for each in signatures
         ]
         for name, signatures in plan.signatures.items()
-    }  # fmt: skip
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -17,14 +17,21 @@ from . import common
 if TYPE_CHECKING:
     from . import campaigning
 
-EPILOG = "\n\n".join((
-    offered.table("Workflows (--workflow):", offered.WORKFLOWS),
-    offered.table("Models (--model, --judge-model):", {**offered.OFFLINE, **offered.MODELS}),
-    offered.table("Examples:", {
-        "kernelwright run softmax --max-time 2m": "recipes only",
-        "kernelwright run softmax --model openai/gpt-5 --workflow forge --max-usd 1": "a model",
-    }),
-))  # fmt: skip
+EPILOG = "\n\n".join(
+    (
+        offered.table("Workflows (--workflow):", offered.WORKFLOWS),
+        offered.table("Models (--model, --judge-model):", {**offered.OFFLINE, **offered.MODELS}),
+        offered.table(
+            "Examples:",
+            {
+                "kernelwright run softmax --max-time 2m": "recipes only",
+                "kernelwright run softmax --model openai/gpt-5 --workflow forge --max-usd 1": (
+                    "a model"
+                ),
+            },
+        ),
+    )
+)
 
 MOST_SOURCE_BYTES = 256 << 10
 """As large as a candidate may be."""
@@ -97,16 +104,39 @@ def run(
     the budget went by without a winner.
     """
     resolved = common.load(
-        ctx, target=target, workflow=workflow, model=model, judge_model=judge_model, jail=jail,
-        cpus=cpus, accept_weak_isolation=accept_weak_isolation, home=home, cache_dir=cache_dir,
-        max_evals=max_evals, max_time=max_time, model_silence=model_silence,
-        model_patience=model_patience, max_preparation=max_preparation,
-    )  # fmt: skip
-    _check_named(problem, resume, {
-        "--target": target, "--language": language, "--workflow": workflow, "--model": model,
-        "--judge-model": judge_model, "--matrix": matrix, "--workload": workload, "--seed": seed,
-        "--rounds": rounds, "--set": settings or None, "--from": source,
-    })  # fmt: skip
+        ctx,
+        target=target,
+        workflow=workflow,
+        model=model,
+        judge_model=judge_model,
+        jail=jail,
+        cpus=cpus,
+        accept_weak_isolation=accept_weak_isolation,
+        home=home,
+        cache_dir=cache_dir,
+        max_evals=max_evals,
+        max_time=max_time,
+        model_silence=model_silence,
+        model_patience=model_patience,
+        max_preparation=max_preparation,
+    )
+    _check_named(
+        problem,
+        resume,
+        {
+            "--target": target,
+            "--language": language,
+            "--workflow": workflow,
+            "--model": model,
+            "--judge-model": judge_model,
+            "--matrix": matrix,
+            "--workload": workload,
+            "--seed": seed,
+            "--rounds": rounds,
+            "--set": settings or None,
+            "--from": source,
+        },
+    )
     from . import campaigning
 
     paid = {"usd": max_usd, "tokens": max_tokens, "device_seconds": _seconds(max_device_time)}
@@ -114,10 +144,17 @@ def run(
     job: campaigning.Job = campaigning.Resume(config, resume or "", limits)
     if resume is None:
         job = campaigning.Fresh(
-            config, problem or "", language=language or "", workload=workload, matrix=matrix,
-            limits=limits, seed=seed or 0, rounds=rounds, options=_options(settings or []),
+            config,
+            problem or "",
+            language=language or "",
+            workload=workload,
+            matrix=matrix,
+            limits=limits,
+            seed=seed or 0,
+            rounds=rounds,
+            options=_options(settings or []),
             source=_source(source) if source else "",
-        )  # fmt: skip
+        )
     outcome = campaigning.carry_out(
         job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)
     )

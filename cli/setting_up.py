@@ -68,9 +68,13 @@ def make_workload(problem: str, name: str | None, matrix: Path | None) -> Worklo
 
 
 def make_task(
-    config: Config, problem: str, workload: str | None, matrix: Path | None, target: str,
+    config: Config,
+    problem: str,
+    workload: str | None,
+    matrix: Path | None,
+    target: str,
     language: str,
-) -> Task:  # fmt: skip
+) -> Task:
     """What the referee is started for."""
     return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
 

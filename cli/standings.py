@@ -89,9 +89,14 @@ def _table(*headings: str) -> Table:
 
 def _found(arms: list[Arm]) -> Table:
     table = _table(
-        "workflow", "correct", *(f"fast_{p:g}" for p in THRESHOLDS), "median",
-        "geo. mean", "of the verified", "Δ",
-    )  # fmt: skip
+        "workflow",
+        "correct",
+        *(f"fast_{p:g}" for p in THRESHOLDS),
+        "median",
+        "geo. mean",
+        "of the verified",
+        "Δ",
+    )
     for arm in arms:
         table.add_row(
             arm.workflow,

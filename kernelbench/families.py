@@ -15,10 +15,21 @@ from ..errors import UsageError
 from .problem import Family
 
 LINEAR_FAMILIES = (
-    Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-    Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
-    Family.LARGE, Family.NONFINITE, Family.EXACT, Family.PROBE,
-)  # fmt: skip
+    Family.NORMAL,
+    Family.UNIFORM,
+    Family.LAPLACE,
+    Family.LOGNORMAL,
+    Family.EXPONENTIAL,
+    Family.OUTLIERS,
+    Family.ALTERNATING,
+    Family.CONSTANT,
+    Family.SORTED,
+    Family.DENORMAL,
+    Family.LARGE,
+    Family.NONFINITE,
+    Family.EXACT,
+    Family.PROBE,
+)
 """Families of an operator that is a sum of products."""
 
 PROBE_NONZEROS = 3

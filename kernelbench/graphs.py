@@ -106,9 +106,16 @@ class _Columns:
     """Draws columns for rows: near the diagonal, else by popularity."""
 
     def __init__(
-        self, n: int, cols: int, cv: float, nnz: int, p_local: float, half: int, gamma: float,
+        self,
+        n: int,
+        cols: int,
+        cv: float,
+        nnz: int,
+        p_local: float,
+        half: int,
+        gamma: float,
         rng: np.random.Generator,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n, self.cols, self.p_local, self.half, self.rng = n, cols, p_local, half, rng
         uneven = cv * cv - n / max(nnz, 1)
         self.weights = (

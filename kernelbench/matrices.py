@@ -38,9 +38,19 @@ _ENTRY_BYTES = 4
 """An entry's line at its shortest: `1 1` and a line's end."""
 NPZ_ARRAYS = ("indptr", "indices", "data", "shape", "format")
 _DAMAGE = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.error, tokenize.TokenError,
-    ValueError, TypeError, LookupError, SyntaxError, ArithmeticError, RuntimeError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    struct.error,
+    tokenize.TokenError,
+    ValueError,
+    TypeError,
+    LookupError,
+    SyntaxError,
+    ArithmeticError,
+    RuntimeError,
+)
 """What zipfile and numpy raise on damaged archives: encryption, unknown compressions, headers of
 arrays that do not parse or ask for impossible shapes."""
 _CONVERT = "convert it, e.g. scipy.io.mmwrite('out.mtx', scipy.sparse.coo_matrix(matrix))"

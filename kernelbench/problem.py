@@ -220,9 +220,16 @@ class Problem:
     """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
     some of the later ones, have a size beyond 16 bits."""
     families: tuple[Family, ...] = (
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED,
-    )  # fmt: skip
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.CONSTANT,
+        Family.SORTED,
+    )
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
     precision: Precision = STRICT_FP32
     accuracy: str = ""

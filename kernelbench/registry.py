@@ -83,10 +83,13 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
     if name in STAND_INS and "sparse" in problem.tags:
         known = STAND_INS[name]
         workload = Workload(
-            name=name, kind="realistic", axes=_dense_axes(problem), generator=known.generator,
+            name=name,
+            kind="realistic",
+            axes=_dense_axes(problem),
+            generator=known.generator,
             note=f"statistics of {name}: {known.rows:,} rows, {known.nnz:,} entries, "
             f"coefficient of variation {known.cv:g}",
-        )  # fmt: skip
+        )
         return _resized(problem, workload, axes)
     raise UnknownNameError.among(f"workload of {problem.name}", name, workload_names(problem))
 
@@ -130,6 +133,10 @@ def _of_matrix(problem: Problem, path: str) -> Workload:
     for ending in MATRIX_ENDINGS:
         stem = stem.removesuffix(ending)
     return Workload(
-        name=stem, kind="matrix", axes=_dense_axes(problem), matrix=str(file.resolve()),
-        matrix_sha256=digest, note=f"pattern of {file.name}",
-    )  # fmt: skip
+        name=stem,
+        kind="matrix",
+        axes=_dense_axes(problem),
+        matrix=str(file.resolve()),
+        matrix_sha256=digest,
+        note=f"pattern of {file.name}",
+    )

@@ -66,8 +66,11 @@ class ModelNew(torch.nn.Module):
 
 
 _LANGUAGES: dict[str, Callable[[Problem, Constants], str]] = {
-    "cpp": _cpp, "cuda": _cuda, "triton": _triton, "python": _python,
-}  # fmt: skip
+    "cpp": _cpp,
+    "cuda": _cuda,
+    "triton": _triton,
+    "python": _python,
+}
 
 
 def languages() -> tuple[str, ...]:

@@ -136,9 +136,14 @@ def _python(problem: Problem, parts: dict[str, Any]) -> str:
 def _plan(language: str, problem: Problem, grid: list[str], more: list[str]) -> str:
     names = [*problem.axes, *(tensor.name for tensor in problem.tensors)]
     lines = [
-        f'language = "{language}"', "", "[[launch]]", f'kernel = "{problem.name}_kernel"',
-        f"grid = {_value(grid)}", *more, f"args = {_value(names)}",
-    ]  # fmt: skip
+        f'language = "{language}"',
+        "",
+        "[[launch]]",
+        f'kernel = "{problem.name}_kernel"',
+        f"grid = {_value(grid)}",
+        *more,
+        f"args = {_value(names)}",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -30,13 +30,19 @@ from .graphs import Pattern
 from .problem import Axes, Family, Structure, Tensor, Workload
 
 INDPTR = Tensor(
-    name="indptr", dtype="int32", shape=("M+1",), is_index=True,
+    name="indptr",
+    dtype="int32",
+    shape=("M+1",),
+    is_index=True,
     meaning="row i holds the entries indptr[i] up to, not including, indptr[i+1]",
-)  # fmt: skip
+)
 INDICES = Tensor(
-    name="indices", dtype="int32", shape=("nnz",), is_index=True,
+    name="indices",
+    dtype="int32",
+    shape=("nnz",),
+    is_index=True,
     meaning="column of each entry; ascending and distinct within a row",
-)  # fmt: skip
+)
 
 Generator = Mapping[str, float | int | str | bool]
 
@@ -220,9 +226,18 @@ def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
 
 
 HARD_LENGTHS: tuple[tuple[int, ...], ...] = (
-    (1,), (0, 1), (0, 0, 3, 0), (17,) * 17, (31, 32, 33, 0, 63, 64, 65, 1), (7,) * 8,
-    (0,) * 126 + (127,), (257,) + (1,) * 16, (2,) * 257, (8, 9) * 33, (300,) + (0,) * 40,
-)  # fmt: skip
+    (1,),
+    (0, 1),
+    (0, 0, 3, 0),
+    (17,) * 17,
+    (31, 32, 33, 0, 63, 64, 65, 1),
+    (7,) * 8,
+    (0,) * 126 + (127,),
+    (257,) + (1,) * 16,
+    (2,) * 257,
+    (8, 9) * 33,
+    (300,) + (0,) * 40,
+)
 """Row lengths of the hidden patterns: one entry, none, empty rows, one huge row, primes, tails."""
 
 

@@ -78,14 +78,29 @@ class Device:
 
 
 def _architecture(
-    capability: int, warps: int, blocks: int, per_sm: int, per_block: int, *,
-    reserved: int = 1, unit: int = 128, cluster: int = 1, suffix: str = "",
-) -> Architecture:  # fmt: skip
+    capability: int,
+    warps: int,
+    blocks: int,
+    per_sm: int,
+    per_block: int,
+    *,
+    reserved: int = 1,
+    unit: int = 128,
+    cluster: int = 1,
+    suffix: str = "",
+) -> Architecture:
     name = f"sm_{capability}"
     return Architecture(
-        name, warps, blocks, per_sm << 10, per_block << 10, reserved << 10, unit, cluster,
+        name,
+        warps,
+        blocks,
+        per_sm << 10,
+        per_block << 10,
+        reserved << 10,
+        unit,
+        cluster,
         name + suffix if suffix else "",
-    )  # fmt: skip
+    )
 
 
 ARCHITECTURES = {
@@ -108,9 +123,18 @@ ARCHITECTURES = {
 
 
 def _device(
-    name: str, capability: int, sms: int, memory: float, fp32: float, tf32: float, fp16: float,
-    fp8: float, int8: float, *, l2: float = 0.0,
-) -> Device:  # fmt: skip
+    name: str,
+    capability: int,
+    sms: int,
+    memory: float,
+    fp32: float,
+    tf32: float,
+    fp16: float,
+    fp8: float,
+    int8: float,
+    *,
+    l2: float = 0.0,
+) -> Device:
     peaks = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "fp8": fp8, "int8": int8}
     known = {kind: peak for kind, peak in peaks.items() if peak}
     return Device(name, f"sm_{capability}", sms, memory, known, l2_mb=l2)

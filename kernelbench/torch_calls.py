@@ -49,9 +49,12 @@ def csr_view(call: Call, *, columns: int, values: np.ndarray) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         matrix = torch.sparse_csr_tensor(
-            dense_view(call.inputs["indptr"]), dense_view(call.inputs["indices"]), entries,
-            (call.axes["M"], columns), check_invariants=False,
-        )  # fmt: skip
+            dense_view(call.inputs["indptr"]),
+            dense_view(call.inputs["indices"]),
+            entries,
+            (call.axes["M"], columns),
+            check_invariants=False,
+        )
     if entries.numel() and matrix.values().data_ptr() != entries.data_ptr():
         raise SandboxError(
             "torch copied the values of a CSR matrix; a baseline over a copy would go stale",

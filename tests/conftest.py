@@ -35,10 +35,12 @@ TIMED = (
 themselves."""
 
 JAILED = (
-    "hostile/test_host_rows.py", "hostile/test_hostile.py", "hostile/test_triton_bugs.py",
+    "hostile/test_host_rows.py",
+    "hostile/test_hostile.py",
+    "hostile/test_triton_bugs.py",
     "sandbox/run/",
     *(f"verifier/test_{name}.py" for name in ("fences", "sanitize")),
-)  # fmt: skip
+)
 """Tests that end otherwise where a jail refuses or allows something else. Those of `isolation` and
 `build` run in every jail by themselves, as `verifier/test_environments.py` does."""
 

@@ -89,9 +89,14 @@ def interpreted(
 
 
 def played(
-    source: str, problem: Problem, parts: Sequence[Part], jail: Jail, *, steps: int = STEPS,
+    source: str,
+    problem: Problem,
+    parts: Sequence[Part],
+    jail: Jail,
+    *,
+    steps: int = STEPS,
     sample: int = 0,
-) -> Ran:  # fmt: skip
+) -> Ran:
     """Does all parts in one process, whose start takes longer than most of them."""
     ran = Ran()
     rng = np.random.default_rng(7)
@@ -117,14 +122,22 @@ def played(
 
 @contextmanager
 def _running(
-    source: str, problem: Problem, structures: Sequence[Structure], jail: Jail, steps: int,
+    source: str,
+    problem: Problem,
+    structures: Sequence[Structure],
+    jail: Jail,
+    steps: int,
     sample: int,
-) -> Iterator[tuple[Runner, Arena]]:  # fmt: skip
+) -> Iterator[tuple[Runner, Arena]]:
     raw = source.encode()
     program = interpreted_program(
-        Built(raw, hashlib.sha256(raw).hexdigest(), 0.0), problem, TARGET,
-        entry=entry_of(source), steps=steps, sample=sample,
-    )  # fmt: skip
+        Built(raw, hashlib.sha256(raw).hexdigest(), 0.0),
+        problem,
+        TARGET,
+        entry=entry_of(source),
+        steps=steps,
+        sample=sample,
+    )
     needs = [footprint(problem, structure.axes) for structure in structures]
     with Arena(max(n[0] for n in needs) + (1 << 16), max(n[1] for n in needs)) as arena:
         fds = arena.open_fds()
@@ -139,9 +152,15 @@ def _running(
 
 
 def _call(
-    source: str, problem: Problem, structure: Structure, runner: Runner, arena: Arena,
-    family: Family, rng: np.random.Generator, ran: Ran,
-) -> str:  # fmt: skip
+    source: str,
+    problem: Problem,
+    structure: Structure,
+    runner: Runner,
+    arena: Arena,
+    family: Family,
+    rng: np.random.Generator,
+    ran: Ran,
+) -> str:
     """One call; the first gate that does not hold, if one does not."""
     inputs = problem.values(structure, family, rng)
     expected = problem.oracle(structure, inputs)

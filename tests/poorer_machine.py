@@ -101,8 +101,10 @@ def interpreter(*, is_root: bool, imports: str) -> str:
         done = subprocess.run(
             command(without, [program, "-c", f"import {imports}"]),
             env={"PYTHONPATH": python_path()},
-            capture_output=True, check=False, cwd="/",
-        )  # fmt: skip
+            capture_output=True,
+            check=False,
+            cwd="/",
+        )
         if done.returncode == 0:
             return program
     raise CannotBeMade("no interpreter that an ordinary user may run has the packages")

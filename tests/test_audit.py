@@ -284,7 +284,7 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
         ({"unchecked": ("sanitizers: no library",)}, "unchecked: sanitizers: no library"),
         ({"measurements": said().measurements}, "not held against torch.compile"),
     ],
-)  # fmt: skip
+)
 def test_a_gap_in_the_record_is_told(changes: dict[str, Any], word: str) -> None:
     assert list(lacks(whole(), whole())) == []
     (told,) = lacks(whole(**changes))
@@ -308,6 +308,8 @@ def test_what_is_other_than_then_is_told() -> None:
     now = whole(isolation=rows_with("mem", None))
     found = {each.name: (each.then, each.now) for each in differences(begun, then, now)}
     assert found == {
-        "cpu": ("old", "1"), "torch": ("2.0", "1"), "sandbox": ("bubblewrap", "landlock"),
-    }  # fmt: skip
+        "cpu": ("old", "1"),
+        "torch": ("2.0", "1"),
+        "sandbox": ("bubblewrap", "landlock"),
+    }
     assert {each.name for each in differences(begun, then, None)} == {"cpu", "kernel"}

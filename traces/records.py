@@ -203,8 +203,16 @@ class Capability(Record):
 
 
 CAPABILITIES = (
-    "fs_read", "fs_write", "net", "ptrace", "kill_tree", "pids", "mem", "env", "uid",
-)  # fmt: skip
+    "fs_read",
+    "fs_write",
+    "net",
+    "ptrace",
+    "kill_tree",
+    "pids",
+    "mem",
+    "env",
+    "uid",
+)
 """The rows of the matrix, in the order they are shown (verification.md §5)."""
 
 UNATTENDED_MINIMUM = ("fs_write", "net", "kill_tree", "env")

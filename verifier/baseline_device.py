@@ -105,9 +105,11 @@ class Device:
         single = self._product_gflops(side, self._torch.float32)
         split = self._product_gflops(side, self._torch.bfloat16) / BF16_PRODUCTS
         return {
-            "memory_gbs": memory, "l2_gbs": max(memory, self._copying_gbs(l2_bytes // 4)),
-            "gflops": max(single, split), "l2_bytes": float(l2_bytes),
-        }  # fmt: skip
+            "memory_gbs": memory,
+            "l2_gbs": max(memory, self._copying_gbs(l2_bytes // 4)),
+            "gflops": max(single, split),
+            "l2_bytes": float(l2_bytes),
+        }
 
     def _copying_gbs(self, size: int) -> float:
         a = self._torch.zeros(size // 4, dtype=self._torch.float32)

@@ -90,9 +90,16 @@ class BaselineProcess:
             )
         try:
             self._gate.watch(self._process.pid)
-            opened = self._send({"do": "open", "problem": problem.name, "fds": list(fds),
-                                 "sizes": list(self._arena.sizes), "gate": self._gate.fds,
-                                 "device": where.device})  # fmt: skip
+            opened = self._send(
+                {
+                    "do": "open",
+                    "problem": problem.name,
+                    "fds": list(fds),
+                    "sizes": list(self._arena.sizes),
+                    "gate": self._gate.fds,
+                    "device": where.device,
+                }
+            )
             if not opened["ok"]:
                 raise PrerequisiteError(
                     f"the baselines cannot run on this GPU: {opened['why']}",
@@ -100,10 +107,15 @@ class BaselineProcess:
                 )
             self.slots = [self._arena.place(problem, structure) for _ in range(slots)]
             for slot in self.slots:
-                self._send({
-                    "do": "slot", "slot": slot.index, "axes": slot.structure.axes,
-                    "inputs": _places(slot.input_regions), "outputs": _places(slot.output_regions),
-                })  # fmt: skip
+                self._send(
+                    {
+                        "do": "slot",
+                        "slot": slot.index,
+                        "axes": slot.structure.axes,
+                        "inputs": _places(slot.input_regions),
+                        "outputs": _places(slot.output_regions),
+                    }
+                )
         except BaseException:
             self.close()
             raise
@@ -190,9 +202,13 @@ class BaselineProcess:
             self.call(name, slot)
             for output, expected in item.expected.items():
                 checks = gates.check_output(
-                    output, slot.outputs[output], expected, self._problem.precision,
-                    Family.UNIFORM, poison=None,
-                )  # fmt: skip
+                    output,
+                    slot.outputs[output],
+                    expected,
+                    self._problem.precision,
+                    Family.UNIFORM,
+                    poison=None,
+                )
                 failed = gates.first_failure(checks)
                 if failed:
                     return f"its answer is wrong: {failed.name}: {failed.detail}"

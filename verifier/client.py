@@ -26,9 +26,18 @@ from .request import Order, Outlook, Task
 from .wire import PREPARE, Closed, receive, send
 
 ENVIRONMENT = (
-    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "XDG_CACHE_HOME",
-    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "XDG_CACHE_HOME",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "LD_LIBRARY_PATH",
+)
 """What the referee may know of the user's environment."""
 
 

@@ -139,24 +139,34 @@ def checks(clocks: Clocks, cpus: int) -> list[Check]:
     allowed_ahead = AHEAD_US + AHEAD_SHARE * claimed
     return [
         Check(
-            name="CPU time between calls", passed=idle <= allowed_idle,
-            figure=idle, limit=allowed_idle,
+            name="CPU time between calls",
+            passed=idle <= allowed_idle,
+            figure=idle,
+            limit=allowed_idle,
             detail=f"{idle:.0f} µs of CPU time (median) were spent between an answer and the next "
             "call",
         ),
         Check(
-            name="two clocks", passed=found <= CLOCK_LIMIT, figure=found, limit=CLOCK_LIMIT,
+            name="two clocks",
+            passed=found <= CLOCK_LIMIT,
+            figure=found,
+            limit=CLOCK_LIMIT,
             detail=f"the referee saw {found:.2f} times the time that the runner claims, or more, "
             "in nine of ten calls",
         ),
         Check(
-            name="CPU time within calls", passed=cpu <= allowed, figure=cpu, limit=allowed,
+            name="CPU time within calls",
+            passed=cpu <= allowed,
+            figure=cpu,
+            limit=allowed,
             detail=f"{cpu:.0f} µs of CPU time per call of {claimed:.0f} µs on {cpus} CPUs",
         ),
         Check(
-            name="CPU time ahead of the gate", passed=ahead <= allowed_ahead,
-            figure=ahead, limit=allowed_ahead,
+            name="CPU time ahead of the gate",
+            passed=ahead <= allowed_ahead,
+            figure=ahead,
+            limit=allowed_ahead,
             detail=f"{ahead:.0f} µs of CPU time, or more, were spent in three of four calls once "
             "their inputs were there and before they began",
         ),
-    ]  # fmt: skip
+    ]

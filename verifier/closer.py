@@ -66,8 +66,9 @@ class Failing:
         item = self.item
         if item is None or _bytes(item) <= SMALL_BYTES:
             return
-        trials = sorted(small_trials(stage, rng), key=lambda t: stage.problem.bytes_moved(
-            t.structure.axes))  # fmt: skip
+        trials = sorted(
+            small_trials(stage, rng), key=lambda t: stage.problem.bytes_moved(t.structure.axes)
+        )
         for trial in trials:
             smaller = make_item(stage.problem, trial.structure, item.family, rng)
             if _bytes(smaller) >= _bytes(item):
@@ -142,14 +143,24 @@ class _Look:
         built = self.made.built(EmulatedVariant.ACCESS)
         structure = self.item.structure
         call = Call(
-            self.session.problem, structure.axes, {**structure.arrays, **self.item.inputs},
+            self.session.problem,
+            structure.axes,
+            {**structure.arrays, **self.item.inputs},
             self.made.launched(structure),
-        )  # fmt: skip
-        report = _tried(lambda: access.examine(
-            built, call, jail=self.session.jail, cache_dir=self.session.cache_dir,
-            cpus=self.session.cpus, limits=_LIMITS, timeout_s=TIMEOUT_S, schedule=self.schedule,
-            writers=True,
-        ))  # fmt: skip
+        )
+        report = _tried(
+            lambda: access.examine(
+                built,
+                call,
+                jail=self.session.jail,
+                cache_dir=self.session.cache_dir,
+                cpus=self.session.cpus,
+                limits=_LIMITS,
+                timeout_s=TIMEOUT_S,
+                schedule=self.schedule,
+                writers=True,
+            )
+        )
         return _Seen(built.log, report)
 
 

@@ -67,9 +67,17 @@ def find(search: str | None = None) -> Path | None:
 def command(sanitizer: Path, tool: str, host: Sequence[str]) -> list[str]:
     """The sanitizer over a host program."""
     return [
-        str(sanitizer), "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "10",
-        "--show-backtrace", "no", *host,
-    ]  # fmt: skip
+        str(sanitizer),
+        "--tool",
+        tool,
+        "--error-exitcode",
+        str(FOUND),
+        "--print-limit",
+        "10",
+        "--show-backtrace",
+        "no",
+        *host,
+    ]
 
 
 def examine(
@@ -82,10 +90,16 @@ def examine(
 ) -> Check | str:
     """Runs one tool: a check, or in a sentence why it stays unchecked."""
     process = subprocess.Popen(
-        command(sanitizer, tool, host), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, cwd="/",
+        command(sanitizer, tool, host),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        cwd="/",
         env={"PATH": "/usr/bin:/bin", "TMPDIR": "/tmp", **environment},
-    )  # fmt: skip
+    )
     try:
         said, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -121,9 +135,12 @@ def read(tool: str, said: str, code: int) -> Check | str:
 
 def _check(tool: str, count: int, detail: str) -> Check:
     return Check(
-        name=f"compute-sanitizer {tool}", passed=count == 0, figure=float(count), limit=0.0,
+        name=f"compute-sanitizer {tool}",
+        passed=count == 0,
+        figure=float(count),
+        limit=0.0,
         detail=detail or f"{tool} saw nothing",
-    )  # fmt: skip
+    )
 
 
 def _sentence(said: str, reported: re.Pattern[str]) -> str:

@@ -64,18 +64,21 @@ class Machine:
             device
             for device in found
             # One that is divided is not to be had whole.
-            if device.architecture in ARCHITECTURES and not device.has_mig
-            and target in ("", device.architecture) and self._is_allowed(device)
-        ]  # fmt: skip
+            if device.architecture in ARCHITECTURES
+            and not device.has_mig
+            and target in ("", device.architecture)
+            and self._is_allowed(device)
+        ]
 
     def _is_allowed(self, device: Device) -> bool:
         if self.allowed is None:
             return True
         return any(
-            device.index == int(word) if word.isdecimal()
+            device.index == int(word)
+            if word.isdecimal()
             else word.startswith("GPU-") and device.uuid.startswith(word)
             for word in self.allowed
-        )  # fmt: skip
+        )
 
 
 @dataclass
@@ -108,9 +111,14 @@ class Leased:
             device = next(one for one in devices if one.uuid == held.uuid)
             way = ways[held.uuid]
             return cls(
-                device, way, Place(machine.torch_device, way.shown), cache_dir, held, module,
+                device,
+                way,
+                Place(machine.torch_device, way.shown),
+                cache_dir,
+                held,
+                module,
                 stack.pop_all(),
-            )  # fmt: skip
+            )
         raise AssertionError
 
     def close(self) -> None:
@@ -156,10 +164,13 @@ class Leased:
         with driver.watched(self._nvml, self.device.uuid, own) as finish:
             yield checks
             seen = finish()
-        checks.append(Check(
-            name=UNDISTURBED, passed=not seen.reasons,
-            detail="; ".join(seen.reasons) or "clocks, heat, power and other processes",
-        ))  # fmt: skip
+        checks.append(
+            Check(
+                name=UNDISTURBED,
+                passed=not seen.reasons,
+                detail="; ".join(seen.reasons) or "clocks, heat, power and other processes",
+            )
+        )
 
     def peaks(self, process: BaselineProcess) -> Peaks | None:
         """What the device reaches: measured once per device and driver, else by its data sheet."""
@@ -171,11 +182,16 @@ class Leased:
         if not found:
             return self.modelled_peaks()
         peaks = Peaks(
-            bandwidth_gbs=found["memory_gbs"], llc_bandwidth_gbs=found["l2_gbs"],
-            cache_bandwidth_gbs=found["l2_gbs"], flops_gflops=found["gflops"],
-            l2_bytes=int(found["l2_bytes"]), llc_bytes=int(found["l2_bytes"]), cpus=(),
-            compiler="torch", cache_source=f"measured on {self.device.name}",
-        )  # fmt: skip
+            bandwidth_gbs=found["memory_gbs"],
+            llc_bandwidth_gbs=found["l2_gbs"],
+            cache_bandwidth_gbs=found["l2_gbs"],
+            flops_gflops=found["gflops"],
+            l2_bytes=int(found["l2_bytes"]),
+            llc_bytes=int(found["l2_bytes"]),
+            cpus=(),
+            compiler="torch",
+            cache_source=f"measured on {self.device.name}",
+        )
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
             file.write(peaks.model_dump_json(indent=2))
@@ -189,11 +205,16 @@ class Leased:
             return None
         near = _L2_TIMES * sheet.memory_gbs
         return Peaks(
-            bandwidth_gbs=sheet.memory_gbs, llc_bandwidth_gbs=near, cache_bandwidth_gbs=near,
+            bandwidth_gbs=sheet.memory_gbs,
+            llc_bandwidth_gbs=near,
+            cache_bandwidth_gbs=near,
             flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops["fp16"] / BF16_PRODUCTS),
-            l2_bytes=0, llc_bytes=0, cpus=(), compiler="none",
+            l2_bytes=0,
+            llc_bytes=0,
+            cpus=(),
+            compiler="none",
             cache_source=f"{sheet.name}, {sheet.source}",
-        )  # fmt: skip
+        )
 
     def _probed(self, why: str) -> Health:
         """A probe of our quarantined device; well: the note goes."""

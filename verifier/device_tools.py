@@ -56,45 +56,61 @@ def sanitize(draft: Draft, leased: Leased, on_device: OnDevice, rng: np.random.G
 
 
 def profile(
-    draft: Draft, leased: Leased, on_device: OnDevice, measured: Measurement,
+    draft: Draft,
+    leased: Leased,
+    on_device: OnDevice,
+    measured: Measurement,
     rng: np.random.Generator,
-) -> Profile:  # fmt: skip
+) -> Profile:
     """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
     session, sheet = draft.session, leased.data_sheet
     ceilings = counters.Ceilings.of(sheet) if sheet else None
     ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
     why = nsight.NotProfiled(
-        "Nsight Compute is not installed" if draft.order.protocol in COUNTED
+        "Nsight Compute is not installed"
+        if draft.order.protocol in COUNTED
         else "counters are read once a candidate is confirmed"
-    )  # fmt: skip
+    )
     if ncu is not None:
         found = _counted(session, leased, on_device, ncu, rng)
         if not isinstance(found, nsight.NotProfiled):
             return counters.with_counters(
-                found, metrics.packaged(), leased.device.architecture, ncu_version=ncu.version,
+                found,
+                metrics.packaged(),
+                leased.device.architecture,
+                ncu_version=ncu.version,
                 ceilings=ceilings,
-            )  # fmt: skip
+            )
         why = found
     axes = session.stage.target.axes
     return counters.without_counters(
-        why, measured, flops=session.problem.flops(axes), moved=session.problem.bytes_moved(axes),
+        why,
+        measured,
+        flops=session.problem.flops(axes),
+        moved=session.problem.bytes_moved(axes),
         ceilings=ceilings,
-    )  # fmt: skip
+    )
 
 
 def _counted(
-    session: Session, leased: Leased, on_device: OnDevice, ncu: nsight.Ncu,
+    session: Session,
+    leased: Leased,
+    on_device: OnDevice,
+    ncu: nsight.Ncu,
     rng: np.random.Generator,
-) -> list[ncu_csv.Launched] | nsight.NotProfiled:  # fmt: skip
+) -> list[ncu_csv.Launched] | nsight.NotProfiled:
     target = session.stage.target
     kernels = launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
     with _host(session, leased, on_device, target, rng, calls=nsight.WARM_UP_CALLS + 1) as host:
         return nsight.measure(
-            ncu, host, metrics.packaged().names(leased.device.architecture, _SET),
+            ncu,
+            host,
+            metrics.packaged().names(leased.device.architecture, _SET),
             [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
-            launches=len(kernels), environment=leased.access.environment,
-        )  # fmt: skip
+            launches=len(kernels),
+            environment=leased.access.environment,
+        )
 
 
 def launched(table: bytes) -> list[int]:
@@ -110,9 +126,15 @@ def launched(table: bytes) -> list[int]:
 
 @contextmanager
 def _host(
-    session: Session, leased: Leased, on_device: OnDevice, structure: Structure,
-    rng: np.random.Generator, *, calls: int = 1, is_separate: bool = False,
-) -> Iterator[list[str]]:  # fmt: skip
+    session: Session,
+    leased: Leased,
+    on_device: OnDevice,
+    structure: Structure,
+    rng: np.random.Generator,
+    *,
+    calls: int = 1,
+    is_separate: bool = False,
+) -> Iterator[list[str]]:
     """One call on the structure as a program of its own."""
     problem = session.problem
     inputs, outputs = footprint(problem, structure.axes)
@@ -128,6 +150,12 @@ def _host(
             slot.inputs[name][...] = array
         call = Call(arena.copy_of_inputs(), arena.sizes[1])
         yield host_command(
-            Path(folder), on_device.built, problem, call, leased.access, session.cache_dir,
-            calls=calls, is_separate=is_separate,
-        )  # fmt: skip
+            Path(folder),
+            on_device.built,
+            problem,
+            call,
+            leased.access,
+            session.cache_dir,
+            calls=calls,
+            is_separate=is_separate,
+        )

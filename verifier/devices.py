@@ -177,10 +177,16 @@ class CudaCandidate:
             variant: _BUILDERS.submit(_emulated, workshop, source, launches, variant)
             for variant in foreseen
         }
-        device = _made(cuda.build(
-            source, launches.kernels, workshop.architecture, cache_dir=workshop.cache_dir,
-            jail=workshop.jail, newest=workshop.newest,
-        ))  # fmt: skip
+        device = _made(
+            cuda.build(
+                source,
+                launches.kernels,
+                workshop.architecture,
+                cache_dir=workshop.cache_dir,
+                jail=workshop.jail,
+                newest=workshop.newest,
+            )
+        )
         _fits(workshop, launches, device, plan)
         schedules = emulated.schedules(seed)
         return cls(workshop, source, plan, device, launches, schedules, _begun=begun)
@@ -231,9 +237,14 @@ def _emulated(
     workshop: Workshop, source: str, launches: Launches, variant: EmulatedVariant
 ) -> _Emulated:
     return emulated.build(
-        source, workshop.problem, launches.kernels, variant=variant,
-        architecture=workshop.architecture.name, cache_dir=workshop.cache_dir, jail=workshop.jail,
-    )  # fmt: skip
+        source,
+        workshop.problem,
+        launches.kernels,
+        variant=variant,
+        architecture=workshop.architecture.name,
+        cache_dir=workshop.cache_dir,
+        jail=workshop.jail,
+    )
 
 
 @dataclass
@@ -303,10 +314,15 @@ class TritonCandidate:
         raw = self.source.encode()
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
-            built, self.workshop.problem, self.workshop.architecture, entry=self.entry,
-            kernels=self.device.kernels, launches=self.launches,
-            waiting=self.workshop.interpreters, sample=sample,
-        )  # fmt: skip
+            built,
+            self.workshop.problem,
+            self.workshop.architecture,
+            entry=self.entry,
+            kernels=self.device.kernels,
+            launches=self.launches,
+            waiting=self.workshop.interpreters,
+            sample=sample,
+        )
 
 
 def _triton(
@@ -371,9 +387,12 @@ def _identity(device: DeviceBuilt, number: int) -> tuple[str, str]:
 
 
 def candidate(
-    workshop: Workshop, language: str, source: str, seed: int,
+    workshop: Workshop,
+    language: str,
+    source: str,
+    seed: int,
     foreseen: Sequence[EmulatedVariant] = (),
-) -> DeviceCandidate:  # fmt: skip
+) -> DeviceCandidate:
     """The candidate in its language, built for the target.
 
     Builds for the CPU that are foreseen are begun beside it, where the language has such.

@@ -100,9 +100,13 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
 
 
 def _why(
-    session: Session, made: DeviceCandidate | None, failing: Failing, status: Status, reason: str,
+    session: Session,
+    made: DeviceCandidate | None,
+    failing: Failing,
+    status: Status,
+    reason: str,
     rng: np.random.Generator,
-) -> str:  # fmt: skip
+) -> str:
     """The sentence to lead the reason with; where Triton crashes, its interpreter has said it."""
     if not isinstance(made, TritonCandidate):
         return closer.explain(session, made, failing, reason, rng)
@@ -136,10 +140,15 @@ def _static(
 ) -> Profile:
     problem, axes = workshop.problem, workshop.subject.axes
     return static.static_profile(
-        made.device, made.launches, flops=problem.flops(axes), moved=problem.bytes_moved(axes),
-        device=device or device_of(workshop.architecture.name), cache_dir=workshop.cache_dir,
-        jail=workshop.jail, counts=counts,
-    )  # fmt: skip
+        made.device,
+        made.launches,
+        flops=problem.flops(axes),
+        moved=problem.bytes_moved(axes),
+        device=device or device_of(workshop.architecture.name),
+        cache_dir=workshop.cache_dir,
+        jail=workshop.jail,
+        counts=counts,
+    )
 
 
 def _judge(
@@ -251,10 +260,15 @@ def _raced(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> acces
     with draft.span("profile"):
         report = _watched(draft, made, stage.target, rng)
     races = [closer.race_sentence(draft.order.source, race) for race in report.races]
-    draft.checks.append(Check(
-        name=RACES, passed=not races, figure=float(len(races)), workload=stage.target_name,
-        detail="; ".join(races[:3]) or f"none on {stage.target_name}",
-    ))  # fmt: skip
+    draft.checks.append(
+        Check(
+            name=RACES,
+            passed=not races,
+            figure=float(len(races)),
+            workload=stage.target_name,
+            detail="; ".join(races[:3]) or f"none on {stage.target_name}",
+        )
+    )
     return report
 
 
@@ -291,15 +305,23 @@ def _counted(
 
 
 def _watched(
-    draft: Draft, made: CudaCandidate, structure: Structure, rng: np.random.Generator, *,
+    draft: Draft,
+    made: CudaCandidate,
+    structure: Structure,
+    rng: np.random.Generator,
+    *,
     budget: int = 0,
-) -> access.AccessReport:  # fmt: skip
+) -> access.AccessReport:
     session = draft.session
     item = make_item(session.problem, structure, Family.NORMAL, rng)
     inputs = {**structure.arrays, **item.inputs}
     return access.examine(
         made.built(EmulatedVariant.ACCESS),
         Call(session.problem, structure.axes, inputs, made.launched(structure)),
-        jail=session.jail, cache_dir=session.cache_dir, cpus=session.cpus, limits=ACCESS_LIMITS,
-        timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S, budget=budget,
-    )  # fmt: skip
+        jail=session.jail,
+        cache_dir=session.cache_dir,
+        cpus=session.cpus,
+        limits=ACCESS_LIMITS,
+        timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S,
+        budget=budget,
+    )

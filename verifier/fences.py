@@ -38,10 +38,12 @@ def examine(side: CandidateSide, stage: Stage, rng: np.random.Generator) -> Chec
             if failed:
                 return failed
     return Check(
-        name=NAME, passed=True, figure=float(len(trials)),
+        name=NAME,
+        passed=True,
+        figure=float(len(trials)),
         detail=f"tensors that end, and that begin, beside inaccessible memory: {len(trials)} "
         "shapes are right",
-    )  # fmt: skip
+    )
 
 
 def _failure(side: CandidateSide, trial: Trial, item: Item, fence: Fence) -> Check | None:

@@ -327,9 +327,13 @@ class _Teller:
         detail: str = "",
     ) -> Check:
         return Check(
-            name=check, passed=passed, figure=_finite(figure), limit=limit, detail=detail,
+            name=check,
+            passed=passed,
+            figure=_finite(figure),
+            limit=limit,
+            detail=detail,
             workload=self.workload,
-        )  # fmt: skip
+        )
 
     def _place(self, at: tuple[int, ...]) -> str:
         index = ", ".join(str(i) for i in at)

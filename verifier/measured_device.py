@@ -106,9 +106,13 @@ def _failed(draft: Draft, leased: Leased, fault: RunFault, known: Profile | None
 
 
 def _ready(
-    draft: Draft, leased: Leased, workshop: Workshop, source: str, drawn: list[Trial],
+    draft: Draft,
+    leased: Leased,
+    workshop: Workshop,
+    source: str,
+    drawn: list[Trial],
     rng: np.random.Generator,
-) -> _Ready:  # fmt: skip
+) -> _Ready:
     """Everything that is built of a source, for the trials that were drawn. Raises Refused."""
     session, order = draft.session, draft.order
     with draft.span("build"):
@@ -160,10 +164,17 @@ def _side(
 ) -> Iterator[CandidateSide]:
     with ExitStack() as stack:
         with draft.span("start"):
-            side = stack.enter_context(sampling.started(
-                draft.session, draft.order.protocol, "candidate", ready.program, arena, rng,
-                ready.on_device.extra,
-            ))  # fmt: skip
+            side = stack.enter_context(
+                sampling.started(
+                    draft.session,
+                    draft.order.protocol,
+                    "candidate",
+                    ready.program,
+                    arena,
+                    rng,
+                    ready.on_device.extra,
+                )
+            )
         yield side
 
 
@@ -194,9 +205,13 @@ def _champion(draft: Draft, leased: Leased, rng: np.random.Generator) -> samplin
 
 
 def _conclude(
-    draft: Draft, leased: Leased, ready: _Ready, series: timing.Series, known: Profile,
+    draft: Draft,
+    leased: Leased,
+    ready: _Ready,
+    series: timing.Series,
+    known: Profile,
     rng: np.random.Generator,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     session, protocol = draft.session, draft.order.protocol
     draft.checks += clocks.checks(series.seen, len(session.cpus))
     measured = _measurement(session, series, rng)

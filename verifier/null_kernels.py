@@ -176,9 +176,11 @@ def _fails(scene: Scene, name: str, got: np.ndarray) -> bool:
     if got.size > 2 * SAMPLE:
         few = _sample(got.shape)
         part = Expected(
-            expected.value[few], _cut(expected.scale, got.ndim, few),
-            _cut(expected.terms, got.ndim, few), expected.is_exact,
-        )  # fmt: skip
+            expected.value[few],
+            _cut(expected.scale, got.ndim, few),
+            _cut(expected.terms, got.ndim, few),
+            expected.is_exact,
+        )
         # G3 depends on what is summed together, so only elementwise gates count on a sample.
         if any(c.name in _ELEMENTWISE for c in _failed(scene, name, got[few], part)):
             return True
@@ -187,9 +189,13 @@ def _fails(scene: Scene, name: str, got: np.ndarray) -> bool:
 
 def _failed(scene: Scene, name: str, got: np.ndarray, expected: Expected) -> list[Check]:
     found = gates.check_output(
-        name, np.ascontiguousarray(got), expected, scene.problem.precision, scene.family,
+        name,
+        np.ascontiguousarray(got),
+        expected,
+        scene.problem.precision,
+        scene.family,
         poison=PATTERNS[0],
-    )  # fmt: skip
+    )
     return [check for check in found if not check.passed]
 
 

@@ -39,10 +39,14 @@ def main() -> None:
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
-    send(channel, {
-        "isolation": session.isolation.model_dump(mode="json"), "facts": session.facts,
-        "is_emulated": session.is_emulated,
-    })  # fmt: skip
+    send(
+        channel,
+        {
+            "isolation": session.isolation.model_dump(mode="json"),
+            "facts": session.facts,
+            "is_emulated": session.is_emulated,
+        },
+    )
     ahead = ahead_of(session)
     try:
         while True:

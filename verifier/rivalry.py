@@ -14,9 +14,13 @@ from ..traces.records import Status, Verdict
 from .request import Order
 
 FALLEN = (
-    Status.INCORRECT, Status.BUILD_FAILED, Status.CRASHED, Status.TIMED_OUT, Status.RESOURCE,
+    Status.INCORRECT,
+    Status.BUILD_FAILED,
+    Status.CRASHED,
+    Status.TIMED_OUT,
+    Status.RESOURCE,
     Status.PROTOCOL_ERROR,
-)  # fmt: skip
+)
 """What shows that a champion no longer holds; a busy machine or a fault of ours does not."""
 
 

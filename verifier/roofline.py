@@ -76,10 +76,14 @@ def measured_peaks(cache_dir: Path, cpus: Sequence[int]) -> Peaks:
     """
     compiler = find_compiler()
     asked = {
-        "cpu": cpu_signature(), "machine": platform.machine(), "cores": os.cpu_count(),
-        "cpus": sorted(cpus), "compiler": compiler.version, "flags": FLAGS,
+        "cpu": cpu_signature(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "cpus": sorted(cpus),
+        "compiler": compiler.version,
+        "flags": FLAGS,
         "source": hashlib.sha256(SOURCE.read_bytes()).hexdigest(),
-    }  # fmt: skip
+    }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
     place = cache_dir / "peaks" / f"{key[:32]}.json"
     try:
@@ -138,9 +142,12 @@ def plausible(latency_us: float, floor: float) -> Check:
     if not passed:
         detail += ": faster than this machine can move the data or do the arithmetic"
     return Check(
-        name="roofline floor", passed=passed, limit=limit, detail=detail,
+        name="roofline floor",
+        passed=passed,
+        limit=limit,
+        detail=detail,
         figure=latency_us if math.isfinite(latency_us) else None,
-    )  # fmt: skip
+    )
 
 
 def cache_sizes(cpus: Sequence[int], root: Path = Path("/sys/devices/system/cpu")) -> Caches:

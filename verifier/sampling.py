@@ -118,9 +118,15 @@ class Contest:
             rival = stack.enter_context(self._beside(champion)) if champion else None
             sides += [rival] if rival else []
             timing.sample_block(
-                self.series, side, sides, items, session.slots, self._rounds(), self._rng,
+                self.series,
+                side,
+                sides,
+                items,
+                session.slots,
+                self._rounds(),
+                self._rng,
                 self._tests,
-            )  # fmt: skip
+            )
             if rival:
                 rival.settle()
 
@@ -131,10 +137,17 @@ class Contest:
         with ExitStack() as stack:
             arena = stack.enter_context(arena_for(session, champion.room))
             with champions_own():
-                rival = stack.enter_context(started(
-                    session, self._protocol, CHAMPION, champion.program, arena, self._rng,
-                    champion.extra,
-                ))  # fmt: skip
+                rival = stack.enter_context(
+                    started(
+                        session,
+                        self._protocol,
+                        CHAMPION,
+                        champion.program,
+                        arena,
+                        self._rng,
+                        champion.extra,
+                    )
+                )
                 rival.place(session.stage.target, session.slots)
             yield ChampionSide(rival)
 

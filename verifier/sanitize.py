@@ -80,9 +80,13 @@ def prepare(session: Session, source: str) -> Prepared | BuildFailed:
 
 
 def examine(
-    session: Session, program: Program, rng: np.random.Generator, extra: Behind = nothing_more, *,
+    session: Session,
+    program: Program,
+    rng: np.random.Generator,
+    extra: Behind = nothing_more,
+    *,
     most_bytes: float = float("inf"),
-) -> Examined:  # fmt: skip
+) -> Examined:
     """Runs a program built with sanitizers. The plain build has passed its trials.
 
     Args:
@@ -136,9 +140,13 @@ def apart(source: str) -> str:
 def _build(session: Session, source: str) -> Built | BuildFailed:
     for _ in range(TRIES):
         built = build(
-            source, prototype(session.problem), session.problem.name, variant=Variant.SANITIZED,
-            cache_dir=session.cache_dir, jail=session.jail,
-        )  # fmt: skip
+            source,
+            prototype(session.problem),
+            session.problem.name,
+            variant=Variant.SANITIZED,
+            cache_dir=session.cache_dir,
+            jail=session.jail,
+        )
         if isinstance(built, Built) or not built.is_resource:
             break
     return built
@@ -246,9 +254,11 @@ def _sizes(slot: Slot | None) -> dict[int, str]:
 
 def _failed(detail: str, trial: Trial) -> Check:
     return Check(
-        name=NAME, passed=False, detail=f"{detail} (inputs: {trial.family}, {trial.name})",
+        name=NAME,
+        passed=False,
+        detail=f"{detail} (inputs: {trial.family}, {trial.name})",
         workload=trial.name,
-    )  # fmt: skip
+    )
 
 
 @contextmanager

@@ -126,9 +126,14 @@ class Session:
 
     @classmethod
     def _for_gpu(
-        cls, task: Task, problem: Problem, jail: Jail, isolation: Isolation,
-        cpus: tuple[int, ...], machine: Machine,
-    ) -> Session:  # fmt: skip
+        cls,
+        task: Task,
+        problem: Problem,
+        jail: Jail,
+        isolation: Isolation,
+        cpus: tuple[int, ...],
+        machine: Machine,
+    ) -> Session:
         """A session that measures where the target's device is present, else emulates it."""
         cache_dir = Path(task.cache_dir)
         name = architecture(task.target).name
@@ -144,9 +149,17 @@ class Session:
                 leased.close()
             raise
         return cls(
-            task, problem, stage, jail, isolation, None, cpus, cache_dir, device=device,
+            task,
+            problem,
+            stage,
+            jail,
+            isolation,
+            None,
+            cpus,
+            cache_dir,
+            device=device,
             leased=leased,
-        )  # fmt: skip
+        )
 
     @property
     def is_emulated(self) -> bool:
@@ -248,9 +261,13 @@ class Session:
         names, late = list(self.task.baselines or fit), dict[str, str]()
         while True:
             process = BaselineProcess(
-                self.problem, self.stage.target, slots=self.slots, cpus=self.cpus,
-                cache_dir=self.cache_dir, place=self.leased.place if self.leased else None,
-            )  # fmt: skip
+                self.problem,
+                self.stage.target,
+                slots=self.slots,
+                cpus=self.cpus,
+                cache_dir=self.cache_dir,
+                place=self.leased.place if self.leased else None,
+            )
             try:
                 return self._ready_reference(process, tuple(names), late)
             except NotReady as slow:
@@ -303,9 +320,13 @@ def _abreast(cpus: tuple[int, ...]) -> int:
 
 
 def _workshop(
-    problem: Problem, task: Task, jail: Jail, cpus: tuple[int, ...], cache_dir: Path,
+    problem: Problem,
+    task: Task,
+    jail: Jail,
+    cpus: tuple[int, ...],
+    cache_dir: Path,
     newest: int | None,
-) -> Workshop:  # fmt: skip
+) -> Workshop:
     """Raises PrerequisiteError where the driver does not load what our compilers make."""
     for language in task.languages:
         compiler_for(language, newest)
@@ -355,9 +376,11 @@ def _rates(peaks: Peaks | None) -> dict[str, float]:
     if peaks is None:
         return {}
     return {
-        "memory_gbs": peaks.bandwidth_gbs, "llc_gbs": peaks.llc_bandwidth_gbs,
-        "l2_gbs": peaks.cache_bandwidth_gbs, "fma_gflops": peaks.flops_gflops,
-    }  # fmt: skip
+        "memory_gbs": peaks.bandwidth_gbs,
+        "llc_gbs": peaks.llc_bandwidth_gbs,
+        "l2_gbs": peaks.cache_bandwidth_gbs,
+        "fma_gflops": peaks.flops_gflops,
+    }
 
 
 def _vector_bytes() -> int:

@@ -201,9 +201,11 @@ class CandidateSide:
             marks, timed = self._called(item, slot, self._timeout_s)
             self._sample(item, slot, marks, timed)
             us = self.clocks.add(
-                timed, runner.clean, runner.cpus,
+                timed,
+                runner.clean,
+                runner.cpus,
                 overhead_us=runner.overhead_us,
-            )  # fmt: skip
+            )
             counted.append(us)
             for check in (_told_when_done(slot.outputs, timed), marks.check(slot.index)):
                 if not check.passed:
@@ -339,9 +341,13 @@ class _Answer:
         found: list[Check] = []
         for name, expected in self.item.expected.items():
             found += gates.check_output(
-                name, self._judged(name, expected), expected, self.problem.precision,
-                self.item.family, poison=self.pattern,
-            )  # fmt: skip
+                name,
+                self._judged(name, expected),
+                expected,
+                self.problem.precision,
+                self.item.family,
+                poison=self.pattern,
+            )
         # After the gates, which say more: an answer that is wrong differs here as well.
         return [*found, _told_when_done(self.outputs, self.timed)]
 

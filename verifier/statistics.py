@@ -53,10 +53,12 @@ def speedup(
     logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, baseline, strict=True)]
     told = float(_middle(np.concatenate(logs)))
     spread = _spread(logs)
-    drawn = np.concatenate([
-        _resample(spread, rng, min(_CHUNK, resamples - start))
-        for start in range(0, resamples, _CHUNK)
-    ])  # fmt: skip
+    drawn = np.concatenate(
+        [
+            _resample(spread, rng, min(_CHUNK, resamples - start))
+            for start in range(0, resamples, _CHUNK)
+        ]
+    )
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     # The estimate itself is always inside: a skewed bootstrap could leave it a hair outside.
     low, high = min(float(low), told), max(float(high), told)

@@ -58,8 +58,10 @@ def busy(cpus: tuple[int, ...]) -> Iterator[list[int]]:
 def _spinning(cpu: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SPIN, str(cpu), str(LOAD_S)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     with process:
         try:
             yield process
@@ -107,13 +109,17 @@ def _repeated(
             high[output] = np.maximum(high.get(output, array), array)
     apart = max(_apart(problem, item.expected[output], low[output], high[output]) for output in low)
     return Check(
-        name=NAME, passed=True, figure=apart, workload=name,
+        name=NAME,
+        passed=True,
+        figure=apart,
+        workload=name,
         detail=f"{made} of {REPEATS} repeats with {cpus} CPUs busy, all inside the gates: "
         + (
-            f"they differ by up to {apart:.2g} of the error that gate G1 allows" if apart
+            f"they differ by up to {apart:.2g} of the error that gate G1 allows"
+            if apart
             else "they agree bit for bit"
         ),
-    )  # fmt: skip
+    )
 
 
 def _apart(problem: Problem, expected: Expected, low: np.ndarray, high: np.ndarray) -> float:

@@ -80,9 +80,11 @@ def make_item(
 
 
 def plan(
-    stage: Stage, protocol: Protocol, rng: np.random.Generator,
+    stage: Stage,
+    protocol: Protocol,
+    rng: np.random.Generator,
     drawn: Iterator[tuple[str, Structure]] | None = None,
-) -> list[Trial]:  # fmt: skip
+) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first.
 
     Args:

@@ -134,6 +134,12 @@ def _where(evidence: Evidence, words: str) -> str:
 
 
 RULES: tuple[Rule, ...] = (
-    _spills, _bank_conflicts, _uncoalesced, _too_few_blocks, _low_occupancy, _at_roof,
-    _narrow_loads, _neighbours,
-)  # fmt: skip
+    _spills,
+    _bank_conflicts,
+    _uncoalesced,
+    _too_few_blocks,
+    _low_occupancy,
+    _at_roof,
+    _narrow_loads,
+    _neighbours,
+)

@@ -43,9 +43,10 @@ def reflect(
     place = f"{situation.assignment.place}/reflect"
     lines = "\n".join(_line(member, said) for member, said in attempts[-MOST_ATTEMPTS:])
     user = render(
-        "lessons", **parts.task(situation, briefing),
+        "lessons",
+        **parts.task(situation, briefing),
         attempts=fenced(lines, what="a list of attempts", place=place),
-    )  # fmt: skip
+    )
     ask = (parameters or Parameters(max_output_tokens=4_096)).ask("reflect", render("judge"), user)
     form = ask_typed(asker, ask, Lessons, place).form
     told = form.lessons[:MOST_LESSONS] if form else []

@@ -200,10 +200,12 @@ def _write(situation: Situation, briefing: Briefing) -> str:
 
 def _repair(situation: Situation, briefing: Briefing) -> str:
     return render(
-        "repair", **_common(situation, briefing), **_based(situation),
+        "repair",
+        **_common(situation, briefing),
+        **_based(situation),
         advice=parts.advice(situation.assignment, situation.assignment.place),
         statuses=render("statuses"),
-    )  # fmt: skip
+    )
 
 
 def _optimise(situation: Situation, briefing: Briefing) -> str:
@@ -211,10 +213,12 @@ def _optimise(situation: Situation, briefing: Briefing) -> str:
     based = _based(situation)
     assert assignment.base is not None
     return render(
-        "optimise", **_common(situation, briefing), **based,
+        "optimise",
+        **_common(situation, briefing),
+        **based,
         advice=parts.advice(assignment, assignment.place),
         profile=profile(assignment.base, situation, assignment.place),
-    )  # fmt: skip
+    )
 
 
 def _several(situation: Situation, briefing: Briefing) -> str:

@@ -34,9 +34,13 @@ NOT_FOR_A_MODEL = (Status.HARNESS_ERROR, Status.NOT_DISCRIMINATING)
 
 
 WORDS = {
-    "critical_issue": 20, "why_it_matters": 35, "minimal_fix_hint": 20,
-    "bottleneck": 30, "method": 35, "plan": 35,
-}  # fmt: skip
+    "critical_issue": 20,
+    "why_it_matters": 35,
+    "minimal_fix_hint": 20,
+    "bottleneck": 30,
+    "method": 35,
+    "plan": 35,
+}
 """At most so many words a field; the prompts say the same."""
 
 
@@ -127,20 +131,29 @@ class LlmJudge:
             situation.problem, situation.language, situation.target, figures
         )
         user = render(
-            "judge_optimise", **self._shown(member, situation, place),
-            profile=profile(member, situation, place), techniques=techniques.worded(known),
-        )  # fmt: skip
+            "judge_optimise",
+            **self._shown(member, situation, place),
+            profile=profile(member, situation, place),
+            techniques=techniques.worded(known),
+        )
         ask = self._parameters.ask("judge optimise", render("judge"), user)
         said = ask_typed(
-            self._asker, ask, OptimiseAdvice, f"{place}/judge optimise",
-            schema=_schema(known, shown), fault_of=lambda form: unsupported(form.evidence, shown),
-        )  # fmt: skip
+            self._asker,
+            ask,
+            OptimiseAdvice,
+            f"{place}/judge optimise",
+            schema=_schema(known, shown),
+            fault_of=lambda form: unsupported(form.evidence, shown),
+        )
         return self._optimising(member, situation, said, known)
 
     def _optimising(
-        self, member: Member, situation: Situation, said: Typed[OptimiseAdvice],
+        self,
+        member: Member,
+        situation: Situation,
+        said: Typed[OptimiseAdvice],
         known: Sequence[Technique],
-    ) -> Advice:  # fmt: skip
+    ) -> Advice:
         form = said.form
         if form is None:
             return self._by_rules(member, situation, said.notes)

@@ -147,8 +147,15 @@ def _bandwidth(evidence: Evidence) -> Finding:
 
 
 RULES: tuple[Rule, ...] = (
-    _not_timed, _call_overhead, _at_roof, _imbalance, _idle, _not_vectorised, _waiting, _bandwidth,
-)  # fmt: skip
+    _not_timed,
+    _call_overhead,
+    _at_roof,
+    _imbalance,
+    _idle,
+    _not_vectorised,
+    _waiting,
+    _bandwidth,
+)
 
 FAILURES: dict[Status, tuple[str, str]] = {
     Status.BUILD_FAILED: ("does not build", "Mend what the compiler says first"),

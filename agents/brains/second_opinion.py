@@ -80,12 +80,15 @@ class Doubter:
         place = f"{situation.assignment.place}/second opinion"
         near = hack_cases.nearest(member.source, SHOWN)
         user = render(
-            "second_opinion", **parts.task(situation, self._briefing),
-            candidate=member.candidate[:12], language=situation.language,
-            source=parts.source(member.source, place), why=why,
+            "second_opinion",
+            **parts.task(situation, self._briefing),
+            candidate=member.candidate[:12],
+            language=situation.language,
+            source=parts.source(member.source, place),
+            why=why,
             verdict=parts.verdict(member, place),
             cases="\n".join(f"- `{case.name}`: {case.words}" for case in near),
-        )  # fmt: skip
+        )
         ask = self._parameters.ask("second opinion", render("doubter"), user)
         said = ask_typed(self._asker, ask, _Label, place).form
         shown = tuple(case.name for case in near)

@@ -80,9 +80,11 @@ class SoftVerifier:
         """The majority of the votes. Votes that cannot be read are left out."""
         place = f"{situation.assignment.place}/soft {kind}"
         user = render(
-            f"soft_{kind}", **parts.task(situation, self._briefing), language=situation.language,
+            f"soft_{kind}",
+            **parts.task(situation, self._briefing),
+            language=situation.language,
             source=parts.source(source, place),
-        )  # fmt: skip
+        )
         ask = self._parameters.ask(f"soft {kind}", render("soft"), user)
         said = [
             ask_typed(self._asker, ask, Vote, f"{place}/{number}").form
@@ -102,14 +104,17 @@ def joined(kind: Kind, model: str, votes: Sequence[Vote]) -> Opinion:
     first = next((vote for vote in votes if vote.verdict == word), None)
     reason = clip_words(readable(first.reason), REASON_WORDS).text if first else ""
     return Opinion(
-        kind=kind, model=model, verdict=word, broken=counts["broken"], votes=len(votes),
-        line=max(0, first.line) if first else 0, reason=reason,
-    )  # fmt: skip
+        kind=kind,
+        model=model,
+        verdict=word,
+        broken=counts["broken"],
+        votes=len(votes),
+        line=max(0, first.line) if first else 0,
+        reason=reason,
+    )
 
 
-def shortlist(
-    opinions: Mapping[str, Sequence[Opinion]], count: int, draw: str
-) -> tuple[str, ...]:  # fmt: skip
+def shortlist(opinions: Mapping[str, Sequence[Opinion]], count: int, draw: str) -> tuple[str, ...]:
     """Which candidates are evaluated: those with the fewest votes for `broken`, in their order.
 
     One place goes to a candidate that was passed over, drawn by `draw`, so that guesses can be
@@ -132,9 +137,12 @@ def shortlist(
 
 _BUILD = (Status.BUILD_FAILED,)
 _UNDECIDED = (
-    Status.HARNESS_ERROR, Status.NOT_DISCRIMINATING, Status.UNSUPPORTED, Status.SUSPECT,
+    Status.HARNESS_ERROR,
+    Status.NOT_DISCRIMINATING,
+    Status.UNSUPPORTED,
+    Status.SUSPECT,
     Status.PROTOCOL_ERROR,
-)  # fmt: skip
+)
 
 
 def was_right_to_doubt(kind: Kind, verdict: Verdict) -> bool | None:

@@ -35,8 +35,10 @@ def parameters(ask: Ask, name: str, takes: Capabilities) -> dict[str, Any]:
     if takes.context_window is not None:
         limit = max(1, min(limit, takes.context_window - most_prompt(ask)))
     sent: dict[str, Any] = {
-        "model": name, "messages": _messages(ask, takes), takes.max_tokens_field: limit,
-    }  # fmt: skip
+        "model": name,
+        "messages": _messages(ask, takes),
+        takes.max_tokens_field: limit,
+    }
     if ask.temperature is not None and takes.temperature:
         sent["temperature"] = ask.temperature
     if ask.effort and takes.effort_values != ():
@@ -116,9 +118,10 @@ class Received:
         piece = choice.get(part)
         if isinstance(piece, Mapping):
             for into, value in (
-                (self.text, piece.get("content")), (self.refusal, piece.get("refusal")),
+                (self.text, piece.get("content")),
+                (self.refusal, piece.get("refusal")),
                 (self.thoughts, _thoughts(piece)),
-            ):  # fmt: skip
+            ):
                 if words := _text(value):
                     into.append(words)
                     self.characters += len(words)

@@ -37,7 +37,7 @@ _ALIASES = {
     "max_completion_tokens": ("max_completion_tokens",),
     "max_tokens": ("max_tokens",),
     "messages": ("system role", "system message", "role 'system'", 'role "system"'),
-}  # fmt: skip
+}
 
 
 class Correction(NamedTuple):

@@ -210,8 +210,15 @@ def _until(text: str, now: str) -> float | None:
 def _was_never_sent(error: BaseException) -> bool:
     """Whether nothing can have reached the server, so that nothing can have been paid."""
     names = _names(error) | (_names(error.__cause__) if error.__cause__ else set())
-    early = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError",
-             "LocalProtocolError", "InvalidURL"}  # fmt: skip
+    early = {
+        "ConnectError",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "UnsupportedProtocol",
+        "ProxyError",
+        "LocalProtocolError",
+        "InvalidURL",
+    }
     return bool(names & early)
 
 

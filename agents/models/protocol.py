@@ -119,10 +119,16 @@ class FaultKind(StrEnum):
     MALFORMED = "malformed answer"
 
 
-RETRYABLE = frozenset({
-    FaultKind.RATE_LIMITED, FaultKind.SERVER, FaultKind.TIMED_OUT, FaultKind.DROPPED,
-    FaultKind.UNREACHABLE, FaultKind.MALFORMED,
-})  # fmt: skip
+RETRYABLE = frozenset(
+    {
+        FaultKind.RATE_LIMITED,
+        FaultKind.SERVER,
+        FaultKind.TIMED_OUT,
+        FaultKind.DROPPED,
+        FaultKind.UNREACHABLE,
+        FaultKind.MALFORMED,
+    }
+)
 UNKNOWN_OUTCOME = frozenset({FaultKind.TIMED_OUT, FaultKind.DROPPED, FaultKind.MALFORMED})
 """After these the reservation is settled as spent."""
 

@@ -42,9 +42,16 @@ from .protocol import Ask, Bound, FaultKind, Model, ModelFault, Reply, Usage
 
 PREFIX = "replay:"
 
-_OWN_ENDS = frozenset({
-    "rounds", "plateau", "roofline", "nothing left", "space exhausted", "no candidate",
-})  # fmt: skip
+_OWN_ENDS = frozenset(
+    {
+        "rounds",
+        "plateau",
+        "roofline",
+        "nothing left",
+        "space exhausted",
+        "no candidate",
+    }
+)
 """A campaign that ended by one of these asks nothing more; any other end came from outside."""
 
 Answer = str | ModelFailed

@@ -152,9 +152,13 @@ class ScriptedModel:
         finish = turn.finish or (Finish.STOP if turn.text.strip() else Finish.EMPTY)
         rung = Rung.PROMPT if ask.json_schema else ""
         return Reply(
-            text=turn.text, finish=finish, usage=usage, model=self.name,
-            reasoning=turn.reasoning, rung=rung,
-        )  # fmt: skip
+            text=turn.text,
+            finish=finish,
+            usage=usage,
+            model=self.name,
+            reasoning=turn.reasoning,
+            rung=rung,
+        )
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -31,9 +31,19 @@ from ...verifier.roofline import Peaks
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu")
 _VECTOR_FLAGS = (
-    "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "amx_tile",
-    "asimd", "sve", "sve2",
-)  # fmt: skip
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+    "sve2",
+)
 """Of /proc/cpuinfo: what decides which vector instructions there are."""
 _REACHED = (
     ("memory_gbs", "memory bandwidth", "GB/s"),
@@ -215,9 +225,12 @@ def _emulated(chip: Architecture, figures: list[Figure]) -> Card:
         source = f"{sheet.source}; modelled times assume it"
         figures = [*figures, _figure(PLAN, peaks, source)]
     return Card(
-        target=chip.name, title="a GPU of this architecture, and none is here",
-        figures=tuple(figures), unknown=tuple(unknown), is_emulated=True,
-    )  # fmt: skip
+        target=chip.name,
+        title="a GPU of this architecture, and none is here",
+        figures=tuple(figures),
+        unknown=tuple(unknown),
+        is_emulated=True,
+    )
 
 
 def _of_driver(driven: Driven, told: Mapping[str, int]) -> list[Figure]:

@@ -21,13 +21,28 @@ def told_digest(digest: Digest, place: str) -> str:
     failed = "\n".join(_failed(each) for each in digest.failed)
     refused = "\n".join(f"- {text}" for text in digest.refused_code)
     parts = [
-        _list("The fastest right candidates, best first, with what each changed.", best,
-              "a list of candidates", place, BEST_CHARACTERS),
-        _list("The last ones that failed, with the cause.", failed, "a list of failures", place,
-              FAILED_CHARACTERS),
-        _list("What compiler, plan reader or machine refused: facts for whatever you write.",
-              refused, "what the tools said", place, REFUSED_CHARACTERS),
-    ]  # fmt: skip
+        _list(
+            "The fastest right candidates, best first, with what each changed.",
+            best,
+            "a list of candidates",
+            place,
+            BEST_CHARACTERS,
+        ),
+        _list(
+            "The last ones that failed, with the cause.",
+            failed,
+            "a list of failures",
+            place,
+            FAILED_CHARACTERS,
+        ),
+        _list(
+            "What compiler, plan reader or machine refused: facts for whatever you write.",
+            refused,
+            "what the tools said",
+            place,
+            REFUSED_CHARACTERS,
+        ),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -38,8 +53,12 @@ def _list(head: str, lines: str, what: str, place: str, characters: int) -> str:
 
 
 def _best(attempt: Attempt) -> str:
-    return "\n".join([f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
-                      *(f"    {line}" for line in attempt.change.splitlines())])  # fmt: skip
+    return "\n".join(
+        [
+            f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
+            *(f"    {line}" for line in attempt.change.splitlines()),
+        ]
+    )
 
 
 def _failed(attempt: Attempt) -> str:

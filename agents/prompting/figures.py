@@ -25,9 +25,15 @@ REMARKS = 16
 REMARKS_CHARACTERS = 4_000
 LINES_QUOTED = 16
 CPU_METRICS = (
-    "latency_us", "roofline", "cpu_utilisation", "achieved_gbs", "achieved_gflops",
-    "vectorised_loops", "missed_loops", "vector_bytes",
-)  # fmt: skip
+    "latency_us",
+    "roofline",
+    "cpu_utilisation",
+    "achieved_gbs",
+    "achieved_gflops",
+    "vectorised_loops",
+    "missed_loops",
+    "vector_bytes",
+)
 """What a complete profile on `cpu` tells."""
 SMALL_TERM = 0.05
 """Of a modelled time, or of what runs: smaller parts decide nothing."""

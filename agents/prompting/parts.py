@@ -34,16 +34,21 @@ LOG_LINES = 150
 """Of the end of a log; what a compiler says last is what made it stop (CudaForge keeps as many)."""
 FENCES = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
 _LEGAL = {
-    Family.NORMAL: "normal", Family.UNIFORM: "uniform", Family.LAPLACE: "Laplace",
-    Family.LOGNORMAL: "log-normal", Family.EXPONENTIAL: "exponential",
-    Family.OUTLIERS: "1 % outliers at a hundred times", Family.ALTERNATING: "alternating signs",
-    Family.CONSTANT: "constant", Family.SORTED: "sorted",
+    Family.NORMAL: "normal",
+    Family.UNIFORM: "uniform",
+    Family.LAPLACE: "Laplace",
+    Family.LOGNORMAL: "log-normal",
+    Family.EXPONENTIAL: "exponential",
+    Family.OUTLIERS: "1 % outliers at a hundred times",
+    Family.ALTERNATING: "alternating signs",
+    Family.CONSTANT: "constant",
+    Family.SORTED: "sorted",
     Family.DENORMAL: "denormals (no flush to zero of sums of products)",
     Family.LARGE: "large magnitudes",
     Family.NONFINITE: "NaN and infinities, as told above",
     Family.EXACT: "integers from {-1, 0, 1}, where the answer must match bit for bit",
     Family.PROBE: "few terms with full 24-bit mantissas, which show narrower arithmetic",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,14 @@ def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens:
     """
     known = techniques.applicable(situation.problem, situation.language, situation.target)
     return render(
-        "coder", language=situation.language, fence=FENCES[situation.language],
-        guide=_guide(situation, briefing), edits=render("edits") if may_patch else "",
-        techniques=", ".join(technique.name for technique in known), tokens=f"{tokens:,}",
-    )  # fmt: skip
+        "coder",
+        language=situation.language,
+        fence=FENCES[situation.language],
+        guide=_guide(situation, briefing),
+        edits=render("edits") if may_patch else "",
+        techniques=", ".join(technique.name for technique in known),
+        tokens=f"{tokens:,}",
+    )
 
 
 def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
@@ -115,9 +124,11 @@ def verdict(member: Member, place: str) -> str:
     if not tail.strip():
         return f"{head}\n\n{findings}"
     log = fenced(
-        tail, what="the end of the log (compiler or program)", place=place,
+        tail,
+        what="the end of the log (compiler or program)",
+        place=place,
         characters=FINDINGS_CHARACTERS,
-    )  # fmt: skip
+    )
     return f"{head}\n\n{findings}\n\n{log}"
 
 
@@ -131,10 +142,13 @@ def _reading(member: Member) -> Iterator[str]:
 def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
     """One of several candidates in a prompt."""
     return render(
-        "exemplar", label=label, candidate=member.candidate[:12],
+        "exemplar",
+        label=label,
+        candidate=member.candidate[:12],
         source=source(member.source, place, characters=EXEMPLAR_CHARACTERS),
-        verdict=verdict(member, place), profile=profile(member, situation, place),
-    )  # fmt: skip
+        verdict=verdict(member, place),
+        profile=profile(member, situation, place),
+    )
 
 
 def advice(assignment: Assignment, place: str) -> str:
@@ -147,8 +161,9 @@ def advice(assignment: Assignment, place: str) -> str:
         "Issue" if is_repair else "Bottleneck": said.bottleneck,
         "Why it matters" if is_repair else "Method": said.why,
         "Fix" if is_repair else "Plan": said.change,
-        "Technique": said.technique, "Confidence": said.confidence,
-    }  # fmt: skip
+        "Technique": said.technique,
+        "Confidence": said.confidence,
+    }
     lines = [f"{name}: {one_line(text, 600)}" for name, text in named.items() if text]
     if said.nothing_left:
         lines.insert(0, "The Judge sees nothing left that is worth a change.")
@@ -200,10 +215,10 @@ def _signature(problem: Problem, language: str) -> str:
 
 def _axes(problem: Problem, facts: Mapping[str, float]) -> str:
     return "\n".join(
-        f"- {name}: {meaning}" + (f"; {facts[name]:.0f} in the timed workload" if name in facts
-                                  else "")
+        f"- {name}: {meaning}"
+        + (f"; {facts[name]:.0f} in the timed workload" if name in facts else "")
         for name, meaning in problem.axes.items()
-    )  # fmt: skip
+    )
 
 
 def _tensors(problem: Problem) -> str:
@@ -222,8 +237,9 @@ def _workload(problem: Problem, facts: Mapping[str, float], name: str) -> str:
     lines = [f"{name}: {values}" if name else values]
     rows = [f"{f} = {facts[f]:.4g}" for f in SPARSE_FEATURES if f in facts]
     if rows:
-        lines.append(f"Rows of the pattern: {', '.join(rows)} (entries per row, cv = deviation / "
-                     "mean).")  # fmt: skip
+        lines.append(
+            f"Rows of the pattern: {', '.join(rows)} (entries per row, cv = deviation / mean)."
+        )
     if all(axis in facts for axis in problem.axes):
         axes = {axis: int(facts[axis]) for axis in problem.axes}
         flops, moved = problem.flops(axes), problem.bytes_moved(axes)
@@ -290,8 +306,6 @@ def _ratio(ratio: Speedup) -> str:
     return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
-def exemplars(
-    labelled: Sequence[tuple[str, Member]], situation: Situation, place: str
-) -> str:  # fmt: skip
+def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: str) -> str:
     """Several candidates, each under its label."""
     return "\n\n".join(exemplar(label, m, situation, place) for label, m in labelled)

@@ -62,6 +62,10 @@ def names() -> tuple[str, ...]:
 def _environment() -> Environment:
     # Prompts are no HTML: sources must arrive as they are.
     return Environment(
-        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False,
-    )  # fmt: skip
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )

@@ -23,9 +23,18 @@ NONE, OTHER = "none", "other"
 """What is said where no technique is meant: a Coder that it used none, a Judge that nothing is left
 to gain, or that its method is not in the catalogue."""
 _DECLARED = re.compile(r"^[ \t>*_#-]*techniques?[ \t*_]*:[ \t*_]*(.+)$", re.I | re.M)
-_KEYS = frozenset({
-    "title", "languages", "tags", "not", "capability", "policies", "hint", "when",
-})  # fmt: skip
+_KEYS = frozenset(
+    {
+        "title",
+        "languages",
+        "tags",
+        "not",
+        "capability",
+        "policies",
+        "hint",
+        "when",
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
 WORDED_IN = (
-    "agents/brains", "agents/prompting", "agents/text", "kernelbench", "verifier/profile",
-)  # fmt: skip
+    "agents/brains",
+    "agents/prompting",
+    "agents/text",
+    "kernelbench",
+    "verifier/profile",
+)
 """Who edits anything in these rooms asks in other words: problems and figures have words, too."""
 CHARACTERS = 12
 

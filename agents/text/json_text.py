@@ -67,9 +67,12 @@ def decoded(written: str) -> dict[str, Any] | Unusable:
     """The object that the text is, if it is one that every reader takes for the same."""
     try:
         value = json.loads(
-            written, strict=False, object_pairs_hook=_unique, parse_constant=_refused_constant,
+            written,
+            strict=False,
+            object_pairs_hook=_unique,
+            parse_constant=_refused_constant,
             parse_float=_finite,
-        )  # fmt: skip
+        )
         # Half of a surrogate pair is JSON, and no store takes it.
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

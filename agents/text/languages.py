@@ -29,10 +29,33 @@ _PYTHON_ALIASES = ("python", "py", "python3", "triton", "pytorch", "torch")
 UNLABELLED = frozenset({"", "text", "txt", "plaintext", "plain", "code"})
 """Info strings that say nothing of a language."""
 _OTHERS = (
-    "rust", "rs", "go", "java", "javascript", "js", "typescript", "ts", "julia", "fortran", "f90",
-    "hip", "opencl", "cl", "metal", "hlsl", "glsl", "wgsl", "ptx", "asm", "llvm", "mojo", "sycl",
-    "zig", "tilelang", "cutedsl",
-)  # fmt: skip
+    "rust",
+    "rs",
+    "go",
+    "java",
+    "javascript",
+    "js",
+    "typescript",
+    "ts",
+    "julia",
+    "fortran",
+    "f90",
+    "hip",
+    "opencl",
+    "cl",
+    "metal",
+    "hlsl",
+    "glsl",
+    "wgsl",
+    "ptx",
+    "asm",
+    "llvm",
+    "mojo",
+    "sycl",
+    "zig",
+    "tilelang",
+    "cutedsl",
+)
 
 
 @dataclass(frozen=True)
@@ -93,25 +116,43 @@ LANGUAGES = {
     each.name: each
     for each in (
         Language(
-            "cpp", frozenset(_C_ALIASES), _CPP_MARK, 'an extern "C" entry point', _CPP_MARK,
-            "//", _COMMENT_OPENING,
+            "cpp",
+            frozenset(_C_ALIASES),
+            _CPP_MARK,
+            'an extern "C" entry point',
+            _CPP_MARK,
+            "//",
+            _COMMENT_OPENING,
         ),
         Language(
-            "cuda", frozenset({"cuda", "cu", "cuh", "cuda-cpp", "cuda-c++", *_C_ALIASES}),
-            re.compile(r"\b__global__\b"), "front matter /*--- … ---*/ and a __global__ kernel",
-            None, "//", _COMMENT_OPENING,
+            "cuda",
+            frozenset({"cuda", "cu", "cuh", "cuda-cpp", "cuda-c++", *_C_ALIASES}),
+            re.compile(r"\b__global__\b"),
+            "front matter /*--- … ---*/ and a __global__ kernel",
+            None,
+            "//",
+            _COMMENT_OPENING,
         ),
         Language(
-            "triton", frozenset(_PYTHON_ALIASES), re.compile(r"^[ \t]*(?:def|class)[ \t]", re.M),
-            "front matter in the module's docstring, or host code (run or ModelNew)", _HOST,
-            "#", _DOCSTRING_OPENING,
+            "triton",
+            frozenset(_PYTHON_ALIASES),
+            re.compile(r"^[ \t]*(?:def|class)[ \t]", re.M),
+            "front matter in the module's docstring, or host code (run or ModelNew)",
+            _HOST,
+            "#",
+            _DOCSTRING_OPENING,
         ),
         Language(
-            "python", frozenset(_PYTHON_ALIASES), _HOST, "def run(...) or class ModelNew", _HOST,
-            "#", _DOCSTRING_OPENING,
+            "python",
+            frozenset(_PYTHON_ALIASES),
+            _HOST,
+            "def run(...) or class ModelNew",
+            _HOST,
+            "#",
+            _DOCSTRING_OPENING,
         ),
     )
-}  # fmt: skip
+}
 """By name."""
 
 PROGRAMMING = frozenset(

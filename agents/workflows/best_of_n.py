@@ -100,9 +100,11 @@ def promote(state: State, loop: Loop) -> State:
 def _assignment(state: State, loop: Loop) -> Assignment:
     slot = state["slot"]
     plain = Assignment(
-        place=_place(slot), first=slot - slot % ABREAST, mode=Mode.WRITE,
+        place=_place(slot),
+        first=slot - slot % ABREAST,
+        mode=Mode.WRITE,
         sample=Sample(slot + 1, _samples(loop)),
-    )  # fmt: skip
+    )
     return replace(plain, told=strategies(loop.ledger.progress, plain))
 
 

@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from .generations import Settings
 
 EDIT, REWRITE, CROSS, TUNE, WRITE, REPAIR = (
-    "edit", "rewrite", "cross over", "tune", "write", "repair",
-)  # fmt: skip
+    "edit",
+    "rewrite",
+    "cross over",
+    "tune",
+    "write",
+    "repair",
+)
 MIX = {EDIT: 0.5, REWRITE: 0.2, CROSS: 0.15, TUNE: 0.15}
 """After ShinkaEvolve; no rate is proven for kernels."""
 
@@ -56,9 +61,7 @@ def is_planned(loop: Loop, number: int) -> bool:
 def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
     """Decides what each slot does, from the islands as of now."""
     islands = islands_before(loop, number, chosen)
-    slots: list[JsonValue] = [
-        _slot(loop, number, slot, islands, chosen) for slot in range(count)
-    ]  # fmt: skip
+    slots: list[JsonValue] = [_slot(loop, number, slot, islands, chosen) for slot in range(count)]
     loop.ledger.decide(f"{number}/plan", PLANNED, slots=slots)
 
 
@@ -66,18 +69,30 @@ def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
     """Records a candidate from elsewhere as the founder of every island: a generation of itself."""
     member = loop.ledger.member(candidate)
     written: list[JsonValue] = [
-        {"operator": WRITE, "mode": str(Mode.WRITE), "island": island, "base": "", "exemplars": [],
-         "features": [], "advice": ""}
+        {
+            "operator": WRITE,
+            "mode": str(Mode.WRITE),
+            "island": island,
+            "base": "",
+            "exemplars": [],
+            "features": [],
+            "advice": "",
+        }
         for island in range(islands)
-    ]  # fmt: skip
+    ]
     loop.ledger.decide(f"{number}/plan", PLANNED, slots=written)
     niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
     for island in range(islands):
         place = f"{number}/{island}"
         loop.ledger.decide(
-            place, NOVELTY, candidate=candidate, normal=normal, island=island, like="",
+            place,
+            NOVELTY,
+            candidate=candidate,
+            normal=normal,
+            island=island,
+            like="",
             similarity=0.0,
-        )  # fmt: skip
+        )
         loop.ledger.decide(
             place, BORN, candidate=candidate, version=niches.VERSION, niche=niche, island=island
         )
@@ -122,18 +137,27 @@ def compare(loop: Loop, place: str) -> None:
         return
     source, language = ledger.source(candidate), loop.language
     normal, island = normalised(source, language), island_of(loop, place)
-    copies = [d.details["candidate"] for d in _decided(loop, NOVELTY)
-              if d.details["normal"] == normal]  # fmt: skip
-    kin = [str(d.details["candidate"]) for d in _decided(loop, NOVELTY)
-           if d.details["island"] == island and not d.details["like"]]  # fmt: skip
+    copies = [
+        d.details["candidate"] for d in _decided(loop, NOVELTY) if d.details["normal"] == normal
+    ]
+    kin = [
+        str(d.details["candidate"])
+        for d in _decided(loop, NOVELTY)
+        if d.details["island"] == island and not d.details["like"]
+    ]
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
     alike, like = (1.0, str(copies[0])) if copies else max(close, default=(0.0, ""))
     is_change = bool(_planned(loop, place)["base"])
     is_close = bool(copies) if is_change else alike >= TOO_CLOSE
     ledger.decide(
-        place, NOVELTY, candidate=candidate, normal=normal, island=island,
-        like=like if is_close else "", similarity=round(alike, 4),
-    )  # fmt: skip
+        place,
+        NOVELTY,
+        candidate=candidate,
+        normal=normal,
+        island=island,
+        like=like if is_close else "",
+        similarity=round(alike, 4),
+    )
 
 
 _KIN = 24
@@ -160,9 +184,10 @@ def second_places(loop: Loop, number: int) -> list[str]:
     count, missing = slots(loop, number), loop.ledger.progress.missing
     again = {slot for slot, details in _of_generation(loop, number, NOVELTY) if details["like"]}
     again |= {
-        slot for slot in range(count)
+        slot
+        for slot in range(count)
         if (none := missing.get(f"{number}/{slot}")) and none.outcome == nodes.DUPLICATE
-    }  # fmt: skip
+    }
     return [f"{number}/{count + slot}" for slot in sorted(again) if slot < count]
 
 
@@ -179,10 +204,13 @@ def record(loop: Loop, number: int, chosen: Settings) -> None:
         place = loop.ledger.progress.tracks[candidate].proposed.place
         if (place, BORN) not in loop.ledger.progress.decisions:
             loop.ledger.decide(
-                place, BORN, candidate=candidate, version=niches.VERSION,
+                place,
+                BORN,
+                candidate=candidate,
+                version=niches.VERSION,
                 niche=niche_of(loop, loop.ledger.member(candidate)).name,
                 island=island_of(loop, place),
-            )  # fmt: skip
+            )
     shown: list[JsonValue] = [
         dict[str, JsonValue](cells) for cells in islands_before(loop, number + 1, chosen).shown()
     ]
@@ -252,14 +280,21 @@ def _slot(
     island = (number * chosen.proposals + slot) % chosen.islands
     parent = islands.parent(island, rng)
     planned: dict[str, JsonValue] = {
-        "operator": WRITE, "mode": str(Mode.WRITE), "island": island, "base": "", "exemplars": [],
-        "features": [], "advice": "",
-    }  # fmt: skip
+        "operator": WRITE,
+        "mode": str(Mode.WRITE),
+        "island": island,
+        "base": "",
+        "exemplars": [],
+        "features": [],
+        "advice": "",
+    }
     if not parent:
         failed = _to_repair(loop, number, island) if slot % 2 == 0 else ""
         repair: dict[str, JsonValue] = {
-            "operator": REPAIR, "mode": str(Mode.REPAIR), "base": failed,
-        }  # fmt: skip
+            "operator": REPAIR,
+            "mode": str(Mode.REPAIR),
+            "base": failed,
+        }
         return planned | repair if failed else planned
     operator = rng.choices(list(MIX), list(MIX.values()))[0]
     planned |= {"operator": operator, "mode": str(Mode.OPTIMISE), "base": parent}
@@ -291,8 +326,11 @@ def _to_repair(loop: Loop, number: int, island: int) -> str:
     tracks = loop.ledger.progress.tracks
     begun = [before for before in range(number) if is_planned(loop, before)]
     tried = [planned["base"] for before in begun for planned in _slots(loop, before)]
-    born = [str(d.details["candidate"]) for d in _decided(loop, BORN)
-            if d.details["island"] == island and _numbers(d.place)[0] < number]  # fmt: skip
+    born = [
+        str(d.details["candidate"])
+        for d in _decided(loop, BORN)
+        if d.details["island"] == island and _numbers(d.place)[0] < number
+    ]
     failed = [c for c in born if nodes.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
     return max(failed, key=lambda c: tracks[c].proposed.number, default="")
 

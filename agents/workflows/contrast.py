@@ -104,9 +104,11 @@ def suspect(state: State, loop: Loop) -> State:
             _ask_again(loop, place, candidate, why)
         group = scores(loop, state["round"] + 1)
         loop.ledger.decide(
-            place, SCORES, candidate=candidate,
+            place,
+            SCORES,
+            candidate=candidate,
             score=round(contrasting.group_score(candidate, group), 4),
-        )  # fmt: skip
+        )
     return {}
 
 
@@ -174,9 +176,12 @@ def _choose(loop: Loop, place: str) -> None:
         filled = contrasting.buckets(known)
         chances = [round(chance, 4) for chance in contrasting.chances(filled, known)]
         loop.ledger.decide(
-            place, EXEMPLARS, candidates=list(drawn), buckets=[len(b) for b in filled],
+            place,
+            EXEMPLARS,
+            candidates=list(drawn),
+            buckets=[len(b) for b in filled],
             chances=list(chances),
-        )  # fmt: skip
+        )
 
 
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:

@@ -51,9 +51,10 @@ def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> st
         return ""
     calls = loop.ledger.progress.spending.calls.values()
     spent_s = sum(
-        call.replied.seconds for call in calls
+        call.replied.seconds
+        for call in calls
         if call.replied and _is_of(call.requested.place, before, f"soft {kind}")
-    )  # fmt: skip
+    )
     passed_over = [
         candidate
         for (place, what), decided in loop.ledger.progress.decisions.items()
@@ -95,8 +96,11 @@ def _listed(found: object) -> list[str]:
 
 def waiting(loop: Loop, number: int) -> list[str]:
     """The candidates that may be asked about side by side; none where that saves no time."""
-    found = [c for c in _candidates(loop, number) if (_place(loop, c), DOUBTS) not in
-             loop.ledger.progress.decisions]  # fmt: skip
+    found = [
+        c
+        for c in _candidates(loop, number)
+        if (_place(loop, c), DOUBTS) not in loop.ledger.progress.decisions
+    ]
     return found if loop.slots > 1 and len(found) > 1 and kinds(loop, number) else []
 
 

@@ -170,9 +170,13 @@ def begin(state: Round) -> str | list[Send]:
 
 
 def wire(
-    graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, after: Sequence[str],
-    rest: Callable[[StateT], str], to: Sequence[str],
-) -> None:  # fmt: skip
+    graph: StateGraph[StateT, Loop, StateT, StateT],
+    plan: Plan,
+    *,
+    after: Sequence[str],
+    rest: Callable[[StateT], str],
+    to: Sequence[str],
+) -> None:
     """Adds the calls side by side, before `propose`, and the queue.
 
     Args:

@@ -111,12 +111,15 @@ def credit(state: State, loop: Loop) -> State:
             _credit(loop, candidate, planned)
     rows: list[JsonValue] = [
         {
-            "technique": technique, "bound": bound, "tried": tally.tried, "gained": tally.gained,
+            "technique": technique,
+            "bound": bound,
+            "tried": tally.tried,
+            "gained": tally.gained,
             "mean_gain": round(math.expm1(tally.mean), 4),
             "best_gain": round(math.expm1(tally.best), 4),
         }
         for (technique, bound), tally in sorted(_table(loop, depth + 1).items())
-    ]  # fmt: skip
+    ]
     loop.ledger.decide(f"{depth}/table", TABLE, rows=rows)
     return {"depth": depth + 1}
 
@@ -129,9 +132,11 @@ def assignment(loop: Loop, place: str) -> Assignment:
     if slot >= count:
         failed = loop.ledger.progress.placed[f"{depth}/{slot - count}"]
         return Assignment(
-            place=place, first=slot - slot % count, mode=Mode.REPAIR,
+            place=place,
+            first=slot - slot % count,
+            mode=Mode.REPAIR,
             base=loop.ledger.member(failed),
-        )  # fmt: skip
+        )
     base = nodes.member(loop, planned["base"])
     mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
     features = () if planned["is_repair"] else tuple(planned["slots"][slot])
@@ -177,9 +182,13 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
         list(drawn) for drawn in _draws(names, worth, bound, depth, count, loop.seed)
     ]
     loop.ledger.decide(
-        f"{depth}/plan", PLANNED, base=base, bound=bound, slots=slots,
+        f"{depth}/plan",
+        PLANNED,
+        base=base,
+        bound=bound,
+        slots=slots,
         is_repair=bool(base and not fastest),
-    )  # fmt: skip
+    )
 
 
 def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
@@ -196,11 +205,15 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
         name: gains.use(name, ledger.source(base), ledger.source(candidate), said) for name in asked
     }
     ledger.decide(
-        place, USED, candidate=candidate, bound=planned["bound"],
+        place,
+        USED,
+        candidate=candidate,
+        bound=planned["bound"],
         used=[name for name, use in uses.items() if use.is_used],
         disputed=[name for name, use in uses.items() if use.is_disputed],
-        gain=None if score is None else math.log(score / before), depth=depth,
-    )  # fmt: skip
+        gain=None if score is None else math.log(score / before),
+        depth=depth,
+    )
 
 
 def _table(loop: Loop, before: int) -> dict[tuple[str, str], gains.Tally]:
@@ -220,8 +233,14 @@ def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
     verdict = track.verdicts.get(Depth.SCREEN) if track else None
     if track is None or verdict is None:
         return (-1, 0)
-    early = {Status.BUILD_FAILED: 0, Status.PROTOCOL_ERROR: 0, Status.UNSUPPORTED: 0,
-             Status.CRASHED: 1, Status.TIMED_OUT: 1, Status.RESOURCE: 1}  # fmt: skip
+    early = {
+        Status.BUILD_FAILED: 0,
+        Status.PROTOCOL_ERROR: 0,
+        Status.UNSUPPORTED: 0,
+        Status.CRASHED: 1,
+        Status.TIMED_OUT: 1,
+        Status.RESOURCE: 1,
+    }
     return (early.get(verdict.status, 2), track.proposed.number)
 
 

@@ -48,8 +48,14 @@ class State(TypedDict, total=False):
 
 
 START_STATE: State = {
-    "round": 0, "current": "", "base": "", "best": "", "champion": "", "failures": 0, "stale": 0,
-}  # fmt: skip
+    "round": 0,
+    "current": "",
+    "base": "",
+    "best": "",
+    "champion": "",
+    "failures": 0,
+    "stale": 0,
+}
 
 
 def admit(state: State, loop: Loop) -> State:
@@ -103,8 +109,11 @@ def _left(state: State, loop: Loop, why: str) -> State:
     if not best or best == base:
         return {"stopped_by": nodes.NOTHING_LEFT}
     return {
-        "round": state["round"] + 1, "base": best, "failures": 0, "stale": state["stale"] + 1,
-    }  # fmt: skip
+        "round": state["round"] + 1,
+        "base": best,
+        "failures": 0,
+        "stale": state["stale"] + 1,
+    }
 
 
 def _why_ended(state: State, loop: Loop) -> str | None:
@@ -168,8 +177,12 @@ def follow(loop: Loop, number: int, best: str, champion: str) -> str:
     """Goes on from a kernel that another workflow found, with as many rounds of its own."""
     rounds = number + (ROUNDS if loop.rounds is None else loop.rounds)
     start: State = {
-        **START_STATE, "round": number, "base": best, "best": best, "champion": champion,
-    }  # fmt: skip
+        **START_STATE,
+        "round": number,
+        "base": best,
+        "best": best,
+        "champion": champion,
+    }
     steps = graph(has_judge=True)
     return driver.run(steps, replace(loop, rounds=rounds, options={}), dict(start), "forge")
 

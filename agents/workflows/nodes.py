@@ -258,10 +258,12 @@ def is_sound(loop: Loop, candidate: str, by: int | None = None) -> bool:
     if by is None or track.fallen is None:
         return track.fallen is None
     beside = (
-        each.proposed.place for each in tracks.values()
+        each.proposed.place
+        for each in tracks.values()
         if (confirmed := each.verdicts.get(Depth.CONFIRM))
-        and confirmed.champion and confirmed.champion.candidate == candidate
-    )  # fmt: skip
+        and confirmed.champion
+        and confirmed.champion.candidate == candidate
+    )
     return all(int(place.partition("/")[0]) > by for place in beside)
 
 

@@ -68,9 +68,17 @@ class State(TypedDict, total=False):
 
 
 START_STATE: State = {
-    "round": 0, "kind": TRANSLATE, "current": "", "base": "", "first": "", "best": "",
-    "champion": "", "fixes": 0, "tunings": 0, "optimisations": 0,
-}  # fmt: skip
+    "round": 0,
+    "kind": TRANSLATE,
+    "current": "",
+    "base": "",
+    "first": "",
+    "best": "",
+    "champion": "",
+    "fixes": 0,
+    "tunings": 0,
+    "optimisations": 0,
+}
 
 
 def check(request: CampaignRequest) -> None:
@@ -208,9 +216,13 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
         return None
     if chosen.hand_over:
         loop.ledger.decide(
-            "hand-over", HANDED_OVER, to=chosen.hand_over, round=state["round"],
-            best=state["best"], champion=state["champion"],
-        )  # fmt: skip
+            "hand-over",
+            HANDED_OVER,
+            to=chosen.hand_over,
+            round=state["round"],
+            best=state["best"],
+            champion=state["champion"],
+        )
         return HANDED_OVER
     return "rounds" if state["optimisations"] >= chosen.optimisations else None
 

@@ -109,8 +109,7 @@ def _compiled(call: Call) -> Prepared:
 PROBLEM = Problem(
     name="bias_gelu",
     title="Bias and GELU (tanh form)",
-    definition="s = x[i,j] + bias[j]; "
-    "y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
+    definition="s = x[i,j] + bias[j]; y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
     axes={"M": "rows", "N": "columns"},
     inputs=(
         Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
@@ -119,15 +118,31 @@ PROBLEM = Problem(
     outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
     source="GELU, arXiv 1606.08415; fused in LightSeq2, arXiv 2110.05722",
     workloads=(
-        Workload(name="1024x3072", kind="realistic", axes={"M": 1024, "N": 3072},
-                 note="the inner layer of a small transformer, 1024 tokens"),
+        Workload(
+            name="1024x3072",
+            kind="realistic",
+            axes={"M": 1024, "N": 3072},
+            note="the inner layer of a small transformer, 1024 tokens",
+        ),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="512x8192", kind="realistic", axes={"M": 512, "N": 8192},
-                 note="a wider inner layer"),
-        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
-                 note="short rows with an odd tail"),
-        Workload(name="1x100003", kind="adversarial", axes={"M": 1, "N": 100_003},
-                 note="one row of prime length"),
+        Workload(
+            name="512x8192",
+            kind="realistic",
+            axes={"M": 512, "N": 8192},
+            note="a wider inner layer",
+        ),
+        Workload(
+            name="4099x33",
+            kind="adversarial",
+            axes={"M": 4099, "N": 33},
+            note="short rows with an odd tail",
+        ),
+        Workload(
+            name="1x100003",
+            kind="adversarial",
+            axes={"M": 1, "N": 100_003},
+            note="one row of prime length",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -137,8 +152,16 @@ PROBLEM = Problem(
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
     variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025)}),
     families=(
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.LARGE,
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.CONSTANT,
+        Family.SORTED,
+        Family.LARGE,
         Family.NONFINITE,
     ),
     accuracy=(
@@ -146,4 +169,4 @@ PROBLEM = Problem(
         "tanh(z)^2)). NaN and +inf come out as the definition has them; -inf is never drawn."
     ),
     tags=("dense", "elementwise"),
-)  # fmt: skip
+)

@@ -114,12 +114,24 @@ PROBLEM = Problem(
     workloads=(
         Workload(name="512", kind="realistic", axes={"M": 512, "N": 512, "K": 512}),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 64, "K": 64}),
-        Workload(name="1024x256x768", kind="realistic", axes={"M": 1024, "N": 256, "K": 768},
-                 note="a projection of a small transformer"),
-        Workload(name="129x65x257", kind="adversarial", axes={"M": 129, "N": 65, "K": 257},
-                 note="one more than tile sizes, a prime depth"),
-        Workload(name="1x1000x2048", kind="adversarial", axes={"M": 1, "N": 1000, "K": 2048},
-                 note="a single row: bound by memory"),
+        Workload(
+            name="1024x256x768",
+            kind="realistic",
+            axes={"M": 1024, "N": 256, "K": 768},
+            note="a projection of a small transformer",
+        ),
+        Workload(
+            name="129x65x257",
+            kind="adversarial",
+            axes={"M": 129, "N": 65, "K": 257},
+            note="one more than tile sizes, a prime depth",
+        ),
+        Workload(
+            name="1x1000x2048",
+            kind="adversarial",
+            axes={"M": 1, "N": 1000, "K": 2048},
+            note="a single row: bound by memory",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -128,7 +140,8 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # torch.compile hands a lone product to the same library call as eager: left out.
     baselines=(
-        Baseline("torch eager", _torch), Baseline("numpy", _numpy, "numpy"),
+        Baseline("torch eager", _torch),
+        Baseline("numpy", _numpy, "numpy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES, wide=AXES),
@@ -139,4 +152,4 @@ PROBLEM = Problem(
         "Zero times infinity is NaN."
     ),
     tags=("dense", "contraction"),
-)  # fmt: skip
+)

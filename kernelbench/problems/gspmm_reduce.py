@@ -152,8 +152,13 @@ PROBLEM = Problem(
     title="Maximum or mean over weighted neighbours (CSR)",
     definition="C[i,n] = max (reduce=0) or mean (reduce=1) over p in row i of "
     "values[p] * B[indices[p], n]; 0 for an empty row",
-    axes={"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B",
-          "nnz": "entries of A", "reduce": "0: maximum, 1: mean"},
+    axes={
+        "M": "rows of A and C",
+        "N": "columns of B and C",
+        "K": "columns of A, rows of B",
+        "nnz": "entries of A",
+        "reduce": "0: maximum, 1: mean",
+    },
     inputs=(
         INDPTR,
         INDICES,
@@ -163,18 +168,40 @@ PROBLEM = Problem(
     outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
     source="GE-SpMM, arXiv 2007.03179 (SpMM-like); dgSPARSE",
     workloads=(
-        Workload(name="pubmed-max", kind="realistic", axes={"N": 64, "reduce": MAX},
-                 generator=STAND_INS["pubmed"].generator,
-                 note="statistics of the pubmed citation graph, pooled by the maximum"),
-        Workload(name="tiny", kind="tiny", axes={"N": 32, "reduce": MAX},
-                 generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}),
-        Workload(name="pubmed-mean", kind="realistic", axes={"N": 64, "reduce": MEAN},
-                 generator=STAND_INS["pubmed"].generator, note="the same, pooled by the mean"),
-        Workload(name="hub-max-33", kind="adversarial", axes={"N": 33, "reduce": MAX},
-                 generator={"law": "hub", "n": 2000, "nnz": 8000},
-                 note="one full row, 40 % empty rows, an odd width"),
-        Workload(name="hub-mean-33", kind="adversarial", axes={"N": 33, "reduce": MEAN},
-                 generator={"law": "hub", "n": 2000, "nnz": 8000}, note="the same, by the mean"),
+        Workload(
+            name="pubmed-max",
+            kind="realistic",
+            axes={"N": 64, "reduce": MAX},
+            generator=STAND_INS["pubmed"].generator,
+            note="statistics of the pubmed citation graph, pooled by the maximum",
+        ),
+        Workload(
+            name="tiny",
+            kind="tiny",
+            axes={"N": 32, "reduce": MAX},
+            generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
+        ),
+        Workload(
+            name="pubmed-mean",
+            kind="realistic",
+            axes={"N": 64, "reduce": MEAN},
+            generator=STAND_INS["pubmed"].generator,
+            note="the same, pooled by the mean",
+        ),
+        Workload(
+            name="hub-max-33",
+            kind="adversarial",
+            axes={"N": 33, "reduce": MAX},
+            generator={"law": "hub", "n": 2000, "nnz": 8000},
+            note="one full row, 40 % empty rows, an odd width",
+        ),
+        Workload(
+            name="hub-mean-33",
+            kind="adversarial",
+            axes={"N": 33, "reduce": MEAN},
+            generator={"law": "hub", "n": 2000, "nnz": 8000},
+            note="the same, by the mean",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -195,4 +222,4 @@ PROBLEM = Problem(
         "several. An empty row gives 0. NaN is never drawn into a maximum."
     ),
     tags=("sparse", "graph"),
-)  # fmt: skip
+)

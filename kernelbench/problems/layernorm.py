@@ -133,15 +133,26 @@ PROBLEM = Problem(
     outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
     source="Layer normalization, arXiv 1607.06450; LightSeq2, arXiv 2110.05722",
     workloads=(
-        Workload(name="4096x1024", kind="realistic", axes={"M": 4096, "N": 1024},
-                 note="4096 tokens of a model 1024 wide"),
+        Workload(
+            name="4096x1024",
+            kind="realistic",
+            axes={"M": 4096, "N": 1024},
+            note="4096 tokens of a model 1024 wide",
+        ),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="1024x8192", kind="realistic", axes={"M": 1024, "N": 8192},
-                 note="long rows"),
-        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
-                 note="short rows with an odd tail"),
-        Workload(name="3x16383", kind="adversarial", axes={"M": 3, "N": 16383},
-                 note="fewer rows than most machines have cores"),
+        Workload(name="1024x8192", kind="realistic", axes={"M": 1024, "N": 8192}, note="long rows"),
+        Workload(
+            name="4099x33",
+            kind="adversarial",
+            axes={"M": 4099, "N": 33},
+            note="short rows with an odd tail",
+        ),
+        Workload(
+            name="3x16383",
+            kind="adversarial",
+            axes={"M": 3, "N": 16383},
+            note="fewer rows than most machines have cores",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -152,8 +163,15 @@ PROBLEM = Problem(
     # LARGE sums exactly up to 16,777 elements.
     variations=variations_of(*AXES, wide=("M",), more={"N": (1000, 1025, 2048)}),
     families=(
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.SORTED, Family.LARGE,
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.SORTED,
+        Family.LARGE,
         Family.NONFINITE,
     ),
     # The error of one mean moves a whole row; half-precision inputs still miss this by far.
@@ -164,4 +182,4 @@ PROBLEM = Problem(
         "its whole row NaN; infinities are never drawn."
     ),
     tags=("dense", "normalisation"),
-)  # fmt: skip
+)

@@ -115,15 +115,28 @@ PROBLEM = Problem(
     outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
     source="Root mean square layer normalization, arXiv 1910.07467",
     workloads=(
-        Workload(name="1024x4096", kind="realistic", axes={"M": 1024, "N": 4096},
-                 note="1024 tokens of a model 4096 wide"),
+        Workload(
+            name="1024x4096",
+            kind="realistic",
+            axes={"M": 1024, "N": 4096},
+            note="1024 tokens of a model 4096 wide",
+        ),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="8192x768", kind="realistic", axes={"M": 8192, "N": 768},
-                 note="many short rows"),
-        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
-                 note="short rows with an odd tail"),
-        Workload(name="3x16383", kind="adversarial", axes={"M": 3, "N": 16383},
-                 note="fewer rows than most machines have cores"),
+        Workload(
+            name="8192x768", kind="realistic", axes={"M": 8192, "N": 768}, note="many short rows"
+        ),
+        Workload(
+            name="4099x33",
+            kind="adversarial",
+            axes={"M": 4099, "N": 33},
+            note="short rows with an odd tail",
+        ),
+        Workload(
+            name="3x16383",
+            kind="adversarial",
+            axes={"M": 3, "N": 16383},
+            note="fewer rows than most machines have cores",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -133,13 +146,19 @@ PROBLEM = Problem(
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
     variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025, 2048)}),
     families=(
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.LARGE,
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.CONSTANT,
+        Family.SORTED,
+        Family.LARGE,
         Family.NONFINITE,
     ),
     precision=Precision(nrmse=5e-5),
-    accuracy=(
-        "n = N + 16, s = |r|. A NaN makes its whole row NaN; infinities are never drawn."
-    ),
+    accuracy=("n = N + 16, s = |r|. A NaN makes its whole row NaN; infinities are never drawn."),
     tags=("dense", "normalisation"),
-)  # fmt: skip
+)

@@ -115,8 +115,12 @@ PROBLEM = Problem(
     name="sddmm_csr",
     title="Sampled dense-dense product (CSR)",
     definition="E[p] = sum over d of U[i,d] * V[indices[p], d] for p in [indptr[i], indptr[i+1])",
-    axes={"M": "rows of the pattern and of U", "K": "columns of the pattern, rows of V",
-          "D": "features", "nnz": "entries of the pattern"},
+    axes={
+        "M": "rows of the pattern and of U",
+        "K": "columns of the pattern, rows of V",
+        "D": "features",
+        "nnz": "entries of the pattern",
+    },
     inputs=(
         INDPTR,
         INDICES,
@@ -126,17 +130,33 @@ PROBLEM = Problem(
     outputs=(Tensor(name="E", dtype="float32", shape=("nnz",), meaning="one per entry"),),
     source="TC-GNN (AGNN), USENIX ATC 2023; arXiv 2110.09524",
     workloads=(
-        Workload(name="enron-64", kind="realistic", axes={"D": 64},
-                 generator=STAND_INS["email-Enron"].generator,
-                 note="statistics of email-Enron: uneven rows"),
-        Workload(name="tiny", kind="tiny", axes={"D": 32},
-                 generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}),
-        Workload(name="pubmed-128", kind="realistic", axes={"D": 128},
-                 generator=STAND_INS["pubmed"].generator,
-                 note="statistics of the pubmed citation graph, 128 features"),
-        Workload(name="hub-33", kind="adversarial", axes={"D": 33},
-                 generator={"law": "hub", "n": 2000, "nnz": 8000},
-                 note="one full row, 40 % empty rows, an odd depth"),
+        Workload(
+            name="enron-64",
+            kind="realistic",
+            axes={"D": 64},
+            generator=STAND_INS["email-Enron"].generator,
+            note="statistics of email-Enron: uneven rows",
+        ),
+        Workload(
+            name="tiny",
+            kind="tiny",
+            axes={"D": 32},
+            generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
+        ),
+        Workload(
+            name="pubmed-128",
+            kind="realistic",
+            axes={"D": 128},
+            generator=STAND_INS["pubmed"].generator,
+            note="statistics of the pubmed citation graph, 128 features",
+        ),
+        Workload(
+            name="hub-33",
+            kind="adversarial",
+            axes={"D": 33},
+            generator={"law": "hub", "n": 2000, "nnz": 8000},
+            note="one full row, 40 % empty rows, an odd depth",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -154,4 +174,4 @@ PROBLEM = Problem(
         "keep several. Zero times infinity is NaN."
     ),
     tags=("sparse", "graph", "attention"),
-)  # fmt: skip
+)

@@ -29,7 +29,7 @@ from ..problem import (
     Structure,
     Tensor,
     Workload,
-)  # fmt: skip
+)
 
 AXES = ("M", "N")
 EXP_ULPS = 8.0
@@ -175,15 +175,31 @@ PROBLEM = Problem(
     outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="rows sum to 1"),),
     source="KernelBench level 1; online normaliser, arXiv 1805.02867",
     workloads=(
-        Workload(name="4096x1024", kind="realistic", axes={"M": 4096, "N": 1024},
-                 note="attention scores of 4096 queries over 1024 keys"),
+        Workload(
+            name="4096x1024",
+            kind="realistic",
+            axes={"M": 4096, "N": 1024},
+            note="attention scores of 4096 queries over 1024 keys",
+        ),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="512x16384", kind="realistic", axes={"M": 512, "N": 16384},
-                 note="long rows, as over a vocabulary"),
-        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
-                 note="short rows with an odd tail"),
-        Workload(name="3x16381", kind="adversarial", axes={"M": 3, "N": 16381},
-                 note="fewer rows than most machines have cores"),
+        Workload(
+            name="512x16384",
+            kind="realistic",
+            axes={"M": 512, "N": 16384},
+            note="long rows, as over a vocabulary",
+        ),
+        Workload(
+            name="4099x33",
+            kind="adversarial",
+            axes={"M": 4099, "N": 33},
+            note="short rows with an odd tail",
+        ),
+        Workload(
+            name="3x16381",
+            kind="adversarial",
+            axes={"M": 3, "N": 16381},
+            note="fewer rows than most machines have cores",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -194,9 +210,18 @@ PROBLEM = Problem(
     # A plain sum of 65,536 exponentials drifts beyond any limit that tells a downcast.
     variations=variations_of(*AXES, wide=("M",), more={"N": (1000, 1025, 2048)}),
     families=(
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.CONSTANT, Family.SORTED, Family.DENORMAL,
-        Family.LARGE, Family.NONFINITE,
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.CONSTANT,
+        Family.SORTED,
+        Family.DENORMAL,
+        Family.LARGE,
+        Family.NONFINITE,
     ),
     # A plain sum of 16,384 terms drifts by 1e-4; an answer rounded to fp16 is 2e-4 off.
     precision=Precision(nrmse=1.5e-4),
@@ -209,4 +234,4 @@ PROBLEM = Problem(
         "+inf is never drawn."
     ),
     tags=("dense", "normalisation"),
-)  # fmt: skip
+)

@@ -114,15 +114,31 @@ PROBLEM = Problem(
     outputs=(Tensor(name="dx", dtype="float32", shape=("M", "N"), meaning="gradient of x"),),
     source="the derivative of softmax, as in KernelBench level 1",
     workloads=(
-        Workload(name="4096x1024", kind="realistic", axes={"M": 4096, "N": 1024},
-                 note="attention scores of 4096 queries over 1024 keys"),
+        Workload(
+            name="4096x1024",
+            kind="realistic",
+            axes={"M": 4096, "N": 1024},
+            note="attention scores of 4096 queries over 1024 keys",
+        ),
         Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="512x16384", kind="realistic", axes={"M": 512, "N": 16384},
-                 note="long rows, as over a vocabulary"),
-        Workload(name="4099x33", kind="adversarial", axes={"M": 4099, "N": 33},
-                 note="short rows with an odd tail"),
-        Workload(name="3x16381", kind="adversarial", axes={"M": 3, "N": 16381},
-                 note="fewer rows than most machines have cores"),
+        Workload(
+            name="512x16384",
+            kind="realistic",
+            axes={"M": 512, "N": 16384},
+            note="long rows, as over a vocabulary",
+        ),
+        Workload(
+            name="4099x33",
+            kind="adversarial",
+            axes={"M": 4099, "N": 33},
+            note="short rows with an odd tail",
+        ),
+        Workload(
+            name="3x16381",
+            kind="adversarial",
+            axes={"M": 3, "N": 16381},
+            note="fewer rows than most machines have cores",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -133,9 +149,18 @@ PROBLEM = Problem(
     variations=variations_of(*AXES, wide=("M", "N"), more={"N": (1000, 1025, 2048)}),
     # Without CONSTANT: of a constant gradient nothing is left but rounding errors.
     families=(
-        Family.NORMAL, Family.UNIFORM, Family.LAPLACE, Family.LOGNORMAL, Family.EXPONENTIAL,
-        Family.OUTLIERS, Family.ALTERNATING, Family.SORTED, Family.LARGE, Family.NONFINITE,
-        Family.EXACT, Family.PROBE,
+        Family.NORMAL,
+        Family.UNIFORM,
+        Family.LAPLACE,
+        Family.LOGNORMAL,
+        Family.EXPONENTIAL,
+        Family.OUTLIERS,
+        Family.ALTERNATING,
+        Family.SORTED,
+        Family.LARGE,
+        Family.NONFINITE,
+        Family.EXACT,
+        Family.PROBE,
     ),
     precision=Precision(nrmse=5e-5),
     backward_of="softmax",
@@ -144,4 +169,4 @@ PROBLEM = Problem(
         "and infinities in dy come out where the definition has them."
     ),
     tags=("dense", "normalisation", "backward"),
-)  # fmt: skip
+)

@@ -17,7 +17,7 @@ from ..problem import (
     Structure,
     Tensor,
     Workload,
-)  # fmt: skip
+)
 from ..sparse import (
     INDICES,
     INDPTR,
@@ -96,8 +96,12 @@ PROBLEM = Problem(
     name="spmm_csr",
     title="Sparse matrix times dense matrix (CSR)",
     definition="C[i,n] = sum over p in [indptr[i], indptr[i+1]) of values[p] * B[indices[p], n]",
-    axes={"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B",
-          "nnz": "entries of A"},
+    axes={
+        "M": "rows of A and C",
+        "N": "columns of B and C",
+        "K": "columns of A, rows of B",
+        "nnz": "entries of A",
+    },
     inputs=(
         INDPTR,
         INDICES,
@@ -107,22 +111,47 @@ PROBLEM = Problem(
     outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
     source="GE-SpMM, arXiv 2007.03179; adaptive workload balancing, arXiv 2106.16064",
     workloads=(
-        Workload(name="pubmed-128", kind="realistic", axes={"N": 128},
-                 generator=STAND_INS["pubmed"].generator,
-                 note="statistics of the pubmed citation graph, 128 features"),
-        Workload(name="tiny", kind="tiny", axes={"N": 32},
-                 generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}),
-        Workload(name="enron-33", kind="realistic", axes={"N": 33},
-                 generator=STAND_INS["email-Enron"].generator,
-                 note="uneven rows and an odd width"),
-        Workload(name="caida-64", kind="realistic", axes={"N": 64},
-                 generator=STAND_INS["as-caida"].generator, note="a few huge hubs"),
-        Workload(name="hub-33", kind="adversarial", axes={"N": 33},
-                 generator={"law": "hub", "n": 2000, "nnz": 8000},
-                 note="one full row, 40 % empty rows, an odd width"),
-        Workload(name="rmat-12", kind="adversarial", axes={"N": 100},
-                 generator={"law": "rmat", "scale": 12, "edge_factor": 16},
-                 note="a third of the rows empty, the top hundredth hold a third of the entries"),
+        Workload(
+            name="pubmed-128",
+            kind="realistic",
+            axes={"N": 128},
+            generator=STAND_INS["pubmed"].generator,
+            note="statistics of the pubmed citation graph, 128 features",
+        ),
+        Workload(
+            name="tiny",
+            kind="tiny",
+            axes={"N": 32},
+            generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
+        ),
+        Workload(
+            name="enron-33",
+            kind="realistic",
+            axes={"N": 33},
+            generator=STAND_INS["email-Enron"].generator,
+            note="uneven rows and an odd width",
+        ),
+        Workload(
+            name="caida-64",
+            kind="realistic",
+            axes={"N": 64},
+            generator=STAND_INS["as-caida"].generator,
+            note="a few huge hubs",
+        ),
+        Workload(
+            name="hub-33",
+            kind="adversarial",
+            axes={"N": 33},
+            generator={"law": "hub", "n": 2000, "nnz": 8000},
+            note="one full row, 40 % empty rows, an odd width",
+        ),
+        Workload(
+            name="rmat-12",
+            kind="adversarial",
+            axes={"N": 100},
+            generator={"law": "rmat", "scale": 12, "edge_factor": 16},
+            note="a third of the rows empty, the top hundredth hold a third of the entries",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -130,7 +159,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(
-        Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy"),
+        Baseline("torch eager", _torch),
+        Baseline("scipy", _scipy, "scipy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES, dense={"N": (1, 2, 4, 7, 8, 16, 17, 31, 33, 64, 127)}),
@@ -142,4 +172,4 @@ PROBLEM = Problem(
         "of blocks, or keep several. An empty row gives 0; zero times infinity is NaN."
     ),
     tags=("sparse", "graph"),
-)  # fmt: skip
+)

@@ -103,18 +103,35 @@ PROBLEM = Problem(
     outputs=(Tensor(name="y", dtype="float32", shape=("M",)),),
     source="adaptive workload balancing, arXiv 2106.16064; DA-SpMM with N = 1",
     workloads=(
-        Workload(name="amazon0302", kind="realistic", generator=STAND_INS["amazon0302"].generator,
-                 note="1.2 M entries in near-regular rows"),
-        Workload(name="tiny", kind="tiny",
-                 generator={"law": "degree", "rows": 2000, "nnz": 12_000, "cv": 2.0}),
-        Workload(name="Epinions", kind="realistic", generator=STAND_INS["soc-Epinions1"].generator,
-                 note="uneven rows: half a million entries, coefficient of variation 3.9"),
-        Workload(name="hub", kind="adversarial",
-                 generator={"law": "hub", "n": 20_000, "nnz": 80_000},
-                 note="one full row, 40 % empty rows"),
-        Workload(name="rmat-14", kind="adversarial",
-                 generator={"law": "rmat", "scale": 14, "edge_factor": 16},
-                 note="a third of the rows empty, the top hundredth hold a third of the entries"),
+        Workload(
+            name="amazon0302",
+            kind="realistic",
+            generator=STAND_INS["amazon0302"].generator,
+            note="1.2 M entries in near-regular rows",
+        ),
+        Workload(
+            name="tiny",
+            kind="tiny",
+            generator={"law": "degree", "rows": 2000, "nnz": 12_000, "cv": 2.0},
+        ),
+        Workload(
+            name="Epinions",
+            kind="realistic",
+            generator=STAND_INS["soc-Epinions1"].generator,
+            note="uneven rows: half a million entries, coefficient of variation 3.9",
+        ),
+        Workload(
+            name="hub",
+            kind="adversarial",
+            generator={"law": "hub", "n": 20_000, "nnz": 80_000},
+            note="one full row, 40 % empty rows",
+        ),
+        Workload(
+            name="rmat-14",
+            kind="adversarial",
+            generator={"law": "rmat", "scale": 14, "edge_factor": 16},
+            note="a third of the rows empty, the top hundredth hold a third of the entries",
+        ),
     ),
     structure=structure_maker(*AXES),
     values=values,
@@ -123,7 +140,8 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # torch.compile hands a sparse CSR product to the same library call as eager: left out.
     baselines=(
-        Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy"),
+        Baseline("torch eager", _torch),
+        Baseline("scipy", _scipy, "scipy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES),
@@ -135,4 +153,4 @@ PROBLEM = Problem(
         "of blocks, or keep several. An empty row gives 0; zero times infinity is NaN."
     ),
     tags=("sparse", "graph"),
-)  # fmt: skip
+)

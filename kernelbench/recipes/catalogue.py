@@ -16,8 +16,12 @@ from .triton import sparse as triton_sparse
 CUDA = (*cuda_spmm.RECIPES, *cuda_sparse.RECIPES, *cuda_rows.RECIPES, *cuda_gemm.RECIPES)
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
-    *sparse.RECIPES, *rows.RECIPES, *gemm.RECIPES, *CUDA, *TRITON,
-)  # fmt: skip
+    *sparse.RECIPES,
+    *rows.RECIPES,
+    *gemm.RECIPES,
+    *CUDA,
+    *TRITON,
+)
 
 
 def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:

@@ -18,21 +18,27 @@ from ...errors import PrerequisiteError
 from .model import Variant
 
 BASE_FLAGS = (
-    "-std=c++20", "-march=native", "-fopenmp", "-fPIC",
+    "-std=c++20",
+    "-march=native",
+    "-fopenmp",
+    "-fPIC",
     # errno of sqrt and friends blocks vectorisation; results stay IEEE (no -ffast-math).
     "-fno-math-errno",
-)  # fmt: skip
+)
 VARIANT_FLAGS = {
     Variant.RELEASE: ("-O3",),
     Variant.SANITIZED: (
-        "-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        "-O1",
+        "-g1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
         "-fno-omit-frame-pointer",
         # What these find ASan sees at the access; unrolled kernels build in half the time.
         "-fno-sanitize=null,object-size,pointer-overflow",
         # The two builds must not differ in what the source says.
         "-U__SANITIZE_ADDRESS__",
     ),
-}  # fmt: skip
+}
 LINK_FLAGS = ("-shared", "-Wl,-z,defs")
 FILL_FLAG = "-ftrivial-auto-var-init=pattern"
 """Local variables that were never set hold a pattern instead of what happened to be there."""
@@ -43,9 +49,18 @@ _FILLS_SINCE = {True: 12, False: 8}
 """The first release of GCC (True) and of Clang that knows FILL_FLAG."""
 
 TOOLCHAIN = (
-    "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/bin",
-    "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache",
-)  # fmt: skip
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/include",
+    "/bin",
+    "/lib",
+    "/lib64",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+)
 """What a compiler from the distribution reads; no home folders, no /etc beyond the two."""
 
 

@@ -79,10 +79,15 @@ def build(
     started = time.monotonic()
     compiler = find_compiler()
     asked: dict[str, object] = {
-        "format": FORMAT, "source": source, "prototype": problem_prototype, "entry": entry,
-        "variant": variant.value, "flags": flags(variant, compiler) + LINK_FLAGS,
-        "compiler": compiler.version, "cpu": cpu_signature(),
-    }  # fmt: skip
+        "format": FORMAT,
+        "source": source,
+        "prototype": problem_prototype,
+        "entry": entry,
+        "variant": variant.value,
+        "flags": flags(variant, compiler) + LINK_FLAGS,
+        "compiler": compiler.version,
+        "cpu": cpu_signature(),
+    }
     key = cache.key_of(asked)
     if (kept := cache.load(cache_dir, key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
@@ -92,8 +97,9 @@ def build(
         if precompiled.place(source, variant, compiler, cache_dir, place.folder):
             headers.insert(0, precompiled.NAME)
         command = _command(compiler, variant, place, headers)
-        result = _compile(source, problem_prototype, entry, command, compiler, trampoline,
-                          place, jail)  # fmt: skip
+        result = _compile(
+            source, problem_prototype, entry, command, compiler, trampoline, place, jail
+        )
     if isinstance(result, Built):
         cache.store(cache_dir, key, result)
     return result
@@ -121,8 +127,11 @@ def _compile(
     if artefact is None:
         return BuildFailed(
             f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
-            log, is_resource=True, seconds=outcome.wall_s, command=told,
-        )  # fmt: skip
+            log,
+            is_resource=True,
+            seconds=outcome.wall_s,
+            command=told,
+        )
     said = read_output(place.folder / "remarks.txt", 8 << 20) or b""
     return Built(
         artefact=artefact,
@@ -168,18 +177,29 @@ def _trampoline(
 ) -> bytes:
     """The object code of the trampoline for this prototype; compiled once per machine."""
     text = _TRAMPOLINE.format(name=ENTRY, entry=entry)
-    key = cache.key_of({
-        "format": FORMAT, "trampoline": text, "prototype": declaration,
-        "flags": flags(Variant.RELEASE, compiler), "compiler": compiler.version,
-        "cpu": cpu_signature(),
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "format": FORMAT,
+            "trampoline": text,
+            "prototype": declaration,
+            "flags": flags(Variant.RELEASE, compiler),
+            "compiler": compiler.version,
+            "cpu": cpu_signature(),
+        }
+    )
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
     with workplace() as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
-        command = [str(compiler.path), *flags(Variant.RELEASE, compiler), "-c", "trampoline.cpp",
-                   "-o", "trampoline.o"]  # fmt: skip
+        command = [
+            str(compiler.path),
+            *flags(Variant.RELEASE, compiler),
+            "-c",
+            "trampoline.cpp",
+            "-o",
+            "trampoline.o",
+        ]
         outcome = run(command, compiler, place, jail)
         code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
         log = diagnostics.readable(outcome.stderr, (str(place.folder),))

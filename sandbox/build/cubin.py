@@ -95,9 +95,12 @@ def _entries(cubin: bytes) -> dict[str, Entry]:
 
 
 def _entry(
-    cubin: bytes, sections: dict[bytes, _Section], symbol: str, facts: dict[int, int],
+    cubin: bytes,
+    sections: dict[bytes, _Section],
+    symbol: str,
+    facts: dict[int, int],
     strings: bytes,
-) -> Entry:  # fmt: skip
+) -> Entry:
     own = _attributes_of(cubin, sections, b".nv.info." + symbol.encode())
     memory = sections.get(b".nv.shared." + symbol.encode())
     size = memory.size if memory else 0

@@ -86,9 +86,15 @@ def build(
     else:
         tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home, newest=newest), cache_dir)
         recipe = {"compiler": tool.identity, "options": nvrtc_job.options(ask.build_name)}
-    key = cache.key_of({
-        "format": FORMAT, "source": source, "kernels": names, "shims": shims.digest(), **recipe,
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "format": FORMAT,
+            "source": source,
+            "kernels": names,
+            "shims": shims.digest(),
+            **recipe,
+        }
+    )
     if (kept := cache.load_device(cache_dir, key)) is not None:
         return kept
     if compiler == "nvcc":

@@ -22,12 +22,25 @@ _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _FALLBACK = re.compile(r"[ \t]*\n\s*#[ \t]*define[ \t]+(\w+)")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
-_SAME = frozenset((
-    "__CUDA_ARCH__", "__CUDACC__", "__CUDACC_RTC__", "__cplusplus",
-    # Neither defines these.
-    "__NVCC__", "__HIPCC__", "__HIP_DEVICE_COMPILE__", "__HIP_PLATFORM_AMD__", "__INTELLISENSE__",
-    "__clang__", "__APPLE__", "_MSC_VER", "_WIN32", "_WIN64",
-))  # fmt: skip
+_SAME = frozenset(
+    (
+        "__CUDA_ARCH__",
+        "__CUDACC__",
+        "__CUDACC_RTC__",
+        "__cplusplus",
+        # Neither defines these.
+        "__NVCC__",
+        "__HIPCC__",
+        "__HIP_DEVICE_COMPILE__",
+        "__HIP_PLATFORM_AMD__",
+        "__INTELLISENSE__",
+        "__clang__",
+        "__APPLE__",
+        "_MSC_VER",
+        "_WIN32",
+        "_WIN64",
+    )
+)
 """Reserved names that both answer alike."""
 _RESERVED = re.compile(r"_[A-Z_]")
 _OF_HEADERS = re.compile(

@@ -36,36 +36,48 @@ _HOST_CODE = (
 _OF_LIBRARIES = (
     (r"\b(?:cutlass|cute)(?:::|/)", "CUTLASS is not here; <mma.h> (wmma) and inline PTX are"),
     (r"\bcurand\w*", "cuRAND is not here; a candidate needs no random numbers of its own"),
-    (r"\bcub::Device\w+|cub/device/", "cub's device-wide algorithms are host code; write the "
-     "kernels and name them in the launch plan (its block and warp algorithms can be used)"),
-    (r"\bthrust(?:::|/)", "thrust's algorithms are host code; write the kernels and name them in "
-     "the launch plan"),
-)  # fmt: skip
+    (
+        r"\bcub::Device\w+|cub/device/",
+        "cub's device-wide algorithms are host code; write the "
+        "kernels and name them in the launch plan (its block and warp algorithms can be used)",
+    ),
+    (
+        r"\bthrust(?:::|/)",
+        "thrust's algorithms are host code; write the kernels and name them in the launch plan",
+    ),
+)
 _REMEDIES = (
     *_OF_LIBRARIES,
     (r"explicitly marked as a __host__ function|device-side kernel launch", _HOST_CODE),
     (r"annotation on lambda", "leave the mark out: a lambda in a kernel is device code"),
     (r"calling a __host__ function", "mark helpers __device__"),
-    (r'cannot open source file', "only headers of the CUDA toolkit can be included, without a "
-     "folder of your own"),
+    (
+        r"cannot open source file",
+        "only headers of the CUDA toolkit can be included, without a folder of your own",
+    ),
     (r'identifier "(?:cuda|cublas|cusparse|cudnn)[A-Z]', _HOST_CODE),
     (r'identifier "(?:__)?(?:half|hadd|hmul|hfma|float2half|half2float)', "#include <cuda_fp16.h>"),
     (r'identifier "(?:__)?(?:nv_bfloat|bfloat)', "#include <cuda_bf16.h>"),
     (r'identifier "(?:cg|cooperative_groups)', "#include <cooperative_groups.h>"),
     (r'identifier "__pipeline_', "#include <cuda_pipeline.h>"),
-    (r"uses too much shared data", "declare it `extern __shared__` and set the launch's "
-     "shared_bytes"),
+    (
+        r"uses too much shared data",
+        "declare it `extern __shared__` and set the launch's shared_bytes",
+    ),
     (r"not supported on \.target", "this instruction belongs to another architecture"),
     (r"excessive recursion|recursive template instantiation", "templates are nested too deeply"),
-)  # fmt: skip
+)
 """What to do, by what the compiler says."""
 _ON_THE_LINE = (
     *_OF_LIBRARIES,
-    (r"<<<|\bcuda[A-Z]\w*\s*\(|\b(?:cublas|cusparse|cudnn|cusolver)[A-Z]\w*|\bint\s+main\s*\("
-     r"|\b(?:torch|at|c10|pybind11|py)::|\b(?:TORCH|PYBIND11|AT|C10)_[A-Z_]+|\b__host__\b"
-     r"|\bstd::(?:vector|(?:w?o?string|o?f)stream|string|cout|cerr|endl|unique_ptr|shared_ptr|map"
-     r"|unordered_map|runtime_error|thread|chrono|random|mt19937)\b|\bthrow\b", _HOST_CODE),
-)  # fmt: skip
+    (
+        r"<<<|\bcuda[A-Z]\w*\s*\(|\b(?:cublas|cusparse|cudnn|cusolver)[A-Z]\w*|\bint\s+main\s*\("
+        r"|\b(?:torch|at|c10|pybind11|py)::|\b(?:TORCH|PYBIND11|AT|C10)_[A-Z_]+|\b__host__\b"
+        r"|\bstd::(?:vector|(?:w?o?string|o?f)stream|string|cout|cerr|endl|unique_ptr|shared_ptr|map"
+        r"|unordered_map|runtime_error|thread|chrono|random|mt19937)\b|\bthrow\b",
+        _HOST_CODE,
+    ),
+)
 """What to do, by what stands on the line that the compiler stopped at."""
 _SCOPE = (
     r'name followed by "::"|must be a namespace name',

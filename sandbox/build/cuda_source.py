@@ -29,22 +29,28 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
 _FOREIGN = (
     (r"\b(?:asm|__asm|__asm__)\b", "inline PTX (asm)"),
     (r"\bcuda::(?!std\b)\w+", "libcu++ beyond cuda::std"),
-    (r"\bnamespace\s+\w+\s*=\s*cuda\s*;|\busing\s+namespace\s+cuda\s*;",
-     "libcu++ beyond cuda::std"),
+    (
+        r"\bnamespace\s+\w+\s*=\s*cuda\s*;|\busing\s+namespace\s+cuda\s*;",
+        "libcu++ beyond cuda::std",
+    ),
     (r"\b(?:cub|thrust|cutlass|cute)::\w+", "a library of device code"),
-    (r"\b(?:grid_group|this_grid|multi_grid_group|cluster_group|this_cluster)\b",
-     "cooperation between blocks, which needs a cooperative launch or a cluster: end the kernel "
-     "there, and let the plan launch the rest as a second one"),
+    (
+        r"\b(?:grid_group|this_grid|multi_grid_group|cluster_group|this_cluster)\b",
+        "cooperation between blocks, which needs a cooperative launch or a cluster: end the kernel "
+        "there, and let the plan launch the rest as a second one",
+    ),
     (r"\b__cluster_dims__\b", "clusters"),
-    (r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t|tex[123]D\w*|surf[123]D\w*)\b|\btexture\s*<",
-     "textures and surfaces"),
+    (
+        r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t|tex[123]D\w*|surf[123]D\w*)\b|\btexture\s*<",
+        "textures and surfaces",
+    ),
     (r"\b__nv_fp[468]\w*|\b__nv_cvt_\w*fp[468]\w*", "fp8, fp6 and fp4 types"),
     (r"\bCUtensorMap\b|\bwgmma\w*|\btcgen05\w*", "TMA and wgmma"),
     (r"\bwmma::experimental\b", "experimental wmma types"),
     (r"\b__nvvm_\w+|\b__nv_ptx_\w+", "compiler internals"),
     (r"\bkw(?:::|_\w)|\bKW_\w", "names of this emulator"),
     (r"\b__cvta_\w+|\b__isShared\b|\b__isGlobal\b", "address spaces as numbers"),
-)  # fmt: skip
+)
 _OF_HOST = (
     (r"<<<", "a launch from the device (<<<…>>>)"),
     (r"\bcuda[A-Z]\w*\s*\(", "the CUDA runtime's functions"),

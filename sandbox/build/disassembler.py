@@ -17,9 +17,14 @@ from .model import Built
 from .workplace import workplace
 
 LIMITS = Limits(
-    wall_s=30.0, cpu_s=30.0, memory_bytes=1 << 30, file_bytes=64 << 20, processes=16,
-    open_files=64, output_bytes=32 << 20,
-)  # fmt: skip
+    wall_s=30.0,
+    cpu_s=30.0,
+    memory_bytes=1 << 30,
+    file_bytes=64 << 20,
+    processes=16,
+    open_files=64,
+    output_bytes=32 << 20,
+)
 _OPTIONS = ("-c", "-gi")
 """Code only, with the lines of the source, and for what was inlined the lines that called it."""
 
@@ -35,9 +40,13 @@ def disassemble(
         StorageError: the cache cannot be used.
     """
     program = toolchain.find_nvdisasm(home).resolve()
-    key = cache.key_of({
-        "listing": cubin.sha256, "options": _OPTIONS, "program": program.stat().st_size,
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "listing": cubin.sha256,
+            "options": _OPTIONS,
+            "program": program.stat().st_size,
+        }
+    )
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact.decode(errors="replace")
     with workplace() as place:
@@ -62,9 +71,13 @@ def _run(command: list[str], program: Path, folder: Path, jail: Jail | None) -> 
         started = time.monotonic()
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                env=environment, timeout=LIMITS.wall_s,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                env=environment,
+                timeout=LIMITS.wall_s,
+            )
         except subprocess.TimeoutExpired as error:
             raise SandboxError(f"{program} did not end within {LIMITS.wall_s:g} s") from error
         seconds = time.monotonic() - started

@@ -57,7 +57,7 @@ _FLAGS = {
     EmulatedVariant.ASAN: ("-O1", "-g", *_SANITIZERS, "-fno-omit-frame-pointer"),
     # Of the tables of lines, readers of the fifth edition name the wrong file at times.
     EmulatedVariant.ACCESS: ("-O1", "-gdwarf-4", "-DKW_ACCESS"),
-}  # fmt: skip
+}
 _UNSET = ("-Wuninitialized", "-Wmaybe-uninitialized")
 """What the log of the access build is asked for: variables that are read before they are set."""
 _SOURCE_FLAGS = {
@@ -74,8 +74,15 @@ _SOURCE_FLAGS = {
     ),
 }
 _WITHOUT_LIBRARIES = (
-    *LINK_FLAGS, "-nodefaultlibs", "-lstdc++", "-lgomp", "-lm", "-lgcc_s", "-lgcc", "-lc",
-)  # fmt: skip
+    *LINK_FLAGS,
+    "-nodefaultlibs",
+    "-lstdc++",
+    "-lgomp",
+    "-lm",
+    "-lgcc_s",
+    "-lgcc",
+    "-lc",
+)
 """But for those that a sanitizer's flag brings along: our own runtime answers its calls."""
 _LINK = {
     EmulatedVariant.PLAIN: _WITHOUT_LIBRARIES,
@@ -120,10 +127,17 @@ def build(
         return BuildFailed(reasons)
     words = _flags(variant, compiler, is_std_whole=shims.names_more_of_std(source))
     entry = _entry(kernels, architecture, axes=len(problem.axes), tensors=len(problem.tensors))
-    key = cache.key_of({
-        "format": FORMAT, "emulated": source, "entry": entry, "flags": (*words, *_LINK[variant]),
-        "runtime": _runtime_hash(), "compiler": compiler.version, "cpu": cpu_signature(),
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "format": FORMAT,
+            "emulated": source,
+            "entry": entry,
+            "flags": (*words, *_LINK[variant]),
+            "runtime": _runtime_hash(),
+            "compiler": compiler.version,
+            "cpu": cpu_signature(),
+        }
+    )
     if (kept := cache.load(cache_dir, key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
     rewritten = cuda_source.rewrite(source)
@@ -149,8 +163,15 @@ def _flags(variant: EmulatedVariant, compiler: Compiler, *, is_std_whole: bool) 
     fill = (FILL_FLAG,) if compiler.fills_variables else ()
     std = ("-DKW_ALL_OF_STD",) if is_std_whole else ()
     warned = _UNSET if variant is EmulatedVariant.ACCESS else ("-w",)
-    return (*BASE_FLAGS, "-fvisibility=hidden", *warned, *std, *_FLAGS[variant], *fill,
-            *_SOURCE_FLAGS[variant])  # fmt: skip
+    return (
+        *BASE_FLAGS,
+        "-fvisibility=hidden",
+        *warned,
+        *std,
+        *_FLAGS[variant],
+        *fill,
+        *_SOURCE_FLAGS[variant],
+    )
 
 
 def _entry(kernels: Sequence[str], architecture: str, *, axes: int, tensors: int) -> str:
@@ -209,10 +230,14 @@ def _prepared(
 
 
 def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Path) -> bytes:
-    key = cache.key_of({
-        "emulator": _runtime_hash(), "flags": words, "compiler": compiler.version,
-        "cpu": cpu_signature(),
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "emulator": _runtime_hash(),
+            "flags": words,
+            "compiler": compiler.version,
+            "cpu": cpu_signature(),
+        }
+    )
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
     started = time.monotonic()
@@ -240,11 +265,22 @@ def _command(
     compiler: Compiler, words: tuple[str, ...], variant: EmulatedVariant, place: Workplace
 ) -> list[str]:
     return [
-        str(compiler.path), *words, "-fdiagnostics-color=never", "-fmax-errors=5",
-        "-frandom-seed=kernelwright", f"-ffile-prefix-map={place.token}/=",
-        "-I", "include", "-include", _HEADER, place.source(_ENTRY), "runtime.o",
-        *_LINK[variant], "-o", "out.so",
-    ]  # fmt: skip
+        str(compiler.path),
+        *words,
+        "-fdiagnostics-color=never",
+        "-fmax-errors=5",
+        "-frandom-seed=kernelwright",
+        f"-ffile-prefix-map={place.token}/=",
+        "-I",
+        "include",
+        "-include",
+        _HEADER,
+        place.source(_ENTRY),
+        "runtime.o",
+        *_LINK[variant],
+        "-o",
+        "out.so",
+    ]
 
 
 def _compile(
@@ -265,8 +301,11 @@ def _compile(
     if artefact is None:
         return BuildFailed(
             f"the shared object is not a file of at most {LIMITS.file_bytes >> 20} MiB",
-            log, is_resource=True, seconds=outcome.wall_s, command=told,
-        )  # fmt: skip
+            log,
+            is_resource=True,
+            seconds=outcome.wall_s,
+            command=told,
+        )
     return Built(
         artefact=artefact,
         sha256=hashlib.sha256(artefact).hexdigest(),

@@ -19,13 +19,28 @@ from .toolchain import Nvcc
 from .workplace import LIMITS, Workplace, read_output, run, workplace
 
 _FIXED = (
-    "-cubin", "-std=c++20", "-lineinfo", "-fmad=true", "-Xptxas", "-v", "--expt-relaxed-constexpr",
-)  # fmt: skip
+    "-cubin",
+    "-std=c++20",
+    "-lineinfo",
+    "-fmad=true",
+    "-Xptxas",
+    "-v",
+    "--expt-relaxed-constexpr",
+)
 _PRELUDE = "prelude.h"
 _MORE = (
-    "algorithm", "cassert", "cfloat", "climits", "cmath", "cstdint", "cstdio", "limits",
-    "math_constants.h", "type_traits", "utility",
-)  # fmt: skip
+    "algorithm",
+    "cassert",
+    "cfloat",
+    "climits",
+    "cmath",
+    "cstdint",
+    "cstdio",
+    "limits",
+    "math_constants.h",
+    "type_traits",
+    "utility",
+)
 """What NVRTC's prelude has beyond what nvcc reads by itself."""
 _NAMES = "__nv_name_map"
 """The file that errors of the added line are reported in, as NVRTC calls it."""
@@ -49,9 +64,12 @@ def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildF
         (place.folder / source).write_text(ask.source + _instances(ask.kernels))
         _give_headers(place, ask.source)
         command = [
-            str(tool.path), f"-ccbin={host.path}", *options(ask.build_name), f"-include={_PRELUDE}",
+            str(tool.path),
+            f"-ccbin={host.path}",
+            *options(ask.build_name),
+            f"-include={_PRELUDE}",
             "-Xcompiler=-idirafter,include",
-        ]  # fmt: skip
+        ]
         outcome = run(
             [*command, source, "-o", "out.cubin"], host, place, jail, readable=tool.readable
         )

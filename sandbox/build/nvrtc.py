@@ -53,9 +53,13 @@ def compile_source(nvrtc: ctypes.CDLL, request: Request) -> Answer:
 def _attempt(nvrtc: ctypes.CDLL, request: Request, options: list[bytes]) -> Answer:
     program = ctypes.c_void_p()
     code = nvrtc.nvrtcCreateProgram(
-        ctypes.byref(program), request.source, NAME, len(request.headers),
-        _strings(list(request.headers.values())), _strings(list(request.headers)),
-    )  # fmt: skip
+        ctypes.byref(program),
+        request.source,
+        NAME,
+        len(request.headers),
+        _strings(list(request.headers.values())),
+        _strings(list(request.headers)),
+    )
     for name in request.names:
         code = code or nvrtc.nvrtcAddNameExpression(program, name)
     code = code or nvrtc.nvrtcCompileProgram(program, len(options), _strings(options))

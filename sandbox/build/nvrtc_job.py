@@ -26,9 +26,12 @@ from .toolchain import Nvrtc
 
 _PROGRAM = Path(__file__).with_name("nvrtc.py")
 _FIXED = (
-    "--std=c++20", "-lineinfo", "--fmad=true", "--device-as-default-execution-space",
+    "--std=c++20",
+    "-lineinfo",
+    "--fmad=true",
+    "--device-as-default-execution-space",
     f"--pre-include={shims.PRELUDE}",
-)  # fmt: skip
+)
 """No candidate has a say: fast mathematics is a matter of its own intrinsics. nvcc takes helpers
 without __device__ that are only called while it compiles; here they are read as device code."""
 _VERBOSE = "--ptxas-options=-v"
@@ -151,9 +154,14 @@ def _answer(
             file.write(marshal.dumps(tuple(request)))
         os.lseek(asked, 0, os.SEEK_SET)
         command = [
-            str(interpreter()), *FLAGS, str(_PROGRAM), str(tool.library),
-            str(tool.builtins or ""), str(asked), str(told),
-        ]  # fmt: skip
+            str(interpreter()),
+            *FLAGS,
+            str(_PROGRAM),
+            str(tool.library),
+            str(tool.builtins or ""),
+            str(asked),
+            str(told),
+        ]
         outcome = _run(command, tool, (asked, told), jail, limits)
         said = os.pread(told, limits.file_bytes, 0)
     finally:
@@ -172,9 +180,15 @@ def _run(
         started = time.monotonic()
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=fds, check=False,
-                env=_ENVIRONMENT, cwd="/", timeout=limits.wall_s,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=fds,
+                check=False,
+                env=_ENVIRONMENT,
+                cwd="/",
+                timeout=limits.wall_s,
+            )
         except subprocess.TimeoutExpired:
             return Outcome(End.WALL, wall_s=limits.wall_s, detail=f"{limits.wall_s:g} s")
         return Outcome(
@@ -201,8 +215,9 @@ def stopped(outcome: Outcome) -> BuildFailed:
         last = (words.strip().splitlines() or [""])[-1]
         return BuildFailed(
             diagnostics.shortened(f"the compiler failed: exit status {outcome.code} {last}"),
-            words, seconds=outcome.wall_s,
-        )  # fmt: skip
+            words,
+            seconds=outcome.wall_s,
+        )
     if outcome.end is End.SIGNALLED:
         why = (
             f"the compiler crashed (signal {outcome.code}) after {outcome.wall_s:.1f} s; "

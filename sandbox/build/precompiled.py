@@ -42,10 +42,14 @@ def place(source: str, variant: Variant, compiler: Compiler, cache_dir: Path, fo
 def _kept(variant: Variant, compiler: Compiler, cache_dir: Path) -> bytes:
     """The precompiled header, made where the cache has none: about 26 MB and a second."""
     words = flags(variant, compiler)
-    key = cache.key_of({
-        "precompiled": _TEXT, "flags": words, "compiler": compiler.version,
-        "cpu": cpu_signature(),
-    })  # fmt: skip
+    key = cache.key_of(
+        {
+            "precompiled": _TEXT,
+            "flags": words,
+            "compiler": compiler.version,
+            "cpu": cpu_signature(),
+        }
+    )
     if (kept := cache.load(cache_dir, key)) is not None:
         return kept.artefact
     started = time.monotonic()

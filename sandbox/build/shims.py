@@ -33,11 +33,11 @@ _OF_PRELUDE = _words("""
     assert.h float.h inttypes.h cinttypes limits limits.h math.h stddef.h stdint.h stdio.h
     stdlib.h string.h time.h sys/types.h cuda.h cuda_runtime.h cuda_runtime_api.h
     device_launch_parameters.h
-""")  # fmt: skip
+""")
 _FROM_CCCL = _words("""
     algorithm array bit complex concepts functional initializer_list iterator numbers numeric
     optional ratio span tuple type_traits utility variant
-""")  # fmt: skip
+""")
 _OF_HOST = _words("""
     any atomic bitset charconv chrono codecvt compare condition_variable coroutine deque
     exception execution filesystem format forward_list fstream future iomanip ios iosfwd
@@ -48,7 +48,7 @@ _OF_HOST = _words("""
     cwctype ctype.h errno.h fenv.h getopt.h malloc.h memory.h omp.h pthread.h setjmp.h
     signal.h stdarg.h stdbool.h strings.h unistd.h fcntl.h dlfcn.h sched.h mpi.h nccl.h
     Python.h curand.h nvml.h nvToolsExt.h
-""")  # fmt: skip
+""")
 _HOST_LIBRARIES = re.compile(
     r"(?:torch|ATen|c10|caffe2|pybind11|THC?|sys|bits|boost|Eigen|fmt|glog|gflags|gtest|gmock"
     r"|benchmark|nvtx3|absl|tensorflow|paddle|mkl|cub/device|thrust)/.+"
@@ -63,14 +63,25 @@ _OWN = {
     "cub/cub.cuh": "\n".join(
         f"#include <cub/{part}.cuh>"
         for part in (
-            "block/block_discontinuity", "block/block_exchange", "block/block_load",
-            "block/block_merge_sort", "block/block_radix_sort", "block/block_reduce",
-            "block/block_scan", "block/block_store", "warp/warp_reduce", "warp/warp_scan",
-            "warp/warp_load", "warp/warp_store", "warp/warp_merge_sort", "thread/thread_load",
-            "thread/thread_reduce", "thread/thread_store",
+            "block/block_discontinuity",
+            "block/block_exchange",
+            "block/block_load",
+            "block/block_merge_sort",
+            "block/block_radix_sort",
+            "block/block_reduce",
+            "block/block_scan",
+            "block/block_store",
+            "warp/warp_reduce",
+            "warp/warp_scan",
+            "warp/warp_load",
+            "warp/warp_store",
+            "warp/warp_merge_sort",
+            "thread/thread_load",
+            "thread/thread_reduce",
+            "thread/thread_store",
         )
     ),
-}  # fmt: skip
+}
 """Umbrella headers that refuse NVRTC, as what device code can have of them."""
 
 

@@ -142,10 +142,12 @@ def find_nvrtc(home: Path | None = None, *, newest: int | None = None) -> Nvrtc:
         return replace(tool, includes=next(_with_header(_triton_folders()), ()))
     if passed and newest is not None:
         raise too_new(
-            f"NVRTC {passed.version} at {passed.library}", passed.release[0], newest,
+            f"NVRTC {passed.version} at {passed.library}",
+            passed.release[0],
+            newest,
             f"pip install nvidia-cuda-nvrtc-cu{newest} nvidia-cuda-runtime-cu{newest}, or name an "
             f"older toolkit by CUDA_HOME: a compiler of CUDA {newest} is taken where there is one",
-        )  # fmt: skip
+        )
     raise PrerequisiteError(
         f"NVIDIA's compiler NVRTC was not found (looked in {', '.join(tried) or 'no folder'})",
         hint=_HINT,

@@ -215,12 +215,18 @@ class TritonBuilder:
             )
             return [
                 (
-                    triton_result.part(left, at, request.problem, request.structures[number],
-                                       self.architecture, compiler),
+                    triton_result.part(
+                        left,
+                        at,
+                        request.problem,
+                        request.structures[number],
+                        self.architecture,
+                        compiler,
+                    ),
                     tuned,
                 )
                 for at, number in enumerate(wanted)
-            ]  # fmt: skip
+            ]
         except ClaimError as error:
             return BuildFailed(diagnostics.clean(str(error)), said, seconds=left.seconds)
 
@@ -231,14 +237,25 @@ class TritonBuilder:
             for name, array in structure.arrays.items()
         }
         plan = request.plans[number] if request.plans is not None else None
-        return cache.key_of({
-            "format": FORMAT, "language": "triton", "triton": version("triton"),
-            "torch": version("torch"), "target": self.architecture.build_name,
-            "source": request.source.encode(errors="surrogatepass").hex(),
-            "problem": [[t.name, t.dtype, t.shape, t.is_index] for t in request.problem.tensors],
-            "axes": structure.axes, "arrays": arrays, "plan": repr(plan), "entry": request.entry,
-            "choices": dict(request.choices or {}), "settings": self._environment,
-        })  # fmt: skip
+        return cache.key_of(
+            {
+                "format": FORMAT,
+                "language": "triton",
+                "triton": version("triton"),
+                "torch": version("torch"),
+                "target": self.architecture.build_name,
+                "source": request.source.encode(errors="surrogatepass").hex(),
+                "problem": [
+                    [t.name, t.dtype, t.shape, t.is_index] for t in request.problem.tensors
+                ],
+                "axes": structure.axes,
+                "arrays": arrays,
+                "plan": repr(plan),
+                "entry": request.entry,
+                "choices": dict(request.choices or {}),
+                "settings": self._environment,
+            }
+        )
 
     def _kept(self, key: str) -> _Made | None:
         device = cache.load_device(self._cache_dir, key)
@@ -286,12 +303,14 @@ def _files(
     for at, number in enumerate(wanted):
         structure = request.structures[number]
         plan = request.plans[number] if request.plans is not None else None
-        structures.append({
-            "axes": structure.axes,
-            "shapes": {t.name: list(t.extent(structure.axes)) for t in problem.tensors},
-            "calls": calls(plan) if plan is not None else None,
-            "scratch": [[s.name, s.dtype, list(s.shape)] for s in plan.scratch] if plan else [],
-        })  # fmt: skip
+        structures.append(
+            {
+                "axes": structure.axes,
+                "shapes": {t.name: list(t.extent(structure.axes)) for t in problem.tensors},
+                "calls": calls(plan) if plan is not None else None,
+                "scratch": [[s.name, s.dtype, list(s.shape)] for s in plan.scratch] if plan else [],
+            }
+        )
         for tensor in problem.inputs:
             if tensor.is_index:
                 files[f"index{at}.{tensor.name}"] = structure.arrays[tensor.name].tobytes()
@@ -317,9 +336,11 @@ def properties(architecture: Architecture) -> dict[str, int]:
         "multiprocessor_count": device.sms if device else _NO_DEVICE_SMS,
         "max_threads_per_sm": 32 * architecture.max_warps,
         "l2_bytes": int((device.l2_mb if device else 0) * (1 << 20)) or _UNKNOWN_L2,
-        "warpSize": 32, "sm_clock_rate": 1_500_000, "mem_clock_rate": 1_500_000,
+        "warpSize": 32,
+        "sm_clock_rate": 1_500_000,
+        "mem_clock_rate": 1_500_000,
         "mem_bus_width": 5120,
-    }  # fmt: skip
+    }
 
 
 def calls(plan: Launches) -> list[dict[str, Any]]:
@@ -335,10 +356,12 @@ def _call(launch: Launch, plan: Launches) -> dict[str, Any]:
     # A plan's grid counts blocks, Triton's counts programs.
     grid = [launch.grid[0] // special.num_ctas, *launch.grid[1:]]
     return {
-        "kernel": special.kernel, "grid": grid, "arguments": arguments,
+        "kernel": special.kernel,
+        "grid": grid,
+        "arguments": arguments,
         "constants": {name: _constant(value) for name, value in special.constants},
         "options": _options(special),
-    }  # fmt: skip
+    }
 
 
 def _constant(value: Any) -> Any:
@@ -347,7 +370,8 @@ def _constant(value: Any) -> Any:
 
 def _options(special: Specialisation) -> dict[str, int]:
     options = {
-        "num_warps": special.num_warps, "num_stages": special.num_stages,
+        "num_warps": special.num_warps,
+        "num_stages": special.num_stages,
         "num_ctas": special.num_ctas,
-    }  # fmt: skip
+    }
     return {**options, "maxnreg": special.maxnreg} if special.maxnreg else options

@@ -114,9 +114,13 @@ def log(left: Left) -> str:
 
 
 def part(
-    left: Left, number: int, problem: Problem, structure: Structure, architecture: Architecture,
+    left: Left,
+    number: int,
+    problem: Problem,
+    structure: Structure,
+    architecture: Architecture,
     compiler: str,
-) -> Part:  # fmt: skip
+) -> Part:
     """The recording of structure `number`. Raises ClaimError."""
     claim = _parsed(_Recorded, left, f"structure{number}.json")
     cubins, kernels = _device(claim.kernels, left, compiler)
@@ -159,9 +163,11 @@ def joined(parts: Sequence[Part]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
     names = _distinct([facts.name for facts in kernels.values()])
     known = [replace(facts, name=name) for facts, name in zip(kernels.values(), names, strict=True)]
     device = DeviceBuilt(
-        parts[0].device.architecture, tuple(cubins.values()), tuple(known),
+        parts[0].device.architecture,
+        tuple(cubins.values()),
+        tuple(known),
         is_cached=all(each.device.is_cached for each in parts),
-    )  # fmt: skip
+    )
     launches = tuple(
         _renumbered(each.launches, [numbers[key] for key in keys], names)
         for each, keys in zip(parts, moves, strict=True)
@@ -196,14 +202,21 @@ def _device(
         if entry is None:
             raise ClaimError(f"the cubin has no kernel '{kernel.symbol}'")
         spills = _SPILLS.search(cubins[place].log)
-        kernels.append(KernelFacts(
-            name=_label(kernel), symbol=entry.symbol, registers=entry.registers,
-            shared_bytes=entry.shared_bytes, stack_bytes=entry.stack_bytes,
-            spill_stores=int(spills[2]) if spills else 0,
-            spill_loads=int(spills[3]) if spills else 0,
-            parameters=entry.parameters, cubin=place, max_threads=entry.max_threads,
-            register_cap=entry.register_cap,
-        ))  # fmt: skip
+        kernels.append(
+            KernelFacts(
+                name=_label(kernel),
+                symbol=entry.symbol,
+                registers=entry.registers,
+                shared_bytes=entry.shared_bytes,
+                stack_bytes=entry.stack_bytes,
+                spill_stores=int(spills[2]) if spills else 0,
+                spill_loads=int(spills[3]) if spills else 0,
+                parameters=entry.parameters,
+                cubin=place,
+                max_threads=entry.max_threads,
+                register_cap=entry.register_cap,
+            )
+        )
     return tuple(cubins), tuple(kernels)
 
 
@@ -245,9 +258,11 @@ def _argument(claim: tuple[int, int, int]) -> Argument:
 
 
 def _check(
-    launch: Launch, kernels: Sequence[KernelFacts], sizes: dict[ArgumentKind, list[int]],
+    launch: Launch,
+    kernels: Sequence[KernelFacts],
+    sizes: dict[ArgumentKind, list[int]],
     architecture: Architecture,
-) -> None:  # fmt: skip
+) -> None:
     """Holds one launch against what there is. Raises ClaimError."""
     for argument in launch.arguments:
         buffers = sizes.get(argument.kind)

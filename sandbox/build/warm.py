@@ -31,9 +31,14 @@ BUILD_S = 60.0
 LIFE_S = 86_400.0
 LIMITS = Limits(
     # One build's CPU time is limited in its own process.
-    wall_s=LIFE_S, cpu_s=64 * LIFE_S, memory_bytes=4 << 30, file_bytes=64 << 20, processes=64,
-    open_files=256, output_bytes=1 << 20,
-)  # fmt: skip
+    wall_s=LIFE_S,
+    cpu_s=64 * LIFE_S,
+    memory_bytes=4 << 30,
+    file_bytes=64 << 20,
+    processes=64,
+    open_files=256,
+    output_bytes=1 << 20,
+)
 
 _PRIVATE = {BubblewrapJail.name: ("/dev/shm",)}
 """Folders that only the jail sees, beside that for temporary files."""
@@ -118,8 +123,11 @@ class WarmProcess:
             "may_sweep": self.is_lasting,
         }
         command = [
-            *started("zygote"), str(theirs.fileno()), str(self._place), json.dumps(told),
-        ]  # fmt: skip
+            *started("zygote"),
+            str(theirs.fileno()),
+            str(self._place),
+            json.dumps(told),
+        ]
         confinement = Confinement(
             readable=readable(),
             writable=(self._place,),
@@ -238,9 +246,15 @@ def _blame(outcome: Outcome) -> None:
 
 def _late(outcome: Outcome, timeout_s: float) -> Outcome:
     return Outcome(
-        End.WALL, outcome.code, outcome.stdout, outcome.stderr, outcome.wall_s, outcome.cpu_s,
-        outcome.peak_bytes, f"not done within {timeout_s:g} s",
-    )  # fmt: skip
+        End.WALL,
+        outcome.code,
+        outcome.stdout,
+        outcome.stderr,
+        outcome.wall_s,
+        outcome.cpu_s,
+        outcome.peak_bytes,
+        f"not done within {timeout_s:g} s",
+    )
 
 
 def _signals_stay_inside(jail: Jail) -> bool:

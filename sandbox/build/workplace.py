@@ -23,9 +23,14 @@ from . import diagnostics
 from .compiler import Compiler
 
 LIMITS = Limits(
-    wall_s=60.0, cpu_s=60.0, memory_bytes=2 << 30, file_bytes=64 << 20, processes=64,
-    open_files=256, output_bytes=1 << 20,
-)  # fmt: skip
+    wall_s=60.0,
+    cpu_s=60.0,
+    memory_bytes=2 << 30,
+    file_bytes=64 << 20,
+    processes=64,
+    open_files=256,
+    output_bytes=1 << 20,
+)
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,14 @@ def run(
 def _run_unconfined(command: Sequence[str], compiler: Compiler, place: Workplace) -> Outcome:
     started = time.monotonic()
     process = subprocess.Popen(
-        command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True,
+        command,
+        cwd=place.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
         env={**compiler.environment, "TMPDIR": str(place.folder)},
-    )  # fmt: skip
+    )
     end = End.EXITED
     try:
         stdout, stderr = process.communicate(timeout=LIMITS.wall_s)
@@ -94,9 +103,13 @@ def _run_unconfined(command: Sequence[str], compiler: Compiler, place: Workplace
         stdout, stderr = process.communicate()
         end = End.WALL
     return Outcome(
-        end, process.returncode, stdout=stdout, stderr=stderr, wall_s=time.monotonic() - started,
+        end,
+        process.returncode,
+        stdout=stdout,
+        stderr=stderr,
+        wall_s=time.monotonic() - started,
         detail=f"{LIMITS.wall_s:g} s",
-    )  # fmt: skip
+    )
 
 
 def stopped(outcome: Outcome, log: str) -> str:
@@ -136,9 +149,14 @@ def compile_own(
             (Path(folder) / name).write_text(text)
         done = subprocess.run(
             [str(compiler.path), *words, "-o", output],
-            cwd=folder, env={**compiler.environment, "TMPDIR": folder}, timeout=60,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=folder,
+            env={**compiler.environment, "TMPDIR": folder},
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise SandboxError(
                 f"{compiler.path} does not compile {output}: {done.stderr[:300].strip()}",

@@ -35,9 +35,14 @@ from .seccomp import build_filter
 
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_FILES = (
-    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
-    "/etc/localtime", "/sys/devices/system/cpu", "/sys/devices/system/node",
-)  # fmt: skip
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+)
 
 _SHM_BYTES = 256 << 20
 """Room in the private /dev/shm."""
@@ -101,10 +106,26 @@ def _arguments(
     rules: int,
 ) -> list[str]:
     arguments = [
-        "--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
-        "--uid", _INSIDE_UID, "--gid", _INSIDE_UID, "--hostname", "jail", "--cap-drop", "ALL",
-        "--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(rules),
-    ]  # fmt: skip
+        "--unshare-user",
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        "--uid",
+        _INSIDE_UID,
+        "--gid",
+        _INSIDE_UID,
+        "--hostname",
+        "jail",
+        "--cap-drop",
+        "ALL",
+        "--info-fd",
+        str(info),
+        "--block-fd",
+        str(block),
+        "--seccomp",
+        str(rules),
+    ]
     for name, value in {"TMPDIR": TEMPORARY, **confinement.env}.items():
         arguments += ["--setenv", name, value]
     arguments += _mounts(confinement, temporary_bytes)
@@ -231,9 +252,11 @@ def _launch(
     rules = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     try:
         allowed = build_filter(
-            may_fork=confinement.may_fork, may_exec=True, may_mark=confinement.may_mark,
+            may_fork=confinement.may_fork,
+            may_exec=True,
+            may_mark=confinement.may_mark,
             may_meet=bool(confinement.devices),
-        )  # fmt: skip
+        )
         os.write(rules, allowed)
         os.lseek(rules, 0, os.SEEK_SET)
         process = subprocess.Popen(

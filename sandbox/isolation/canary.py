@@ -60,8 +60,11 @@ def build_canary(cache_dir: Path) -> Path:
         fresh = Path(folder) / "canary"
         done = subprocess.run(
             [compiler, "-std=c++17", "-O1", "-o", str(fresh), str(_SOURCE)],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         if done.returncode != 0:
             raise SandboxError(f"the canary does not compile: {done.stderr[-2000:]}")
         fresh.chmod(0o755)

@@ -151,7 +151,14 @@ def _uid(e: Evidence) -> Row:
 
 
 ROWS: dict[str, Callable[[Evidence], Row]] = {
-    "fs_read": _fs_read, "fs_write": _fs_write, "net": _net, "ptrace": _ptrace,
-    "kill_tree": _kill_tree, "pids": _pids, "mem": _mem, "env": _env, "uid": _uid,
-}  # fmt: skip
+    "fs_read": _fs_read,
+    "fs_write": _fs_write,
+    "net": _net,
+    "ptrace": _ptrace,
+    "kill_tree": _kill_tree,
+    "pids": _pids,
+    "mem": _mem,
+    "env": _env,
+    "uid": _uid,
+}
 """How each row of the matrix is judged."""

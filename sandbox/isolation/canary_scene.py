@@ -107,10 +107,15 @@ class Scene:
     def arguments(self) -> list[str]:
         """What `canary look` is told to attack."""
         return [
-            str(self._secret), str(self._outside), str(self._victim),
-            str(self._listener.getsockname()[1]), self._marker, str(self._bystander.pid),
-            str(self.theirs.fileno()), self._marker,
-        ]  # fmt: skip
+            str(self._secret),
+            str(self._outside),
+            str(self._victim),
+            str(self._listener.getsockname()[1]),
+            self._marker,
+            str(self._bystander.pid),
+            str(self.theirs.fileno()),
+            self._marker,
+        ]
 
     def look_at(self, pid: int) -> None:
         """Reads who the running command is, by the kernel's account."""

@@ -24,9 +24,13 @@ class TrustedTree:
     ) -> None:
         """Starts it; what it writes on stderr goes to `words`. Raises SandboxError."""
         order = SupervisedOrder(
-            command=tuple(command), env=dict(env), cwd=str(Path.cwd()), fds=tuple(fds), cpus=(),
+            command=tuple(command),
+            env=dict(env),
+            cwd=str(Path.cwd()),
+            fds=tuple(fds),
+            cpus=(),
             rlimits=(),
-        )  # fmt: skip
+        )
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:
             self._launched = launch(order, Streams(nowhere, words))

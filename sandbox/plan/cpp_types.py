@@ -8,27 +8,68 @@ from .dtypes import ITEM_BYTES
 from .signature import ANY, VECTOR, Parameter
 
 _SCALARS = {
-    "float": "float32", "double": "float64", "bool": "bool", "void": ANY, "byte": "uint8",
-    "half": "float16", "__half": "float16", "__nv_bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool",
+    "void": ANY,
+    "byte": "uint8",
+    "half": "float16",
+    "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
     "nv_bfloat16": "bfloat16",
-    "int8_t": "int8", "int16_t": "int16", "int32_t": "int32", "int64_t": "int64",
-    "uint8_t": "uint8", "uint16_t": "uint16", "uint32_t": "uint32", "uint64_t": "uint64",
-    "uchar": "uint8", "ushort": "uint16", "uint": "uint32", "ulong": "uint64",
-    "size_t": "uint64", "ptrdiff_t": "int64", "ssize_t": "int64", "intptr_t": "int64",
+    "int8_t": "int8",
+    "int16_t": "int16",
+    "int32_t": "int32",
+    "int64_t": "int64",
+    "uint8_t": "uint8",
+    "uint16_t": "uint16",
+    "uint32_t": "uint32",
+    "uint64_t": "uint64",
+    "uchar": "uint8",
+    "ushort": "uint16",
+    "uint": "uint32",
+    "ulong": "uint64",
+    "size_t": "uint64",
+    "ptrdiff_t": "int64",
+    "ssize_t": "int64",
+    "intptr_t": "int64",
     "uintptr_t": "uint64",
-}  # fmt: skip
+}
 _VECTOR_BASES = {
-    "float": "float32", "double": "float64", "char": "int8", "uchar": "uint8", "short": "int16",
-    "ushort": "uint16", "int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64",
-    "longlong": "int64", "ulonglong": "uint64",
-}  # fmt: skip
-_PAIRS = {"half2": "float16", "__half2": "float16", "__nv_bfloat162": "bfloat16",
-          "nv_bfloat162": "bfloat16"}  # fmt: skip
+    "float": "float32",
+    "double": "float64",
+    "char": "int8",
+    "uchar": "uint8",
+    "short": "int16",
+    "ushort": "uint16",
+    "int": "int32",
+    "uint": "uint32",
+    "long": "int64",
+    "ulong": "uint64",
+    "longlong": "int64",
+    "ulonglong": "uint64",
+}
+_PAIRS = {
+    "half2": "float16",
+    "__half2": "float16",
+    "__nv_bfloat162": "bfloat16",
+    "nv_bfloat162": "bfloat16",
+}
 _BUILTIN = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
-_IGNORED = frozenset({
-    "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct", "class",
-    "typename", "register", "__const__",
-})  # fmt: skip
+_IGNORED = frozenset(
+    {
+        "volatile",
+        "__restrict__",
+        "__restrict",
+        "restrict",
+        "__grid_constant__",
+        "struct",
+        "class",
+        "typename",
+        "register",
+        "__const__",
+    }
+)
 _NAMESPACES = frozenset({"std", "cuda", "nv"})
 _BYTES = ("char", "uint8")
 """Pointers to these point at bytes of anything; `signed char*` and `int8_t*` at numbers."""
@@ -54,9 +95,7 @@ def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None
         dtype = ANY
     if not stars and _is_vector(base):
         dtype = VECTOR
-    return Parameter(
-        name, type_text, (stars == 1) if dtype or stars else None, dtype, alignment
-    )  # fmt: skip
+    return Parameter(name, type_text, (stars == 1) if dtype or stars else None, dtype, alignment)
 
 
 def _expanded(tokens: list[str], aliases: Mapping[str, Sequence[str] | None]) -> list[str]:

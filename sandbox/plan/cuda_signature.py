@@ -18,10 +18,21 @@ from .faults import missing, shown
 from .signature import Parameter, Signature
 
 _GLOBAL = "__global__"
-_NOT_NAMES = frozenset({
-    "__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__",
-    "__declspec", "alignas", "decltype", "noexcept", "requires", "if",
-})  # fmt: skip
+_NOT_NAMES = frozenset(
+    {
+        "__launch_bounds__",
+        "__cluster_dims__",
+        "__block_size__",
+        "__maxnreg__",
+        "__attribute__",
+        "__declspec",
+        "alignas",
+        "decltype",
+        "noexcept",
+        "requires",
+        "if",
+    }
+)
 _LONGEST_HEAD = 64
 """Words between `__global__` and the bracket of the parameters."""
 _MOST_KERNELS = 256
@@ -130,9 +141,7 @@ def read_cuda(source: str) -> CudaSource:
 
 
 def _makes_kernels(macro: cpp_text.Macro | None) -> bool:
-    return macro is not None and macro.is_function and (
-        _GLOBAL in macro.body or "##" in macro.body
-    )  # fmt: skip
+    return macro is not None and macro.is_function and (_GLOBAL in macro.body or "##" in macro.body)
 
 
 def _kernels(text: CppText) -> Iterator[_Found]:

@@ -208,8 +208,9 @@ class Call:
         if function.is_integral and any(isinstance(value, float) for value in taken):
             raise FailedError(
                 f"{self.function} takes integers, and one of {_listed(taken)} is not; "
-                "round it with ceil() or floor() first", self.at,
-            )  # fmt: skip
+                "round it with ceil() or floor() first",
+                self.at,
+            )
         try:
             return _bounded(function.compute(*taken), self.at)
         except ZeroDivisionError:
@@ -236,13 +237,20 @@ def _bounded(value: Number, at: int) -> Number:
 
 
 _ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
     "%": operator.mod,
-}  # fmt: skip
+}
 _COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @dataclass(frozen=True)
@@ -304,8 +312,9 @@ class Expression:
         if isinstance(value, float):
             raise RefusedError(
                 f"{shown(self.text)} is {value!r}{self.bindings(values)}, which is not an integer; "
-                "round it with ceil() or floor()", self.place(0),
-            )  # fmt: skip
+                "round it with ceil() or floor()",
+                self.place(0),
+            )
         return int(value)
 
     def bindings(self, values: Values) -> str:

@@ -21,8 +21,11 @@ _TEMPLATE = re.compile(r"\s*<[A-Za-z0-9_:<>, *&().'+-]*>\Z", re.ASCII)
 _KERNEL_CHARACTERS = 200
 _DTYPE = re.compile(r"(?:tl\.)?(?P<name>[a-z0-9]+)\Z", re.ASCII)
 _TRITON_DTYPES = {
-    *(name for name in ITEM_BYTES if name != "bool"), "int1", "float8e4nv", "float8e5",
-}  # fmt: skip
+    *(name for name in ITEM_BYTES if name != "bool"),
+    "int1",
+    "float8e4nv",
+    "float8e5",
+}
 _SHORT_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 
 
@@ -91,8 +94,9 @@ class Fields:
         if not isinstance(value, list) or not 1 <= len(value) <= most:
             raise self.refused(
                 f"{path[-1]} must be a list of 1 to {most} integers or expressions, such as "
-                f'["cdiv(M, 4)"], not {shown(value)}', path,
-            )  # fmt: skip
+                f'["cdiv(M, 4)"], not {shown(value)}',
+                path,
+            )
         return tuple(self.expression(each, (*path, at)) for at, each in enumerate(value))
 
     def arguments(self, value: object, path: Path) -> tuple[DeclaredArgument, ...]:
@@ -106,8 +110,9 @@ class Fields:
             if type(value) is float:
                 raise self.refused(
                     f"say how wide the number {value!r} is: {{f32 = {value!r}}} for float, "
-                    f"{{f64 = {value!r}}} for double", path,
-                )  # fmt: skip
+                    f"{{f64 = {value!r}}} for double",
+                    path,
+                )
             return Value(self.expression(value, path))
         if set(value) == {"buffer", "offset"}:
             name = self.string(value["buffer"], (*path, "buffer"))
@@ -119,8 +124,9 @@ class Fields:
             return Float(self._float(number, _FLOATS[key], (*path, key)), _FLOATS[key])
         raise self.refused(
             "an argument in braces is {f32 = 1e-5}, {f64 = 1e-5} or "
-            '{buffer = "partial", offset = "M * N"}', path,
-        )  # fmt: skip
+            '{buffer = "partial", offset = "M * N"}',
+            path,
+        )
 
     def _float(self, number: float, bits: int, path: Path) -> float:
         try:

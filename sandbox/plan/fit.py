@@ -68,8 +68,9 @@ def _check_outputs(plan: Plan, problem: Problem) -> None:
     if lacking and plan.launches:
         raise plan.refused(
             f"no launch gets the output {lacking[0]}, so that it cannot be written; put it into "
-            "args", ("launch", plan.launches[-1].index, "args"),
-        )  # fmt: skip
+            "args",
+            ("launch", plan.launches[-1].index, "args"),
+        )
 
 
 def _check_names(plan: Plan, problem: Problem, features: Collection[str]) -> None:
@@ -80,14 +81,18 @@ def _check_names(plan: Plan, problem: Problem, features: Collection[str]) -> Non
         if path[1] in taken:
             raise RefusedError(
                 f"{shown(path[1])} is already a name of {problem.name}: its axes, features and "
-                "tensors keep theirs; choose another", plan.matter.place(path, of_key=True),
-            )  # fmt: skip
+                "tensors keep theirs; choose another",
+                plan.matter.place(path, of_key=True),
+            )
 
 
 def _check_launch(
-    plan: Plan, problem: Problem, launch: DeclaredLaunch, numbers: Collection[str],
+    plan: Plan,
+    problem: Problem,
+    launch: DeclaredLaunch,
+    numbers: Collection[str],
     buffers: Mapping[str, str],
-) -> None:  # fmt: skip
+) -> None:
     for expression in _expressions(launch):
         _check_constexpr(expression, launch, numbers)
         _check_expression(expression, numbers, buffers)
@@ -97,8 +102,9 @@ def _check_launch(
         if launch.zero in buffers and launch.zero not in written:
             raise plan.refused(
                 f"{launch.zero} is an input, which must not be written; zero an output or a "
-                "scratch buffer", (*path, "zero"),
-            )  # fmt: skip
+                "scratch buffer",
+                (*path, "zero"),
+            )
         if launch.zero not in buffers:
             reason = missing("output or scratch buffer", launch.zero, written)
             raise plan.refused(reason, (*path, "zero"))
@@ -131,11 +137,13 @@ def _check_expression(
         if name in buffers:
             raise RefusedError(
                 f"{name} is a buffer, which has no value here; an expression takes axes, "
-                "features and knobs", expression.place(at),
-            )  # fmt: skip
+                "features and knobs",
+                expression.place(at),
+            )
         if name not in numbers:
-            raise RefusedError(missing("axis, feature or knob", name, numbers),
-                               expression.place(at))  # fmt: skip
+            raise RefusedError(
+                missing("axis, feature or knob", name, numbers), expression.place(at)
+            )
 
 
 def _check_constexpr(
@@ -151,9 +159,12 @@ def _check_constexpr(
 
 
 def _given(
-    plan: Plan, path: tuple[str | int, ...], argument: DeclaredArgument,
-    numbers: Collection[str], buffers: Mapping[str, str],
-) -> Given:  # fmt: skip
+    plan: Plan,
+    path: tuple[str | int, ...],
+    argument: DeclaredArgument,
+    numbers: Collection[str],
+    buffers: Mapping[str, str],
+) -> Given:
     if isinstance(argument, Float):
         return Given(argument.text, f"float{argument.bits}")
     if isinstance(argument, Part):
@@ -190,8 +201,9 @@ def _check_constants(plan: Plan, launch: DeclaredLaunch, signature: Signature) -
     if lacking:
         raise plan.refused(
             f"{launch.kernel} needs a value for {', '.join(lacking)}: constexpr = "
-            f"{{{', '.join(f'{name} = …' for name in lacking)}}}", path,
-        )  # fmt: skip
+            f"{{{', '.join(f'{name} = …' for name in lacking)}}}",
+            path,
+        )
 
 
 def misfit(kernel: str, given: Sequence[Given], signature: Signature) -> Misfit | None:
@@ -279,9 +291,10 @@ def suspicions(plan: Plan) -> tuple[str, ...]:
         swapped = [
             f"{text} where its parameter is called {parameter.name}"
             for given, parameter, text in pairs
-            if (name := _plain(parameter.name)) != given and name in names
+            if (name := _plain(parameter.name)) != given
+            and name in names
             and given in {_plain(each.name) for _, each, _ in pairs}
-        ]  # fmt: skip
+        ]
         if swapped:
             found.append(f"{launch.kernel} is given {', '.join(swapped)}")
     return tuple(found)

@@ -40,12 +40,18 @@ _REMEDIES = {
     "**": "there are no powers; multiply",
     "/": "use // (rounded down) or cdiv(a, b) (rounded up)",
     "=": "use == to compare",
-    "&&": "use `and`", "||": "use `or`", "!": "use `not`",
-    "?": "use `a if condition else b`", ":": "use `a if condition else b`",
-    "<<": "multiply by a power of two", ">>": "use // with a power of two",
-    "&": "use % for low bits", "|": "use +", "^": "there are no bitwise operators",
+    "&&": "use `and`",
+    "||": "use `or`",
+    "!": "use `not`",
+    "?": "use `a if condition else b`",
+    ":": "use `a if condition else b`",
+    "<<": "multiply by a power of two",
+    ">>": "use // with a power of two",
+    "&": "use % for low bits",
+    "|": "use +",
+    "^": "there are no bitwise operators",
     "~": "there are no bitwise operators",
-}  # fmt: skip
+}
 _COMPARING = ("<", "<=", ">", ">=", "==", "!=")
 
 

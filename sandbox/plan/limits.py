@@ -28,14 +28,19 @@ call has its own, on the host and on a device."""
 _AXES = "xyz"
 _WIDTHS = (1, 2, 4, 8)
 _KIND_BYTES = {
-    ArgumentKind.FLOAT32: (4,), ArgumentKind.FLOAT64: (8,), ArgumentKind.INTEGER: _WIDTHS,
-    ArgumentKind.TENSOR: (8,), ArgumentKind.SCRATCH: (8,),
-}  # fmt: skip
+    ArgumentKind.FLOAT32: (4,),
+    ArgumentKind.FLOAT64: (8,),
+    ArgumentKind.INTEGER: _WIDTHS,
+    ArgumentKind.TENSOR: (8,),
+    ArgumentKind.SCRATCH: (8,),
+}
 _KIND_WORDS = {
-    ArgumentKind.FLOAT32: "a float", ArgumentKind.FLOAT64: "a double",
-    ArgumentKind.INTEGER: "an integer", ArgumentKind.TENSOR: "a pointer",
+    ArgumentKind.FLOAT32: "a float",
+    ArgumentKind.FLOAT64: "a double",
+    ArgumentKind.INTEGER: "an integer",
+    ArgumentKind.TENSOR: "a pointer",
     ArgumentKind.SCRATCH: "a pointer",
-}  # fmt: skip
+}
 
 
 def grid_wrong(grid: Extent) -> tuple[int, str] | None:
@@ -91,14 +96,16 @@ def cluster_wrong(
     if blocks > architecture.max_cluster:
         return (
             f"the cluster has {blocks} blocks, {architecture.name} takes at most "
-            f"{architecture.max_cluster}", FaultKind.LIMIT,
-        )  # fmt: skip
+            f"{architecture.max_cluster}",
+            FaultKind.LIMIT,
+        )
     for at, (size, whole) in enumerate(zip(cluster, grid, strict=True)):
         if whole % size:
             return (
                 f"grid {_AXES[at]} is {whole}, which is not a multiple of the cluster's {size}; "
-                f"round it up: cdiv(…, {size}) * {size}", FaultKind.MISTAKE,
-            )  # fmt: skip
+                f"round it up: cdiv(…, {size}) * {size}",
+                FaultKind.MISTAKE,
+            )
     return None
 
 
@@ -114,8 +121,9 @@ def shared_wrong(
     parts = f"{dynamic} dynamic + {static} static = {dynamic + static}" if static else f"{dynamic}"
     return (
         f"a block asks for {parts} bytes of shared memory, {architecture.name} has at most {most}; "
-        "use smaller tiles or fewer stages", FaultKind.LIMIT,
-    )  # fmt: skip
+        "use smaller tiles or fewer stages",
+        FaultKind.LIMIT,
+    )
 
 
 def registers_wrong(registers: int, threads: int) -> str | None:
@@ -125,9 +133,13 @@ def registers_wrong(registers: int, threads: int) -> str | None:
     if _registers_of_block(registers, threads) <= REGISTERS_PER_SM:
         return None
     fitting = max(
-        (warps for warps in range(1, MAX_THREADS_PER_BLOCK // WARP + 1)
-         if _registers_of_block(registers, warps * WARP) <= REGISTERS_PER_SM), default=0,
-    )  # fmt: skip
+        (
+            warps
+            for warps in range(1, MAX_THREADS_PER_BLOCK // WARP + 1)
+            if _registers_of_block(registers, warps * WARP) <= REGISTERS_PER_SM
+        ),
+        default=0,
+    )
     return (
         f"{threads} threads with {registers} registers each need more than the {REGISTERS_PER_SM} "
         f"that there are; use at most {fitting * WARP} threads, or cap the registers with "
@@ -161,21 +173,33 @@ def built_wrong(
         return "block", reason, FaultKind.LIMIT
     sizes = facts.parameters
     if len(sizes) != len(launch.arguments):
-        return "args", (
-            f"the kernel has {len(sizes)} parameters, and the launch gives "
-            f"{len(launch.arguments)} arguments"
-        ), FaultKind.MISTAKE  # fmt: skip
+        return (
+            "args",
+            (
+                f"the kernel has {len(sizes)} parameters, and the launch gives "
+                f"{len(launch.arguments)} arguments"
+            ),
+            FaultKind.MISTAKE,
+        )
     for at, (argument, size) in enumerate(zip(launch.arguments, sizes, strict=True)):
         if size not in _KIND_BYTES[argument.kind]:
-            return "args", (
-                f"argument {at + 1} is {_KIND_WORDS[argument.kind]}, and the kernel's parameter "
-                f"has {size} bytes"
-            ), FaultKind.MISTAKE  # fmt: skip
+            return (
+                "args",
+                (
+                    f"argument {at + 1} is {_KIND_WORDS[argument.kind]}, and the kernel's "
+                    f"parameter has {size} bytes"
+                ),
+                FaultKind.MISTAKE,
+            )
         if argument.kind is ArgumentKind.INTEGER and not fits(argument.value, size):
-            return "args", (
-                f"argument {at + 1} is {argument.value}, which the kernel's parameter of {size} "
-                "bytes cannot hold; declare it as long long"
-            ), FaultKind.MISTAKE  # fmt: skip
+            return (
+                "args",
+                (
+                    f"argument {at + 1} is {argument.value}, which the kernel's parameter of "
+                    f"{size} bytes cannot hold; declare it as long long"
+                ),
+                FaultKind.MISTAKE,
+            )
     if reason := parameters_wrong(sizes):
         return "args", reason, FaultKind.LIMIT
     return None

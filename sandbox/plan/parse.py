@@ -35,9 +35,18 @@ _HOST_TOP = (*_TOP, "entry")
 _ZERO = ("zero", "when")
 LAUNCH_KEYS = {
     "cuda": ("kernel", "when", "grid", "block", "cluster", "shared_bytes", "args"),
-    "triton": ("kernel", "when", "grid", "args", "constexpr", "num_warps", "num_stages",
-               "num_ctas", "maxnreg"),
-}  # fmt: skip
+    "triton": (
+        "kernel",
+        "when",
+        "grid",
+        "args",
+        "constexpr",
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "maxnreg",
+    ),
+}
 """Of a launch of a kernel, by language."""
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _ENTRIES = ("run", "ModelNew")
@@ -118,8 +127,9 @@ class _Reader(Fields):
         if said != self.language:
             raise self.refused(
                 f"the front matter says the language is {shown(said)}, and the file is taken as "
-                f"{self.language}", ("language",),
-            )  # fmt: skip
+                f"{self.language}",
+                ("language",),
+            )
 
     def _knobs(self, facts: dict[str, Any]) -> dict[str, int]:
         knobs = self.table(facts, ("knobs",))
@@ -139,15 +149,18 @@ class _Reader(Fields):
             if defined and all(text.isdigit() and text != str(value) for text in defined):
                 raise self.refused(
                     f"the knob {name} is {value}, and the source defines it as {defined[0]}; "
-                    "change both together", ("knobs", name),
-                )  # fmt: skip
+                    "change both together",
+                    ("knobs", name),
+                )
 
     def _name(self, name: str, path: Path) -> None:
         if not _NAME.match(name) or name in FUNCTIONS or name in WORDS:
             raise self.refused(
                 f"{shown(name)} cannot be a name: use letters, digits and _, no digit first, and "
-                f"none of {', '.join([*FUNCTIONS, *sorted(WORDS)])}", path, of_key=True,
-            )  # fmt: skip
+                f"none of {', '.join([*FUNCTIONS, *sorted(WORDS)])}",
+                path,
+                of_key=True,
+            )
 
     def _scratch(self, facts: dict[str, Any], knobs: dict[str, int]) -> tuple[DeclaredScratch, ...]:
         tables = self.table(facts, ("scratch",))
@@ -192,8 +205,10 @@ class _Reader(Fields):
             for key in (each for each in table if each not in _ZERO):
                 raise self.refused(
                     "a launch that sets a buffer to zero takes `when` and nothing else; give "
-                    f"{shown(key)} to a launch of its own", (*path, key), of_key=True,
-                )  # fmt: skip
+                    f"{shown(key)} to a launch of its own",
+                    (*path, key),
+                    of_key=True,
+                )
             zero = self.string(table["zero"], (*path, "zero"))
             return DeclaredLaunch(index=index, zero=zero, when=when)
         self.keys(table, path, (*LAUNCH_KEYS[self.language], "zero"))
@@ -212,9 +227,10 @@ class _Reader(Fields):
             shared_bytes=self.optional(table, path, "shared_bytes"),
             arguments=self.arguments(table["args"], (*path, "args")),
             constants=self.constants(table, (*path, "constexpr")),
-            options={key: self.expression(table[key], (*path, key))
-                     for key in _OPTIONS if key in table},
-        )  # fmt: skip
+            options={
+                key: self.expression(table[key], (*path, key)) for key in _OPTIONS if key in table
+            },
+        )
 
 
 def _defines_entry(tree: ast.Module) -> bool:

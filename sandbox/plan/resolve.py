@@ -66,9 +66,13 @@ def resolve(
 
 class _Resolver:
     def __init__(
-        self, plan: Plan, problem: Problem, axes: Mapping[str, int],
-        features: Mapping[str, float], architecture: Architecture,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Plan,
+        problem: Problem,
+        axes: Mapping[str, int],
+        features: Mapping[str, float],
+        architecture: Architecture,
+    ) -> None:
         self.plan = plan
         self.architecture = architecture
         check(plan, problem, features)
@@ -94,8 +98,9 @@ class _Resolver:
         said = last.when.bindings(self.values) if last.when else ""
         return self.plan.refused(
             f"no launch's `when` holds for this workload{said}, so that nothing would be computed; "
-            "let the last launch cover what the others leave", ("launch", last.index, "when"),
-        )  # fmt: skip
+            "let the last launch cover what the others leave",
+            ("launch", last.index, "when"),
+        )
 
     def _scratch(self) -> tuple[Scratch, ...]:
         found, total = [], 0
@@ -122,21 +127,28 @@ class _Resolver:
         return self.plan.refused(
             f"the scratch buffers take {total} bytes{said}, at most {limits.MAX_SCRATCH_BYTES} "
             "are lent; reduce in registers or shared memory, or in fewer parts",
-            ("scratch", scratch.name, "shape"), FaultKind.LIMIT,
-        )  # fmt: skip
+            ("scratch", scratch.name, "shape"),
+            FaultKind.LIMIT,
+        )
 
     def _buffers(self, problem: Problem, axes: Mapping[str, int]) -> dict[str, _Buffer]:
         found = {}
         for index, tensor in enumerate(problem.tensors):
             found[tensor.name] = _Buffer(
-                ArgumentKind.TENSOR, index, ITEM_BYTES[tensor.dtype],
-                math.prod(tensor.extent(axes)), is_output=index >= len(problem.inputs),
-            )  # fmt: skip
+                ArgumentKind.TENSOR,
+                index,
+                ITEM_BYTES[tensor.dtype],
+                math.prod(tensor.extent(axes)),
+                is_output=index >= len(problem.inputs),
+            )
         for index, each in enumerate(self.scratch):
             found[each.name] = _Buffer(
-                ArgumentKind.SCRATCH, index, ITEM_BYTES[each.dtype], math.prod(each.shape),
+                ArgumentKind.SCRATCH,
+                index,
+                ITEM_BYTES[each.dtype],
+                math.prod(each.shape),
                 is_output=False,
-            )  # fmt: skip
+            )
         return found
 
     def _launch(self, launch: DeclaredLaunch) -> Launch:
@@ -153,12 +165,20 @@ class _Resolver:
         cluster = _three([each.integer(self.values) for each in launch.cluster])
         self._hold(launch, "cluster", limits.cluster_wrong(cluster, grid, self.architecture))
         shared = launch.shared_bytes.integer(self.values) if launch.shared_bytes else 0
-        self._hold(launch, "shared_bytes", limits.shared_wrong(shared, self.architecture),
-                   launch.shared_bytes)  # fmt: skip
+        self._hold(
+            launch,
+            "shared_bytes",
+            limits.shared_wrong(shared, self.architecture),
+            launch.shared_bytes,
+        )
         return Launch(
-            kernel=self.plan.kernels.index(launch.kernel), grid=grid, block=block,
-            shared_bytes=shared, cluster=cluster, arguments=arguments,
-        )  # fmt: skip
+            kernel=self.plan.kernels.index(launch.kernel),
+            grid=grid,
+            block=block,
+            shared_bytes=shared,
+            cluster=cluster,
+            arguments=arguments,
+        )
 
     def _extent(
         self,
@@ -175,9 +195,12 @@ class _Resolver:
         return extent
 
     def _hold(
-        self, launch: DeclaredLaunch, key: str, wrong: tuple[str, FaultKind] | None,
+        self,
+        launch: DeclaredLaunch,
+        key: str,
+        wrong: tuple[str, FaultKind] | None,
         written: Expression | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if wrong is not None:
             sentence, kind = wrong
             said = written.bindings(self.values) if written else ""
@@ -238,15 +261,17 @@ class _Resolver:
         if not 0 <= offset <= buffer.elements:
             raise RefusedError(
                 f"element {offset}{said} does not lie in {part.buffer}, which has "
-                f"{buffer.elements}", part.offset.place(0),
-            )  # fmt: skip
+                f"{buffer.elements}",
+                part.offset.place(0),
+            )
         start = offset * buffer.item_bytes
         if parameter and start % parameter.alignment:
             raise RefusedError(
                 f"element {offset}{said} of {part.buffer} starts at byte {start}, and "
                 f"'{parameter.text}' must start at a multiple of {parameter.alignment}; round the "
-                "offset up, or take a pointer to single elements", part.offset.place(0),
-            )  # fmt: skip
+                "offset up, or take a pointer to single elements",
+                part.offset.place(0),
+            )
         return Argument(buffer.kind, buffer.place, start)
 
     def _triton(
@@ -265,10 +290,12 @@ class _Resolver:
         self._hold(launch, "num_ctas", limits.cluster_wrong(cluster, whole, self.architecture))
         self.specialisations.setdefault(special.label, special)
         return Launch(
-            kernel=list(self.specialisations).index(special.label), grid=whole,
-            block=(_THREADS_OF_WARP * special.num_warps, 1, 1), cluster=cluster,
+            kernel=list(self.specialisations).index(special.label),
+            grid=whole,
+            block=(_THREADS_OF_WARP * special.num_warps, 1, 1),
+            cluster=cluster,
             arguments=arguments,
-        )  # fmt: skip
+        )
 
     def _option(self, key: str, launch: DeclaredLaunch) -> int:
         written = launch.options[key]

@@ -101,6 +101,8 @@ def _parameter(argument: ast.arg, *, has_default: bool) -> Parameter:
         word = _decorator(annotation) if annotation is not None else ""
     is_pointer = True if argument.arg.endswith("_ptr") else None
     return Parameter(
-        argument.arg, is_pointer=is_pointer, is_constexpr=word == "constexpr",
+        argument.arg,
+        is_pointer=is_pointer,
+        is_constexpr=word == "constexpr",
         has_default=has_default,
-    )  # fmt: skip
+    )

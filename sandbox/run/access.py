@@ -40,8 +40,14 @@ _MOST = 1 << 62
 """No honest figure is as large."""
 _KINDS = ("read", "write", "atomic")
 _COUNTS = (
-    "requests", "lanes", "sectors", "ideal_sectors", "wavefronts", "ideal_wavefronts", "from_l2",
-)  # fmt: skip
+    "requests",
+    "lanes",
+    "sectors",
+    "ideal_sectors",
+    "wavefronts",
+    "ideal_wavefronts",
+    "from_l2",
+)
 _OF_ACCESSES = ("launch", "bytes", "buffers", *_COUNTS)
 _FIGURES = {
     "global": _OF_ACCESSES,
@@ -173,9 +179,13 @@ def examine(
     """
     program = emulated_program(built, cache_dir, variant=EmulatedVariant.ACCESS, schedule=schedule)
     answer = play(
-        jail, program, replace(call, report=_head(call, budget, writers)), cpus=cpus,
-        limits=limits, timeout_s=timeout_s,
-    )  # fmt: skip
+        jail,
+        program,
+        replace(call, report=_head(call, budget, writers)),
+        cpus=cpus,
+        limits=limits,
+        timeout_s=timeout_s,
+    )
     told = _told(answer, call)
     tables = ledger.tables(answer.report[REPORT_BYTES:], _outputs(call)) if writers else {}
     lines = _Lines(built, told, ledger.codes(tables), jail)
@@ -219,9 +229,14 @@ def _head(call: Call, budget: int, writers: bool) -> bytes:
     has_indices = any(np.dtype(s.dtype).kind in "iu" for s in call.launches.scratch)
     more = ledger.table_bytes(_outputs(call).values()) if writers else 0
     words = (
-        REPORT_BYTES, len(sizes), *sizes, budget, has_indices, len(call.problem.inputs),
+        REPORT_BYTES,
+        len(sizes),
+        *sizes,
+        budget,
+        has_indices,
+        len(call.problem.inputs),
         REPORT_BYTES if writers else 0,
-    )  # fmt: skip
+    )
     head = struct.pack(f"<{len(words)}q", *words)
     return head + bytes(REPORT_BYTES + more - len(head))
 
@@ -330,11 +345,16 @@ def _launches(
             continue
         own = [each for each in told if each.get("launch") == one["launch"]]
         warps, requests = int(one["warps"]), int(one["requests"])
-        found.append(LaunchCount(
-            kernel=int(one["kernel"]), blocks=int(one["blocks"]), counted=int(one["counted"]),
-            warps=warps, longest=int(one["longest"]) * warps / requests if requests else 1.0,
-            accesses=_accesses(own, lines, buffers),
-        ))  # fmt: skip
+        found.append(
+            LaunchCount(
+                kernel=int(one["kernel"]),
+                blocks=int(one["blocks"]),
+                counted=int(one["counted"]),
+                warps=warps,
+                longest=int(one["longest"]) * warps / requests if requests else 1.0,
+                accesses=_accesses(own, lines, buffers),
+            )
+        )
     return tuple(found)
 
 

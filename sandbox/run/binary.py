@@ -56,8 +56,11 @@ def _compiled(source: Path, flags: tuple[str, ...], cache_dir: Path) -> Path:
             built = Path(folder) / source.stem
             done = subprocess.run(
                 [compiler(), str(source), "-o", str(built), *flags, *_LIBRARIES],
-                capture_output=True, text=True, timeout=120, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
             if done.returncode != 0:
                 raise PrerequisiteError(
                     f"the runner does not compile: {done.stderr.strip()[:500]}",

@@ -173,8 +173,9 @@ def _arguments(module: types.ModuleType, axes: Mapping[str, int]) -> inspect.Bou
     found.arguments.update({name: axes[name] for name in taken.parameters if name in axes})
     for one in taken.parameters.values():
         is_needed = one.default is one.empty and one.kind not in (
-            one.VAR_POSITIONAL, one.VAR_KEYWORD
-        )  # fmt: skip
+            one.VAR_POSITIONAL,
+            one.VAR_KEYWORD,
+        )
         if is_needed and one.name not in found.arguments:
             raise TypeError(
                 f"ModelNew.__init__ needs '{one.name}', which is no axis of the problem "

@@ -103,10 +103,13 @@ def packages() -> tuple[Path, ...]:
     Raises:
         PrerequisiteError: it is not.
     """
-    found = tuple(dict.fromkeys(
-        Path(entry).resolve() for entry in sys.path
-        if Path(entry).name in _PACKAGES and Path(entry).is_dir()
-    ))  # fmt: skip
+    found = tuple(
+        dict.fromkeys(
+            Path(entry).resolve()
+            for entry in sys.path
+            if Path(entry).name in _PACKAGES and Path(entry).is_dir()
+        )
+    )
     spec = importlib.util.find_spec("torch")
     home = Path(spec.origin).resolve().parent.parent if spec and spec.origin else None
     if home not in found:

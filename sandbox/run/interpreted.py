@@ -35,8 +35,12 @@ STEPS = 40_000
 """Loads, stores, atomics and products of one program; a step takes 0.1 to 0.3 ms."""
 LIMITS = Limits(
     # It may wait for hours; each call has a deadline of its own.
-    wall_s=86_400.0, cpu_s=3_600.0, memory_bytes=6 << 30, processes=256, open_files=256,
-)  # fmt: skip
+    wall_s=86_400.0,
+    cpu_s=3_600.0,
+    memory_bytes=6 << 30,
+    processes=256,
+    open_files=256,
+)
 SCHEDULES = ("order", "reverse", "random:0")
 
 
@@ -123,11 +127,14 @@ def _figures(
     for launch in launches.launches if launches else ():
         if launch.kernel >= 0:
             kernel = kernels[launch.kernel]
-            found.setdefault(kernel.symbol, {
-                "registers": kernel.registers,
-                "shared": kernel.shared_bytes + launch.shared_bytes,
-                "warps": math.prod(launch.block) // WARP,
-            })  # fmt: skip
+            found.setdefault(
+                kernel.symbol,
+                {
+                    "registers": kernel.registers,
+                    "shared": kernel.shared_bytes + launch.shared_bytes,
+                    "warps": math.prod(launch.block) // WARP,
+                },
+            )
     return found
 
 

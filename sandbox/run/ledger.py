@@ -17,9 +17,15 @@ from ..plan.model import ZERO_FILL, Extent, Launch, Launches
 
 _WORD = 4
 """Bytes of which the ledger keeps one writer."""
-_WRITER = np.dtype([
-    ("code", "<u8"), ("line", "<i4"), ("launch", "<u4"), ("block", "<u4"), ("rank", "<u4"),
-])  # fmt: skip
+_WRITER = np.dtype(
+    [
+        ("code", "<u8"),
+        ("line", "<i4"),
+        ("launch", "<u4"),
+        ("block", "<u4"),
+        ("rank", "<u4"),
+    ]
+)
 """`Writer` in ledger.h."""
 _MOST_CODES = 512
 _MOST = 1 << 48
@@ -204,9 +210,14 @@ def races(
         threads = before.threads if before else (thread, other)
         blocks = before.blocks if before else (block, at)
         sums[key] = Race(
-            *first, *second, threads=threads, count=count, buffer=buffer, blocks=blocks,
+            *first,
+            *second,
+            threads=threads,
+            count=count,
+            buffer=buffer,
+            blocks=blocks,
             is_weak=bool(one["is_weak"]),
-        )  # fmt: skip
+        )
     return tuple(sums[key] for key in sorted(sums))
 
 

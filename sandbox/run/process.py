@@ -123,8 +123,10 @@ class Runner:
         else:
             self._begun = begin(jail, program, plane, cpus=cpus, limits=limits, seccomp=seccomp)
         self._channel, self._gate, self._job = (
-            self._begun.channel, self._begun.gate, self._begun.job
-        )  # fmt: skip
+            self._begun.channel,
+            self._begun.gate,
+            self._begun.job,
+        )
         try:
             self._await_ready(write)
             self._load(program.load_timeout_s)

@@ -87,7 +87,11 @@ class Program:
     def limits(self, *, wall_s: float, cpu_s: float, memory_bytes: int) -> Limits:
         """Those of its process; `memory_bytes` is for what it is given and for the candidate."""
         return Limits(
-            wall_s=wall_s, cpu_s=cpu_s, memory_bytes=memory_bytes + self.memory_bytes,
-            processes=self.processes, open_files=self.open_files, file_bytes=self.file_bytes,
+            wall_s=wall_s,
+            cpu_s=cpu_s,
+            memory_bytes=memory_bytes + self.memory_bytes,
+            processes=self.processes,
+            open_files=self.open_files,
+            file_bytes=self.file_bytes,
             locked_bytes=self.locked_bytes,
-        )  # fmt: skip
+        )

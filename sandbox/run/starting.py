@@ -66,9 +66,14 @@ class Begun:
 
 
 def begin(
-    jail: Jail, program: Program, plane: Plane | None, *,
-    cpus: tuple[int, ...], limits: Limits, seccomp: bool = True,
-) -> Begun:  # fmt: skip
+    jail: Jail,
+    program: Program,
+    plane: Plane | None,
+    *,
+    cpus: tuple[int, ...],
+    limits: Limits,
+    seccomp: bool = True,
+) -> Begun:
     """Starts the program's process in the jail; without a plane it waits to be handed one.
 
     Raises:

@@ -99,10 +99,13 @@ def _choose(module: Any, choices: dict[str, int]) -> list[dict[str, Any]]:
         if chosen >= len(value.configs):
             count = len(value.configs)
             raise recorder.RefusedError(f"kernel {kernel} has {count} configurations, not {chosen}")
-        found.append({
-            "kernel": kernel, "chosen": chosen,
-            "configurations": [str(config) for config in value.configs],
-        })  # fmt: skip
+        found.append(
+            {
+                "kernel": kernel,
+                "chosen": chosen,
+                "configurations": [str(config) for config in value.configs],
+            }
+        )
         value.configs = [value.configs[chosen]]
     return found
 

@@ -94,17 +94,30 @@ def show(properties: dict[str, int]) -> None:
         max_threads_per_multi_processor=properties["max_threads_per_sm"],
         max_threads_per_block=1024,
         L2_cache_size=properties["l2_bytes"],
-        major=major, minor=minor, warp_size=32, name="emulated", total_memory=TOTAL_MEMORY,
-        is_integrated=False, is_multi_gpu_board=False,
-    )  # fmt: skip
+        major=major,
+        minor=minor,
+        warp_size=32,
+        name="emulated",
+        total_memory=TOTAL_MEMORY,
+        is_integrated=False,
+        is_multi_gpu_board=False,
+    )
     cuda: Any = torch.cuda
     answers: dict[str, Any] = {
-        "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0,
-        "get_device_properties": facts, "get_device_capability": (major, minor),
-        "get_device_name": facts.name, "is_bf16_supported": major >= 8,
-        "memory_allocated": 0, "max_memory_allocated": 0, "mem_get_info": (TOTAL_MEMORY,) * 2,
-        "get_arch_list": [f"sm_{major}{minor}"], "is_current_stream_capturing": False,
-    }  # fmt: skip
+        "is_available": True,
+        "is_initialized": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": facts,
+        "get_device_capability": (major, minor),
+        "get_device_name": facts.name,
+        "is_bf16_supported": major >= 8,
+        "memory_allocated": 0,
+        "max_memory_allocated": 0,
+        "mem_get_info": (TOTAL_MEMORY,) * 2,
+        "get_arch_list": [f"sm_{major}{minor}"],
+        "is_current_stream_capturing": False,
+    }
     for name, answer in answers.items():
         setattr(cuda, name, _always(answer))
     for name in ("set_device", "synchronize", "init", "empty_cache", "set_stream"):

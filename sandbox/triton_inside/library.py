@@ -53,35 +53,77 @@ def _normal_share(values: Array) -> Array:
 
 
 PLAIN: dict[str, Function] = {
-    "abs": np.abs, "fabs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-    "rint": np.rint, "llrint": np.rint, "nearbyint": np.rint, "round": _rounded_away,
-    "llround": _rounded_away, 
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x), "cbrt": np.cbrt,
-    "rcbrt": lambda x: 1.0 / np.cbrt(x), "hypot": np.hypot,
+    "abs": np.abs,
+    "fabs": np.abs,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "llrint": np.rint,
+    "nearbyint": np.rint,
+    "round": _rounded_away,
+    "llround": _rounded_away,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "cbrt": np.cbrt,
+    "rcbrt": lambda x: 1.0 / np.cbrt(x),
+    "hypot": np.hypot,
     "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
     "norm3d": lambda x, y, z: np.sqrt(x * x + y * y + z * z),
     "rnorm3d": lambda x, y, z: 1.0 / np.sqrt(x * x + y * y + z * z),
     "rnorm4d": lambda x, y, z, w: 1.0 / np.sqrt(x * x + y * y + z * z + w * w),
     "norm4d": lambda x, y, z, w: np.sqrt(x * x + y * y + z * z + w * w),
-    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "expm1": np.expm1,
-    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "atan2": np.arctan2, "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda x: np.power(10.0, x),
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
     "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "erf": _each(math.erf), "erfc": _each(math.erfc),
-    "normcdf": _normal_share, "lgamma": _each(math.lgamma), "tgamma": _each(math.gamma),
-    "pow": np.power, "powi": np.power, "fmod": np.fmod,
-    "remainder": _each(math.remainder), "fdim": lambda x, y: np.maximum(x - y, 0.0),
-    "copysign": np.copysign, "fma": lambda x, y, z: x * y + z, "max": np.fmax, "min": np.fmin,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _each(math.erf),
+    "erfc": _each(math.erfc),
+    "normcdf": _normal_share,
+    "lgamma": _each(math.lgamma),
+    "tgamma": _each(math.gamma),
+    "pow": np.power,
+    "powi": np.power,
+    "fmod": np.fmod,
+    "remainder": _each(math.remainder),
+    "fdim": lambda x, y: np.maximum(x - y, 0.0),
+    "copysign": np.copysign,
+    "fma": lambda x, y, z: x * y + z,
+    "max": np.fmax,
+    "min": np.fmin,
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)),
     "scalbn": lambda x, n: np.ldexp(x, n.astype(np.int64)),
     "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0.0, 1.0),
-    "logb": lambda x: np.frexp(x)[1] - 1.0, "ilogb": lambda x: np.frexp(x)[1] - 1,
-    "isnan": np.isnan, "isnand": np.isnan, "isinf": np.isinf, "isinfd": np.isinf,
-    "finite": np.isfinite, "isfinited": np.isfinite, "signbit": np.signbit,
+    "logb": lambda x: np.frexp(x)[1] - 1.0,
+    "ilogb": lambda x: np.frexp(x)[1] - 1,
+    "isnan": np.isnan,
+    "isnand": np.isnan,
+    "isinf": np.isinf,
+    "isinfd": np.isinf,
+    "finite": np.isfinite,
+    "isfinited": np.isfinite,
+    "signbit": np.signbit,
     "signbitd": np.signbit,
-}  # fmt: skip
+}
 """By the symbol's name without the letter of its type; arguments and results are float64."""
 
 FAST: dict[str, Function] = {
@@ -99,10 +141,16 @@ FAST: dict[str, Function] = {
 """Arguments are float32."""
 
 BASIC: dict[str, Function] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    "rcp": lambda x: 1.0 / x, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "ma": lambda x, y, z: x * y + z, "maf": lambda x, y, z: x * y + z,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "rcp": lambda x: 1.0 / x,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "ma": lambda x, y, z: x * y + z,
+    "maf": lambda x, y, z: x * y + z,
+}
 WHOLE: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 
 BITS: dict[str, Function] = {
@@ -114,12 +162,14 @@ BITS: dict[str, Function] = {
     "__nv_float_as_uint": lambda x: x.view(np.uint32),
     "__nv_mulhi": lambda x, y: (x.astype(np.int64) * y) >> 32,
     "__nv_umulhi": lambda x, y: (x.astype(np.uint64) * y) >> np.uint64(32),
-    "__nv_mul24": lambda x, y: x * y, "__nv_umul24": lambda x, y: x * y,
-    "__nv_abs": np.abs, "__nv_llabs": np.abs,
+    "__nv_mul24": lambda x, y: x * y,
+    "__nv_umul24": lambda x, y: x * y,
+    "__nv_abs": np.abs,
+    "__nv_llabs": np.abs,
     "__nv_clz": lambda x: 32 - np.frexp(x.view(np.uint32).astype(np.float64))[1],
     "__nv_hadd": lambda x, y: (x.astype(np.int64) + y) >> 1,
     "__nv_rhadd": lambda x, y: (x.astype(np.int64) + y + 1) >> 1,
-}  # fmt: skip
+}
 """On integers as they are."""
 
 
@@ -162,8 +212,10 @@ def _directed(basic: Function, to: str, kind: Any = None) -> Function:
             return near
         target = {"rd": -np.inf, "ru": np.inf}.get(to)
         beyond = {
-            "rd": near > exact, "ru": near < exact, "rz": np.abs(near) > np.abs(exact),
-        }[to]  # fmt: skip
+            "rd": near > exact,
+            "ru": near < exact,
+            "rz": np.abs(near) > np.abs(exact),
+        }[to]
         toward = near.dtype.type(0.0 if target is None else target)
         return np.where(beyond, np.nextafter(near, toward), near)
 

@@ -11,11 +11,21 @@ from typing import Any
 
 from .memory import Memory, Role
 
-ALLOCATIONS = frozenset({
-    "empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
-    "zeros", "zeros_like", "new_zeros",
-    "full", "full_like", "new_full",
-})  # fmt: skip
+ALLOCATIONS = frozenset(
+    {
+        "empty.memory_format",
+        "empty_strided",
+        "empty_like",
+        "new_empty",
+        "new_empty_strided",
+        "zeros",
+        "zeros_like",
+        "new_zeros",
+        "full",
+        "full_like",
+        "new_full",
+    }
+)
 ZEROED = ("zeros", "zeros_like", "new_zeros", "full", "full_like", "new_full")
 FILLS = frozenset({"zero_", "fill_.Scalar"})
 REMEDY = "compute it in a kernel, or take what is known beforehand from the axes"
@@ -106,8 +116,9 @@ def _refusal(memory: Memory, name: str, args: Any) -> str:
 def _is_view(function: Any) -> bool:
     """Whether it gives its argument's memory under another shape and writes nothing."""
     aliases = [result.alias_info for result in function._schema.returns]
-    writes = any(a.alias_info is not None and a.alias_info.is_write
-                 for a in function._schema.arguments)  # fmt: skip
+    writes = any(
+        a.alias_info is not None and a.alias_info.is_write for a in function._schema.arguments
+    )
     return not writes and bool(aliases) and all(alias is not None for alias in aliases)
 
 

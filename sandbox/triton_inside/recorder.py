@@ -104,12 +104,23 @@ class Recorder:
         number = self._number(function, source, meta)
         cluster = (meta.num_ctas, 1, 1)
         self._add(
-            number, (grid[0] * meta.num_ctas, *grid[1:]), (32 * meta.num_warps, 1, 1),
-            meta.shared, cluster, arguments,
-        )  # fmt: skip
+            number,
+            (grid[0] * meta.num_ctas, *grid[1:]),
+            (32 * meta.num_warps, 1, 1),
+            meta.shared,
+            cluster,
+            arguments,
+        )
 
-    def _add(self, kernel: int, grid: Any, block: Any, shared: int, cluster: Any,
-             arguments: list[Argument]) -> None:  # fmt: skip
+    def _add(
+        self,
+        kernel: int,
+        grid: Any,
+        block: Any,
+        shared: int,
+        cluster: Any,
+        arguments: list[Argument],
+    ) -> None:
         if len(self.launches) >= MAX_LAUNCHES:
             raise RefusedError(f"one call makes more than {MAX_LAUNCHES} launches")
         self.launches.append([kernel, list(grid), list(block), shared, list(cluster), arguments])
@@ -120,13 +131,19 @@ class Recorder:
         if key not in self._numbers:
             self._numbers[key] = len(self.kernels)
             names = list(source.signature)
-            constants = {names[at[0]]: value for at, value in source.constants.items()
-                         if len(at) == 1}  # fmt: skip
-            self.kernels.append({
-                "name": source.fn.__name__, "symbol": symbol, "cubin": digest,
-                "constants": {k: str(v) for k, v in constants.items()},
-                "warps": meta.num_warps, "stages": meta.num_stages,
-            })  # fmt: skip
+            constants = {
+                names[at[0]]: value for at, value in source.constants.items() if len(at) == 1
+            }
+            self.kernels.append(
+                {
+                    "name": source.fn.__name__,
+                    "symbol": symbol,
+                    "cubin": digest,
+                    "constants": {k: str(v) for k, v in constants.items()},
+                    "warps": meta.num_warps,
+                    "stages": meta.num_stages,
+                }
+            )
         return self._numbers[key]
 
     def _arguments(self, kernel: str, signature: dict[str, Any], args: Any) -> list[Argument]:
@@ -203,8 +220,19 @@ def driver(recorder: Recorder) -> Any:
         def __init__(self, source: Any, metadata: Any) -> None:
             self.source, self.metadata = source, metadata
 
-        def __call__(self, x: int, y: int, z: int, stream: Any, function: Any, packed: Any,
-                     launch: Any, enter: Any, leave: Any, *args: Any) -> None:  # fmt: skip
+        def __call__(
+            self,
+            x: int,
+            y: int,
+            z: int,
+            stream: Any,
+            function: Any,
+            packed: Any,
+            launch: Any,
+            enter: Any,
+            leave: Any,
+            *args: Any,
+        ) -> None:
             recorder.launched((x, y, z), function, self.source, self.metadata, args)
 
     shown.utils = _Utilities(recorder)

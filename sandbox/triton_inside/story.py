@@ -61,19 +61,22 @@ class Story:
 
     def reads_unwritten(self, watch: Any, name: str, doing: str) -> None:
         """Notes a read of memory that nobody has written."""
-        self._unwritten.setdefault(
-            line(), {"kernel": watch.kernel, "name": name, "doing": doing}
-        )  # fmt: skip
+        self._unwritten.setdefault(line(), {"kernel": watch.kernel, "name": name, "doing": doing})
 
     def leave(self, room: Any, outputs: Mapping[str, Any]) -> None:
         """Writes it into `room`: a length, JSON, and for each output the numbers of its stores."""
-        told = json.dumps({
-            "sites": self._sites, "loads": self._loads, "products": self._products,
-            "unwritten": self._unwritten,
-        }).encode()  # fmt: skip
+        told = json.dumps(
+            {
+                "sites": self._sites,
+                "loads": self._loads,
+                "products": self._products,
+                "unwritten": self._unwritten,
+            }
+        ).encode()
         parts = [np.frombuffer(told, np.uint8)]
-        parts += [np.ascontiguousarray(o, np.int32).view(np.uint8).reshape(-1)
-                  for o in outputs.values()]  # fmt: skip
+        parts += [
+            np.ascontiguousarray(o, np.int32).view(np.uint8).reshape(-1) for o in outputs.values()
+        ]
         size = sum(part.size for part in parts)
         if size + LENGTH.itemsize > len(room):
             return

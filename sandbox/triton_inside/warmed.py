@@ -34,9 +34,10 @@ class Warmed:
 
         def launch(*args: Any, **kwargs: Any) -> None:
             missing = {
-                name: value for name, value in self._given.items()
+                name: value
+                for name, value in self._given.items()
                 if name not in kwargs and name not in self._kernel.arg_names[: len(args)]
-            }  # fmt: skip
+            }
             self._kernel.run(*args, grid=grid, warmup=False, **{**missing, **kwargs})
 
         return launch

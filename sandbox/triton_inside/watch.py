@@ -161,9 +161,11 @@ class Watch:
         Of a large grid the ends come first, and the rest at random where some may be left out.
         """
         lots = random.Random(f"{self.schedule} {self._calls}")
-        turns = list(range(count)) if count <= self._limit else sorted(
-            {0, count - 1, *(lots.randrange(count) for _ in range(self._limit))}
-        )  # fmt: skip
+        turns = (
+            list(range(count))
+            if count <= self._limit
+            else sorted({0, count - 1, *(lots.randrange(count) for _ in range(self._limit))})
+        )
         if self.schedule == "reverse":
             turns.reverse()
         elif self.schedule.startswith("random:"):

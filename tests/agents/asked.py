@@ -222,9 +222,13 @@ class Desk:
         self.ledger = Ledger(self.store, self.campaign, PlayedReferee(), progress)
         budget = Budget(progress.limits, spending=progress.spending, clock=self.clock)
         self.asker = Asker(
-            self.ledger, budget, self.model, stop=self.stop, patience_s=self.patience_s,
+            self.ledger,
+            budget,
+            self.model,
+            stop=self.stop,
+            patience_s=self.patience_s,
             sleep=self._sleep,
-        )  # fmt: skip
+        )
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

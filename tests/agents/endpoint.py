@@ -299,9 +299,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _error_body(turn: Turn) -> bytes:
     error = turn.error or {
-        "message": f"scripted status {turn.status}", "type": "scripted", "param": None,
+        "message": f"scripted status {turn.status}",
+        "type": "scripted",
+        "param": None,
         "code": None,
-    }  # fmt: skip
+    }
     return json.dumps({"error": error}).encode()
 
 
@@ -341,9 +343,10 @@ def _stream_events(turn: Turn, request: Request) -> Iterator[bytes]:
 
     yield event({"role": "assistant", "content": ""})
     for name, text in (
-        (turn.reasoning_in, turn.reasoning), ("refusal", turn.refusal or ""),
+        (turn.reasoning_in, turn.reasoning),
+        ("refusal", turn.refusal or ""),
         ("content", turn.text),
-    ):  # fmt: skip
+    ):
         for start in range(0, len(text), turn.chunk):
             piece = text[start : start + turn.chunk]
             yield event({name: _thoughts(turn, piece) if name == turn.reasoning_in else piece})

@@ -47,20 +47,33 @@ def reply(source: str, *, strategy: str = STRATEGY, more: str = "") -> str:
 
 
 FORMS = {
-    "judge repair": json.dumps({
-        "critical_issue": "a header is missing", "why_it_matters": "it does not build",
-        "minimal_fix_hint": "include it", "confidence": "high",
-    }),
-    "judge optimise": json.dumps({
-        "bottleneck": "one element a step", "method": "several elements a step",
-        "plan": "unroll the loop by eight", "technique": "other",
-        "evidence": [{"metric": "vectorised_loops", "value": 0.0}],
-    }),
+    "judge repair": json.dumps(
+        {
+            "critical_issue": "a header is missing",
+            "why_it_matters": "it does not build",
+            "minimal_fix_hint": "include it",
+            "confidence": "high",
+        }
+    ),
+    "judge optimise": json.dumps(
+        {
+            "bottleneck": "one element a step",
+            "method": "several elements a step",
+            "plan": "unroll the loop by eight",
+            "technique": "other",
+            "evidence": [{"metric": "vectorised_loops", "value": 0.0}],
+        }
+    ),
     "reflect": json.dumps({"lessons": ["Unrolling by more gained each time."]}),
-    "second opinion": json.dumps({
-        "label": "honest", "case": "none", "line": 0, "reason": "it computes every element",
-    }),
-}  # fmt: skip
+    "second opinion": json.dumps(
+        {
+            "label": "honest",
+            "case": "none",
+            "line": 0,
+            "reason": "it computes every element",
+        }
+    ),
+}
 """What is said where a form is asked for, by purpose."""
 
 
@@ -137,9 +150,14 @@ def seats(model: ScriptedModel, *, judged: bool = True) -> Players:
 
 
 def play(
-    store: Store, workflow: str, answer: Callable[[int, Ask], str], *, judged: bool = True,
-    rounds: int = 3, **more: Any,
-) -> Played:  # fmt: skip
+    store: Store,
+    workflow: str,
+    answer: Callable[[int, Ask], str],
+    *,
+    judged: bool = True,
+    rounds: int = 3,
+    **more: Any,
+) -> Played:
     """Plays a workflow to its end."""
     model = Speaker(answer)
     told = {"problem": "doubling", "workflow": workflow, "rounds": rounds, **needs(workflow)}

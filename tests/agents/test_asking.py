@@ -78,8 +78,10 @@ def test_b4_every_attempt_is_one_event_and_one_request(store: Store) -> None:
     assert [p.fault for p in failures] == ["server error", "server error", "timed out"]
     assert [p.tokens for p in failures] == [0, 0, BOUND.tokens]
     pauses = [p.retry_in_s for p in failures]
-    assert all(p and low <= p <= high for p, low, high in
-               zip(pauses, (0.375, 0.75, 1.5), (0.5, 1, 2), strict=True))  # fmt: skip
+    assert all(
+        p and low <= p <= high
+        for p, low, high in zip(pauses, (0.375, 0.75, 1.5), (0.5, 1, 2), strict=True)
+    )
     assert sum(at.slept) == pytest.approx(sum(p or 0.0 for p in pauses))
 
 
@@ -165,8 +167,10 @@ def test_a_wish_for_a_very_long_pause_is_a_failure(store: Store) -> None:
 
 
 REFUSED = (
-    FaultKind.RATE_LIMITED, FaultKind.SERVER, FaultKind.UNREACHABLE,
-)  # fmt: skip
+    FaultKind.RATE_LIMITED,
+    FaultKind.SERVER,
+    FaultKind.UNREACHABLE,
+)
 
 
 @pytest.mark.parametrize("kind", REFUSED)

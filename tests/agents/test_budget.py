@@ -20,8 +20,12 @@ def test_without_limits_nothing_stops() -> None:
 def test_evaluations_are_capped_exactly() -> None:
     budget = Budget({"evaluations": 3}, clock=Clock())
     assert [budget.why_stopped(n) for n in range(5)] == [
-        None, None, None, "evaluations", "evaluations",
-    ]  # fmt: skip
+        None,
+        None,
+        None,
+        "evaluations",
+        "evaluations",
+    ]
 
 
 def test_a_fraction_buys_no_evaluation() -> None:

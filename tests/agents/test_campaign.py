@@ -89,9 +89,21 @@ def test_the_first_event_tells_everything_a_reader_needs(store: Store) -> None:
 def test_the_result_is_the_document_of_the_command_line(store: Store) -> None:
     document = run(store, PlayedReferee(), evaluations=3).model_dump(mode="json")
     assert list(document) == [
-        "campaign", "problem", "target", "tier", "workflow", "model", "best", "unconfirmed",
-        "evaluated", "by_status", "usd", "tokens", "wall_s", "stopped_by",
-    ]  # fmt: skip
+        "campaign",
+        "problem",
+        "target",
+        "tier",
+        "workflow",
+        "model",
+        "best",
+        "unconfirmed",
+        "evaluated",
+        "by_status",
+        "usd",
+        "tokens",
+        "wall_s",
+        "stopped_by",
+    ]
     assert list(document["best"]) == ["candidate", "status", "latency_us", "roofline", "speedup"]
     assert list(document["best"]["speedup"]["torch eager"]) == ["median", "low", "high"]
 

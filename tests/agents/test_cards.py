@@ -15,9 +15,14 @@ from kernelwright.verifier.roofline import Peaks
 
 def driven(name: str, capability: int) -> Driven:
     return Driven(
-        index=0, uuid="GPU-0", name=name, capability=capability, memory_bytes=80 << 30,
-        driver="580.1", sm_clock_mhz=1980,
-    )  # fmt: skip
+        index=0,
+        uuid="GPU-0",
+        name=name,
+        capability=capability,
+        memory_bytes=80 << 30,
+        driver="580.1",
+        sm_clock_mhz=1980,
+    )
 
 
 PROBED = {"sms": "132", "l2_bytes": str(50 << 20)}
@@ -26,8 +31,10 @@ PROBED = {"sms": "132", "l2_bytes": str(50 << 20)}
 def test_a13_the_figures_are_the_drivers() -> None:
     card = device_card("sm_90", driven=driven("NVIDIA H100 80GB HBM3", 90), probed=PROBED)
     assert (card.get("SMs"), card.get("L2 cache"), card.get("memory")) == (
-        "132", "50.0 MiB", "80.0 GiB",
-    )  # fmt: skip
+        "132",
+        "50.0 MiB",
+        "80.0 GiB",
+    )
     assert card.get("memory bandwidth, peak") == "3350 GB/s"
     assert not card.is_partial
     assert not card.is_emulated
@@ -45,9 +52,15 @@ def test_a13_an_unknown_gpu_gets_a_partial_card_and_no_neighbours_figures(name: 
 
 def test_a13_measured_rates_stand_where_no_data_sheet_is_known() -> None:
     peaks = Peaks(
-        bandwidth_gbs=2891.0, llc_bandwidth_gbs=6000.0, cache_bandwidth_gbs=6000.0,
-        flops_gflops=51_000.0, l2_bytes=0, llc_bytes=0, cpus=(), compiler="none",
-    )  # fmt: skip
+        bandwidth_gbs=2891.0,
+        llc_bandwidth_gbs=6000.0,
+        cache_bandwidth_gbs=6000.0,
+        flops_gflops=51_000.0,
+        l2_bytes=0,
+        llc_bytes=0,
+        cpus=(),
+        compiler="none",
+    )
     card = device_card("sm_90", driven=driven("NVIDIA Z900", 90), probed=PROBED, peaks=peaks)
     assert card.get("memory bandwidth") == "2.89e+03 GB/s"
     sheet = peaks.model_copy(update={"cache_source": "H100 SXM, vendor's data sheet, dense"})
@@ -105,13 +118,20 @@ def machine(root: Path) -> tuple[Path, Path]:
         "processor\t: 0\nmodel name\t: Testing 9000\nflags\t\t: fpu sse4_2 avx2 fma\n\n"
         "processor\t: 1\nmodel name\t: Testing 9000\n"
     )
-    caches = {"index0": ("Data", 1, "48K", "0"), "index1": ("Instruction", 1, "32K", "0"),
-              "index3": ("Unified", 3, "32768K", "0-3,8")}  # fmt: skip
+    caches = {
+        "index0": ("Data", 1, "48K", "0"),
+        "index1": ("Instruction", 1, "32K", "0"),
+        "index3": ("Unified", 3, "32768K", "0-3,8"),
+    }
     for name, (kind, level, size, shared) in caches.items():
         entry = root / "cpu0" / "cache" / name
         entry.mkdir(parents=True)
-        for file, word in (("type", kind), ("level", level), ("size", size),
-                           ("shared_cpu_list", shared)):  # fmt: skip
+        for file, word in (
+            ("type", kind),
+            ("level", level),
+            ("size", size),
+            ("shared_cpu_list", shared),
+        ):
             (entry / file).write_text(f"{word}\n")
     return cpuinfo, root
 
@@ -129,8 +149,14 @@ def test_the_cpus_card_comes_from_the_machine(tmp_path: Path) -> None:
 
 def test_the_cpus_card_tells_what_the_machine_reached(tmp_path: Path) -> None:
     cpuinfo, caches = machine(tmp_path)
-    facts = {"cpus": 2.0, "vector_bytes": 32.0, "memory_gbs": 15.24, "llc_gbs": 70.0,
-             "l2_gbs": 120.0, "fma_gflops": 271.4}  # fmt: skip
+    facts = {
+        "cpus": 2.0,
+        "vector_bytes": 32.0,
+        "memory_gbs": 15.24,
+        "llc_gbs": 70.0,
+        "l2_gbs": 120.0,
+        "fma_gflops": 271.4,
+    }
     card = cpu_card(facts, cpuinfo=cpuinfo, caches=caches)
     assert card.get("memory bandwidth") == "15.2 GB/s"
     assert card.get("float32 multiply-adds in all") == "271 GFLOP/s"

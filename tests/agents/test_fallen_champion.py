@@ -103,25 +103,40 @@ def test_a_death_anywhere_changes_nothing_of_a_fall(tmp_path: Path, cursor: str)
 THIRD = kernel(step=STEPS[2])
 LONG: dict[str, tuple[dict[str, object], dict[str, str]]] = {
     # The second of two rounds without a right kernel, if the champion never had been one.
-    "forge": ({"rounds": 5}, {
-        "0/0/write/1": kernel(step=2), "1/0/optimise/1": kernel(fails="INCORRECT"),
-        "2/0/repair/1": kernel(step=6), "3/0/optimise/1": THIRD,
-        "4/0/optimise/1": kernel(step=20),
-    }),
+    "forge": (
+        {"rounds": 5},
+        {
+            "0/0/write/1": kernel(step=2),
+            "1/0/optimise/1": kernel(fails="INCORRECT"),
+            "2/0/repair/1": kernel(step=6),
+            "3/0/optimise/1": THIRD,
+            "4/0/optimise/1": kernel(step=20),
+        },
+    ),
     # Another one of the champion's round would be confirmed.
-    "contrast": ({"rounds": 4, "options": {"proposals": 2}}, {
-        **{f"0/{n}/write/1": kernel(step=n) for n in range(4)},
-        "1/0/contrast/1": kernel(step=6), "1/1/contrast/1": kernel(step=5),
-        "2/0/contrast/1": THIRD, "2/1/contrast/1": kernel(step=4),
-        "3/0/contrast/1": kernel(step=20), "3/1/contrast/1": kernel(step=7),
-    }),
+    "contrast": (
+        {"rounds": 4, "options": {"proposals": 2}},
+        {
+            **{f"0/{n}/write/1": kernel(step=n) for n in range(4)},
+            "1/0/contrast/1": kernel(step=6),
+            "1/1/contrast/1": kernel(step=5),
+            "2/0/contrast/1": THIRD,
+            "2/1/contrast/1": kernel(step=4),
+            "3/0/contrast/1": kernel(step=20),
+            "3/1/contrast/1": kernel(step=7),
+        },
+    ),
     # What was tuned would be another one, and there would be more to optimise.
-    "transpile": ({"options": {"tunings": 1, "optimisations": 3}}, {
-        "0/0/translate/1": f"```\n#define TILE 8\n{source(step=2)}```\n",
-        "2/0/optimise/1": THIRD, "3/0/optimise/1": kernel(step=20),
-        "4/0/optimise/1": kernel(step=19),
-    }),
-}  # fmt: skip
+    "transpile": (
+        {"options": {"tunings": 1, "optimisations": 3}},
+        {
+            "0/0/translate/1": f"```\n#define TILE 8\n{source(step=2)}```\n",
+            "2/0/optimise/1": THIRD,
+            "3/0/optimise/1": kernel(step=20),
+            "4/0/optimise/1": kernel(step=19),
+        },
+    ),
+}
 
 
 @pytest.mark.slow

@@ -61,10 +61,13 @@ def test_a_chain_repairs_then_optimises_and_ends_verified(store: Store) -> None:
     assert model.asked == [
         "0/0/write/1",
         "1/0/repair/1",  # what the compiler said needs no Judge
-        "2/0/judge/1", "2/0/optimise/1",
-        "3/0/judge/1", "3/0/optimise/1",
-        "4/0/judge/1", "4/0/optimise/1",
-    ]  # fmt: skip
+        "2/0/judge/1",
+        "2/0/optimise/1",
+        "3/0/judge/1",
+        "3/0/optimise/1",
+        "4/0/judge/1",
+        "4/0/optimise/1",
+    ]
     assert result.best is not None
     assert (result.best.candidate, result.stopped_by) == (candidate_id(source(step=12)), "rounds")
     assert result.tokens == 8 * 150
@@ -106,9 +109,12 @@ def test_a1_a_forged_mismatch_raises(store: Store) -> None:
 def test_a10_a_model_that_never_compiles_stops_at_the_bound(store: Store) -> None:
     """A10: the spend is told, and nobody wins."""
     model = PlayedModel(
-        {f"{n}/0/{m}/1": kernel(fails="BUILD_FAILED", n=n) for n in range(10)
-         for m in ("write", "repair")}
-    )  # fmt: skip
+        {
+            f"{n}/0/{m}/1": kernel(fails="BUILD_FAILED", n=n)
+            for n in range(10)
+            for m in ("write", "repair")
+        }
+    )
     result = run(store, model, patience=99)
     assert (result.best, result.stopped_by) == (None, "rounds")
     assert result.by_status == {"BUILD_FAILED": 10}
@@ -129,13 +135,15 @@ def test_five_rounds_without_a_gain_end_it(store: Store) -> None:
 
 def test_it_goes_back_to_the_best_after_two_failures_or_a_much_slower_one(store: Store) -> None:
     best = candidate_id(source(step=60))
-    model = PlayedModel({
-        "0/0/write/1": kernel(step=60),
-        "1/0/optimise/1": kernel(fails="INCORRECT"),
-        "2/0/repair/1": kernel(fails="CRASHED"),
-        "3/0/optimise/1": kernel(step=0),
-        "4/0/optimise/1": kernel(step=61),
-    })  # fmt: skip
+    model = PlayedModel(
+        {
+            "0/0/write/1": kernel(step=60),
+            "1/0/optimise/1": kernel(fails="INCORRECT"),
+            "2/0/repair/1": kernel(fails="CRASHED"),
+            "3/0/optimise/1": kernel(step=0),
+            "4/0/optimise/1": kernel(step=61),
+        }
+    )
     result = run(store, model, rounds=5)
     decided = [p for p in payloads(store, result) if isinstance(p, Decided)]
     assert [(d.place, d.details["candidate"]) for d in decided] == [("2/0", best), ("3/0", best)]
@@ -152,18 +160,22 @@ def test_it_stops_near_the_roofline(store: Store) -> None:
 
 
 def test_useless_replies_are_recorded_and_the_chain_goes_on(store: Store) -> None:
-    model = PlayedModel({
-        "0/0/write/1": "no code today",
-        "1/0/write/1": kernel(step=3),
-        "2/0/optimise/1": kernel(step=3),
-        "3/0/optimise/1": ModelFault(FaultKind.CONTEXT, "9000 tokens are too many"),
-        "4/0/optimise/1": kernel(step=9),
-    })  # fmt: skip
+    model = PlayedModel(
+        {
+            "0/0/write/1": "no code today",
+            "1/0/write/1": kernel(step=3),
+            "2/0/optimise/1": kernel(step=3),
+            "3/0/optimise/1": ModelFault(FaultKind.CONTEXT, "9000 tokens are too many"),
+            "4/0/optimise/1": kernel(step=9),
+        }
+    )
     result = run(store, model, rounds=5)
     missing = [p for p in payloads(store, result) if isinstance(p, CandidateMissing)]
     assert [(m.place, m.outcome) for m in missing] == [
-        ("0/0", "no_candidate"), ("2/0", "duplicate"), ("3/0", "prompt too long"),
-    ]  # fmt: skip
+        ("0/0", "no_candidate"),
+        ("2/0", "duplicate"),
+        ("3/0", "prompt too long"),
+    ]
     assert missing[0].call == next(
         p.call for p in payloads(store, result) if isinstance(p, ModelRequested)
     )
@@ -178,8 +190,11 @@ def test_rules_speak_where_a_candidate_does_not_fit_the_judges_model(store: Stor
     result = run(store, model, rounds=5)
     said = [p for p in payloads(store, result) if isinstance(p, AdviceGiven)]
     assert [p.advice.by for p in said] == [
-        "rules (fallback)", "played/one", "rules (fallback)", "played/one",
-    ]  # fmt: skip
+        "rules (fallback)",
+        "played/one",
+        "rules (fallback)",
+        "played/one",
+    ]
     assert [said[0].advice.mode, said[2].advice.mode] == ["repair", "optimise"]
     assert "9000 tokens are too many" in said[0].advice.notes[0]
     repaired = next(a for a in model.asks if a.messages[0].content.startswith("1/0/repair"))
@@ -317,5 +332,9 @@ def test_a_champion_is_confirmed_before_the_next_round(store: Store) -> None:
     model = PlayedModel(CHAIN)
     run_campaign(request(rounds=3), store, referee, players=asking_players(model))
     assert [p for _, p in referee.asked] == [
-        Protocol.SCREEN, Protocol.SCREEN, Protocol.CONFIRM, Protocol.SCREEN, Protocol.CONFIRM,
-    ]  # fmt: skip
+        Protocol.SCREEN,
+        Protocol.SCREEN,
+        Protocol.CONFIRM,
+        Protocol.SCREEN,
+        Protocol.CONFIRM,
+    ]

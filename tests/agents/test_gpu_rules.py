@@ -15,10 +15,17 @@ SITUATION = Situation(
     problem=problem(), target="sm_90", language="cuda", facts=FACTS, round=1, seed=0
 )
 GOOD = {
-    "spill_stores": 0.0, "grid_blocks": 4000.0, "occupancy": 0.75, "global_load_efficiency": 0.98,
-    "global_store_efficiency": 1.0, "roofline_share": 0.4, "load_bytes": 16.0,
-    "limit_registers": 12.0, "limit_shared": 40.0, "modelled_us": 50.0,
-}  # fmt: skip
+    "spill_stores": 0.0,
+    "grid_blocks": 4000.0,
+    "occupancy": 0.75,
+    "global_load_efficiency": 0.98,
+    "global_store_efficiency": 1.0,
+    "roofline_share": 0.4,
+    "load_bytes": 16.0,
+    "limit_registers": 12.0,
+    "limit_shared": 40.0,
+    "modelled_us": 50.0,
+}
 
 
 def diagnose(remarks: tuple[str, ...] = (), **figures: float) -> Advice:
@@ -28,10 +35,13 @@ def diagnose(remarks: tuple[str, ...] = (), **figures: float) -> Advice:
     )
     verdict = verdict_with(1.0).model_copy(
         update={
-            "status": Status.SCREENED, "measurements": (), "emulated": True, "target": "sm_90",
+            "status": Status.SCREENED,
+            "measurements": (),
+            "emulated": True,
+            "target": "sm_90",
             "profile": Profile(metrics=metrics, remarks=remarks),
         }
-    )  # fmt: skip
+    )
     knobs = {**NAIVE.first(), "vector": 2, "unroll": 2}
     member = Member("c", 1, "", "cuda", "naive", knobs, verdict)
     return RuleJudge((NAIVE, CRC)).diagnose(member, SITUATION)

@@ -67,9 +67,14 @@ def asked_at(progress: Progress, place: str, base: str = "") -> History:
     track = progress.tracks[candidate_id(base)]
     assert track.verdict is not None
     member = Member(
-        candidate=candidate_id(base), number=track.proposed.number, source=base, language="cpp",
-        family="", knobs={}, verdict=track.verdict,
-    )  # fmt: skip
+        candidate=candidate_id(base),
+        number=track.proposed.number,
+        source=base,
+        language="cpp",
+        family="",
+        knobs={},
+        verdict=track.verdict,
+    )
     return history(progress, Assignment(place=place, base=member), SOURCES.__getitem__)
 
 
@@ -102,8 +107,10 @@ def test_the_digest_has_the_best_with_what_they_changed_and_the_failures(played:
     assert [a.number for a in told.failed] == [3]
     assert told.failed[0].failure.startswith("INCORRECT: played")
     assert told.best[2].change.splitlines() == [
-        "1 lines added, 1 removed", "- step = 8", "+ step = 2",
-    ]  # fmt: skip
+        "1 lines added, 1 removed",
+        "- step = 8",
+        "+ step = 2",
+    ]
     assert asked_at(played, "0/0").campaign == Digest()
     assert [a.number for a in asked_at(played, "1/0").campaign.best] == [1]
 
@@ -112,25 +119,39 @@ def around(ratio: float) -> Speedup:
     return Speedup(median=ratio, low=0.9 * ratio, high=1.1 * ratio)
 
 
-TRIED = Attempt(number=5, strategy="twice the tile", advised="register-blocking",
-                before_us=12.4, after_us=21.3, is_modelled=True)  # fmt: skip
+TRIED = Attempt(
+    number=5,
+    strategy="twice the tile",
+    advised="register-blocking",
+    before_us=12.4,
+    after_us=21.3,
+    is_modelled=True,
+)
 
 
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
-        (TRIED, "#5 twice the tile [advised: register-blocking] -> 12.4 us to 21.3 us modelled, "
-                "slower"),
+        (
+            TRIED,
+            "#5 twice the tile [advised: register-blocking] -> 12.4 us to 21.3 us modelled, slower",
+        ),
         (replace(TRIED, after_us=6.2, advised=""), "12.4 us to 6.2 us modelled, faster"),
         (replace(TRIED, after_us=12.5, is_modelled=False), "12.4 us to 12.5 us, no difference"),
         (
-            replace(TRIED, is_modelled=False, before_speedup=around(2.0),
-                    after_speedup=around(2.5)),
+            replace(
+                TRIED, is_modelled=False, before_speedup=around(2.0), after_speedup=around(2.5)
+            ),
             "-> speed-up 2 [1.8, 2.2] to 2.5 [2.25, 2.75], faster",
         ),
         (
-            replace(TRIED, is_modelled=False, before_speedup=around(2.0),
-                    after_speedup=around(2.1), beside_champion=around(1.0)),
+            replace(
+                TRIED,
+                is_modelled=False,
+                before_speedup=around(2.0),
+                after_speedup=around(2.1),
+                beside_champion=around(1.0),
+            ),
             "-> speed-up 2 [1.8, 2.2] to 2.1 [1.89, 2.31], within the noise; beside the best of "
             "then 1 [0.9, 1.1]",
         ),
@@ -141,7 +162,7 @@ TRIED = Attempt(number=5, strategy="twice the tile", advised="register-blocking"
         (replace(TRIED, failure="INCORRECT: y[3] is wrong"), "-> INCORRECT: y[3] is wrong"),
         (replace(TRIED, strategy="", before_us=None), "named no strategy [advised: register-"),
     ],
-)  # fmt: skip
+)
 def test_an_attempt_is_one_line(attempt: Attempt, words: str) -> None:
     assert words in told_history(History(tried=(attempt,)), "6/0")
 

@@ -41,13 +41,19 @@ WORKFLOWS: dict[str, dict[str, Any]] = {
     "best_of_n": {"rounds": 5},
     "evolve": {
         "rounds": 2,
-        "options": {"proposals": 3, "evaluated": 2, "abreast": 2, "islands": 2, "soft": True,
-                    "reflect_every": 1},
+        "options": {
+            "proposals": 3,
+            "evaluated": 2,
+            "abreast": 2,
+            "islands": 2,
+            "soft": True,
+            "reflect_every": 1,
+        },
     },
     "contrast": {"rounds": 3},
     "features": {"rounds": 2, "options": {"proposals": 2, "repairs": 1}},
     "transpile": {"source": CUDA, "options": {"fixes": 2, "optimisations": 2}},
-}  # fmt: skip
+}
 """What each is asked: a handful of rounds, with every step that it has."""
 
 KILLS = 6
@@ -182,9 +188,13 @@ def check(
 def test_b7_forty_kills_at_random_instants_pay_nothing_twice(tmp_path: Path, workflow: str) -> None:
     """B7: six of the forty; the same spend but for calls in flight, the same candidates."""
     asked = {
-        "problem": "doubling", "workflow": workflow, "patience": 9, "model": "openai/test-model",
-        "limits": {"evaluations": 8, "tokens": 10**9}, **WORKFLOWS[workflow],
-    }  # fmt: skip
+        "problem": "doubling",
+        "workflow": workflow,
+        "patience": 9,
+        "model": "openai/test-model",
+        "limits": {"evaluations": 8, "tokens": 10**9},
+        **WORKFLOWS[workflow],
+    }
     with Endpoint(answer) as server:
         arguments = [tmp_path, server.url, json.dumps(asked), KILLS, SLOTS, 11]
         driver = subprocess.Popen(

@@ -71,10 +71,12 @@ def test_bounds(figures: dict[str, float], expected: Bound) -> None:
 
 def test_a_bound_from_counters() -> None:
     def counted(memory: float, compute: float) -> Bound:
-        return bound_of({
-            "dram__throughput.avg.pct_of_peak_sustained_elapsed": memory,
-            "sm__throughput.avg.pct_of_peak_sustained_elapsed": compute,
-        })  # fmt: skip
+        return bound_of(
+            {
+                "dram__throughput.avg.pct_of_peak_sustained_elapsed": memory,
+                "sm__throughput.avg.pct_of_peak_sustained_elapsed": compute,
+            }
+        )
 
     assert counted(80, 30) is Bound.MEMORY
     assert counted(30, 80) is Bound.COMPUTE

@@ -71,8 +71,14 @@ class Contented:
     def diagnose(self, member: Member, situation: Situation) -> Advice:
         self.asked.append(f"{situation.assignment.place} {member.number}")
         is_done = member.source in self.contented_with
-        return Advice(candidate=member.candidate, bottleneck="b", change="c", nothing_left=is_done,
-                      why="all bytes are needed", mode="optimise")  # fmt: skip
+        return Advice(
+            candidate=member.candidate,
+            bottleneck="b",
+            change="c",
+            nothing_left=is_done,
+            why="all bytes are needed",
+            mode="optimise",
+        )
 
 
 def players(model: PlayedModel, judge: Judge) -> Players:
@@ -92,8 +98,11 @@ def run(
 
 def decided(store: Store, result: CampaignResult) -> list[tuple[str, str]]:
     payloads = [event.payload for event in store.events(result.campaign)]
-    return [(p.place, str(p.details["candidate"])) for p in payloads
-            if isinstance(p, Decided) and p.what == "nothing left"]  # fmt: skip
+    return [
+        (p.place, str(p.details["candidate"]))
+        for p in payloads
+        if isinstance(p, Decided) and p.what == "nothing left"
+    ]
 
 
 def test_a_judge_that_sees_nothing_left_in_the_best_ends_the_chain(store: Store) -> None:
@@ -120,8 +129,9 @@ def test_a_coder_that_declines_ends_the_chain_and_is_not_asked_again(store: Stor
     result = run(store, players(model, Contented(())), "refine")
     assert result.stopped_by == "nothing left"
     assert model.asked == ["0/0/write/1", "1/0/optimise/1", "2/0/optimise/1"]
-    missing = [e.payload for e in store.events(result.campaign)
-               if isinstance(e.payload, CandidateMissing)]  # fmt: skip
+    missing = [
+        e.payload for e in store.events(result.campaign) if isinstance(e.payload, CandidateMissing)
+    ]
     assert [(m.outcome, m.base) for m in missing] == [("no_change", candidate_id(BETTER))]
 
 
@@ -130,9 +140,11 @@ def test_an_end_for_nothing_left_is_found_again(store: Store) -> None:
     result = run(store, players(PlayedModel(CHAIN), judge))
     model = PlayedModel(CHAIN)
     again = resume_campaign(
-        result.campaign, store, PlayedReferee(fate=as_it_says, noise=0.001),
+        result.campaign,
+        store,
+        PlayedReferee(fate=as_it_says, noise=0.001),
         players=players(model, Contented(())),
-    )  # fmt: skip
+    )
     assert (again.stopped_by, model.asked) == ("nothing left", [])
     assert decided(store, again) == decided(store, result)
 
@@ -154,8 +166,9 @@ def test_a_modelled_time_of_bytes_and_launches_ends_the_chain(store: Store) -> N
     result = run(store, players(PlayedModel(CHAIN), Contented(())), referee=referee)
     assert result.stopped_by == "roofline"
     assert [candidate for candidate, _ in referee.asked] == [
-        candidate_id(FIRST), candidate_id(BETTER),
-    ]  # fmt: skip
+        candidate_id(FIRST),
+        candidate_id(BETTER),
+    ]
 
 
 def test_the_judge_that_asks_a_model_may_see_nothing_left() -> None:

@@ -159,8 +159,10 @@ def test_b5_an_endpoint_that_is_down_ends_it_with_code_4_and_loses_nothing(
     result = resume_campaign(campaign, store, PlayedReferee(), players=asking_players(model))
     assert result.evaluated == 5
     assert model.asked[len(before) :] == [
-        "3/0/optimise/1", "4/0/judge/1", "4/0/optimise/1",
-    ]  # fmt: skip
+        "3/0/optimise/1",
+        "4/0/judge/1",
+        "4/0/optimise/1",
+    ]
 
 
 def test_b6_a_useless_reply_is_paid_and_never_built(store: Store) -> None:

@@ -13,8 +13,9 @@ def known(problem: str, language: str, target: str, **figures: float) -> set[str
     return {t.name for t in applicable(get(problem), language, target, figures)}
 
 
-@pytest.mark.parametrize(("language", "target"), [("cpp", "cpu"), ("cuda", "sm_90"),
-                                                  ("triton", "sm_80")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "target"), [("cpp", "cpu"), ("cuda", "sm_90"), ("triton", "sm_80")]
+)
 @pytest.mark.parametrize("problem", names())
 def test_every_problem_has_techniques_in_every_language(
     problem: str, language: str, target: str
@@ -54,8 +55,9 @@ def test_names_are_words_that_a_reply_can_hold() -> None:
     everything = list(catalogue())
     assert declared("Techniques: " + ", ".join(everything) + "\n```cpp\n") == tuple(everything)
     assert declared("**Techniques:** `Loop unrolling`; tensor-cores, tensor-cores.") == (
-        "loop-unrolling", "tensor-cores",
-    )  # fmt: skip
+        "loop-unrolling",
+        "tensor-cores",
+    )
     assert declared("```cpp\n// Techniques: loop-unrolling\n```") == ()
     assert declared("Techniques: none") == ()
     assert worded(()) == "- none"

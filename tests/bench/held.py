@@ -23,10 +23,13 @@ PROBLEMS = ("softmax", "spmm_csr")
 def bench(**changes: Any) -> Bench:
     """Three workflows, two names of problems, two seeds, twelve cents."""
     given = {
-        "workflows": WORKFLOWS, "problems": PROBLEMS, "seeds": 2,
-        "limits": {"usd": 0.12, "seconds": 600.0}, "model": "openai/played",
+        "workflows": WORKFLOWS,
+        "problems": PROBLEMS,
+        "seeds": 2,
+        "limits": {"usd": 0.12, "seconds": 600.0},
+        "model": "openai/played",
         "judge_model": "openai/played",
-    }  # fmt: skip
+    }
     return Bench(**{**given, **changes})
 
 

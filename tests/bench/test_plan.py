@@ -18,8 +18,12 @@ from kernelwright.tests.bench.held import bench
 def test_a_budget_is_read() -> None:
     read = parse_budget("usd=0.50, evaluations=20,seconds=2m,device_seconds=30,tokens=9000")
     assert read == {
-        "usd": 0.5, "evaluations": 20.0, "seconds": 120.0, "device_seconds": 30.0, "tokens": 9000.0,
-    }  # fmt: skip
+        "usd": 0.5,
+        "evaluations": 20.0,
+        "seconds": 120.0,
+        "device_seconds": 30.0,
+        "tokens": 9000.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,11 +85,16 @@ def test_no_workflow_is_always_the_first() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"limits": {"usd": 0.31}}, {"model": "openai/other"}, {"judge_model": "rules"},
-        {"label": "again"}, {"workload": "tiny"}, {"cpus": (0,)}, {"language": "cuda"},
+        {"limits": {"usd": 0.31}},
+        {"model": "openai/other"},
+        {"judge_model": "rules"},
+        {"label": "again"},
+        {"workload": "tiny"},
+        {"cpus": (0,)},
+        {"language": "cuda"},
         {"target": "sm_90"},
     ],
-)  # fmt: skip
+)
 def test_what_a_result_rests_on_makes_another_trial(change: dict[str, Any]) -> None:
     trial = Trial("forge", "softmax", 0)
     assert bench().key(trial) != bench(**change).key(trial)

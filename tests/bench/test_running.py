@@ -63,8 +63,13 @@ def test_scores_are_what_the_events_tell(store: Store) -> None:
 
 
 def test_without_a_winner_the_score_is_nought(store: Store) -> None:
-    never = PlayedModel({f"{n}/0/{mode}/1": kernel(fails="INCORRECT", n=n)
-                         for n in range(99) for mode in ("write", "repair")})  # fmt: skip
+    never = PlayedModel(
+        {
+            f"{n}/0/{mode}/1": kernel(fails="INCORRECT", n=n)
+            for n in range(99)
+            for mode in ("write", "repair")
+        }
+    )
     hall = Hall({Trial("refine", "softmax", 0): never})
     (score,) = held(store, hall, workflows=("refine",), problems=("softmax",), seeds=1)
     assert (score.credited, score.is_verified, score.steps) == (0.0, False, ())
@@ -95,10 +100,16 @@ def figures(scores: list[Score]) -> list[tuple[object, ...]]:
         return (spent.evaluations, spent.usd, spent.tokens)
 
     return [
-        (score.trial, score.credited, score.stopped_by, score.replies, counted(score.spent),
-         [(counted(step.spent), step.credited) for step in score.steps])
+        (
+            score.trial,
+            score.credited,
+            score.stopped_by,
+            score.replies,
+            counted(score.spent),
+            [(counted(step.spent), step.credited) for step in score.steps],
+        )
         for score in scores
-    ]  # fmt: skip
+    ]
 
 
 def test_a_bench_that_died_goes_on_and_comes_to_the_same(tmp_path: Path) -> None:

@@ -67,18 +67,29 @@ def verdict(number: int, status: Status, protocol: Protocol) -> Verdict:
     if not good:
         checks += (Check(name="guard bands", passed=False, detail="C[7] was written outside"),)
     return Verdict(
-        candidate=IDS[number - 1], problem="spmm_csr", workload="tiny", language="cpp",
-        target="cpu", protocol=protocol, status=status, checks=checks,
+        candidate=IDS[number - 1],
+        problem="spmm_csr",
+        workload="tiny",
+        language="cpp",
+        target="cpu",
+        protocol=protocol,
+        status=status,
+        checks=checks,
         reasons=() if good else ("guard bands: C[7] was written outside",),
         measurements=(measurement(),) if good else (),
-    )  # fmt: skip
+    )
 
 
 def proposed(number: int, family: str) -> CandidateProposed:
     return CandidateProposed(
-        candidate=IDS[number - 1], number=number, language="cpp", family=family,
-        knobs={"tile": 8 * number}, operator="initial", note="a first try",
-    )  # fmt: skip
+        candidate=IDS[number - 1],
+        number=number,
+        language="cpp",
+        family=family,
+        knobs={"tile": 8 * number},
+        operator="initial",
+        note="a first try",
+    )
 
 
 def judged(number: int, status: Status, protocol: Protocol) -> list[Payload]:
@@ -91,10 +102,17 @@ def judged(number: int, status: Status, protocol: Protocol) -> list[Payload]:
 
 def started() -> CampaignStarted:
     return CampaignStarted(
-        problem="spmm_csr", workload="tiny", target="cpu", language="cpp", tier="native",
-        workflow="evolve", model="recipe", judge_model="rules", seed=3,
+        problem="spmm_csr",
+        workload="tiny",
+        target="cpu",
+        language="cpp",
+        tier="native",
+        workflow="evolve",
+        model="recipe",
+        judge_model="rules",
+        seed=3,
         limits={"evaluations": 3.0, "seconds": 60.0},
-    )  # fmt: skip
+    )
 
 
 def fill(home: Path, *, has_winner: bool = True, begun: CampaignStarted | None = None) -> str:
@@ -131,13 +149,22 @@ def emulated(source: str, language: str, status: Status, modelled_us: float) -> 
     """A verdict on a softmax candidate that was only emulated."""
     is_right = status.is_pass
     return Verdict(
-        candidate=candidate_id(source), problem="softmax", workload="tiny", language=language,
-        target="sm_90", tier="device-only", protocol=Protocol.SCREEN, status=status, emulated=True,
+        candidate=candidate_id(source),
+        problem="softmax",
+        workload="tiny",
+        language=language,
+        target="sm_90",
+        tier="device-only",
+        protocol=Protocol.SCREEN,
+        status=status,
+        emulated=True,
         reasons=() if is_right else ("error at line 1:1: there is no launch plan",),
         profile=Profile(
             metrics=(Metric(name=MODELLED_US, value=modelled_us, unit="us", level=Level.MODELLED),)
-        ) if is_right else None,
-    )  # fmt: skip
+        )
+        if is_right
+        else None,
+    )
 
 
 def fill_emulated(
@@ -147,10 +174,14 @@ def fill_emulated(
     workload = {"name": "tiny", "kind": "tiny", "axes": {"M": 64, "N": 200}}
     begun = started().model_copy(
         update={
-            "problem": "softmax", "target": "sm_90", "language": language, "tier": "device-only",
-            "workload_spec": workload, "config": SOFTMAX if config is None else dict(config),
+            "problem": "softmax",
+            "target": "sm_90",
+            "language": language,
+            "tier": "device-only",
+            "workload_spec": workload,
+            "config": SOFTMAX if config is None else dict(config),
         }
-    )  # fmt: skip
+    )
     with Store.open(home) as store:
         campaign = store.create(begun)
         for number, source in enumerate(sources, 1):
@@ -158,12 +189,15 @@ def fill_emulated(
             status = Status.BUILD_FAILED if number == len(sources) > 1 else Status.SCREENED
             for event in (
                 CandidateProposed(
-                    candidate=candidate, number=number, language=language, family="rows",
+                    candidate=candidate,
+                    number=number,
+                    language=language,
+                    family="rows",
                     operator="initial",
                 ),
                 EvaluationStarted(candidate=candidate, protocol="screen"),
                 EvaluationFinished(verdict=emulated(source, language, status, 12.5 * number)),
-            ):  # fmt: skip
+            ):
                 store.append(campaign, event)
         store.append(campaign, CampaignFinished(stopped_by="evaluations", best=None))
     return campaign
@@ -171,10 +205,12 @@ def fill_emulated(
 
 SOFTMAX: dict[str, Any] = {
     "problem": {
-        "title": "Softmax over rows", "definition": "y = exp(x - max) / sum", "entry": "softmax",
+        "title": "Softmax over rows",
+        "definition": "y = exp(x - max) / sum",
+        "entry": "softmax",
         "axes": {"M": "rows", "N": "elements of a row"},
         "inputs": [{"name": "x", "dtype": "float32", "shape": ["M", "N"]}],
         "outputs": [{"name": "y", "dtype": "float32", "shape": ["M", "N"]}],
     }
-}  # fmt: skip
+}
 """What a campaign's first event says of its problem."""

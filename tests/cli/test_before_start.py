@@ -108,7 +108,7 @@ def test_the_help_names_every_workflow_and_every_form_of_a_model(kw_here: Comman
         ({"usd": 1.0}, "openai/m", "rules", {"usd": 1.0}),
         ({}, "openai/m", "rules", {"tokens": 500_000.0} | HALF_HOUR),
     ],
-)  # fmt: skip
+)
 def test_a_coder_that_spends_nothing_has_a_time_unless_something_binds_it(
     limits: dict[str, float], model: str, judge: str, found: dict[str, float]
 ) -> None:
@@ -130,9 +130,17 @@ def test_a_cap_in_dollars_leaves_recipes_their_minute(kw: Command) -> None:
 @pytest.mark.slow
 def test_a_dry_run_with_a_model_needs_no_key(kw: Command) -> None:
     done = kw(
-        "run", "softmax", "--workload", "tiny", "--model", "openai/gpt-5", "--workflow", "forge",
-        "--dry-run", "--json",
-    )  # fmt: skip
+        "run",
+        "softmax",
+        "--workload",
+        "tiny",
+        "--model",
+        "openai/gpt-5",
+        "--workflow",
+        "forge",
+        "--dry-run",
+        "--json",
+    )
     assert done.code == 0, done.err
     assert done.document["plan"]["first_call"]["messages"]
 
@@ -179,14 +187,22 @@ def test_a_refused_call_is_told_with_its_words_and_a_moving_clock(before: list[E
     screen = Screen(before)
     screen.hear(
         ModelRequested(
-            call="k", attempt=1, place="0/0", purpose="write", model="openai/m", ask="b",
+            call="k",
+            attempt=1,
+            place="0/0",
+            purpose="write",
+            model="openai/m",
+            ask="b",
             reserved_tokens=400,
         ),
         ModelFailed(
-            call="k", attempt=1, fault="rate limited", reason="http://e/v1: slow down",
+            call="k",
+            attempt=1,
+            fault="rate limited",
+            reason="http://e/v1: slow down",
             retry_in_s=30.0,
         ),
-    )  # fmt: skip
+    )
     assert "no answer: rate limited: http://e/v1: slow down; again in 30s" in screen.out.getvalue()
     assert "waiting for the next attempt in 30s" in screen.panel()
     screen.now += 12

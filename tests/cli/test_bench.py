@@ -46,9 +46,21 @@ def test_bad_input_is_told_before_anything_starts(
 @pytest.mark.slow
 def test_a_bench_is_run_told_and_told_again(kw) -> None:
     arguments = (
-        "bench", "--target", "cpu", "--workflows", "refine,best_of_n", "--problems", "softmax",
-        "--workload", "tiny", "--seeds", "1", "--budget", "evaluations=2,seconds=90", "--json",
-    )  # fmt: skip
+        "bench",
+        "--target",
+        "cpu",
+        "--workflows",
+        "refine,best_of_n",
+        "--problems",
+        "softmax",
+        "--workload",
+        "tiny",
+        "--seeds",
+        "1",
+        "--budget",
+        "evaluations=2,seconds=90",
+        "--json",
+    )
     first = kw(*arguments)
     assert first.code == 0, first.err
     assert [arm["workflow"] for arm in first.document["arms"]] == ["refine", "best_of_n"]

@@ -46,9 +46,22 @@ def test_list(kw_here: Command, campaign: str) -> None:
 def test_show_as_json_is_the_document_of_run_and_more(kw_here: Command, campaign: str) -> None:
     document = kw_here("show", campaign[:-2], "--json").document
     assert set(document) >= {
-        "campaign", "problem", "target", "tier", "workflow", "model", "best", "evaluated",
-        "by_status", "usd", "tokens", "wall_s", "stopped_by", "state", "candidates",
-    }  # fmt: skip
+        "campaign",
+        "problem",
+        "target",
+        "tier",
+        "workflow",
+        "model",
+        "best",
+        "evaluated",
+        "by_status",
+        "usd",
+        "tokens",
+        "wall_s",
+        "stopped_by",
+        "state",
+        "candidates",
+    }
     best = document["best"]
     assert set(best) >= {"candidate", "status", "latency_us", "roofline", "speedup"}
     assert best["candidate"] == stored.IDS[1]

@@ -44,9 +44,15 @@ def test_calls_in_a_table(kw_here: Command, asked: AskedSample) -> None:
     assert first == "7 calls, ~12,000 tokens, ~$0.3000  (~ estimated)"
     table = "\n".join(rows)
     for words in (
-        "0/0/write/0", "not usable, asked again", CODER, "no answer yet", "~$0.0500",
-        "no candidate: no_candidate", f"#2 {asked.candidates[1][:10]} VERIFIED", "advice",
-    ):  # fmt: skip
+        "0/0/write/0",
+        "not usable, asked again",
+        CODER,
+        "no answer yet",
+        "~$0.0500",
+        "no candidate: no_candidate",
+        f"#2 {asked.candidates[1][:10]} VERIFIED",
+        "advice",
+    ):
         assert words in table
     of_one = kw_here("show", f"{asked.campaign}/2", "--calls", "--json").document["calls"]
     assert [call["number"] for call in of_one] == [3, 4]

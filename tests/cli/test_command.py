@@ -147,8 +147,13 @@ def run_into(
     with open(path, "w") as out:
         return subprocess.run(
             [sys.executable, "-m", "kernelwright", *arguments],
-            env=private, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            env=private,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
 
 def test_an_internal_error_is_logged_and_shown_only_on_request(private: dict[str, str]) -> None:
@@ -180,8 +185,13 @@ def test_a_closed_pipe_is_no_error(private: dict[str, str]) -> None:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "kernelwright", "config", "show"],
-            env=private, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            env=private,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
     finally:
         os.close(write)
     assert done.stderr == ""

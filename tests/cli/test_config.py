@@ -228,9 +228,18 @@ def test_a_checked_out_folder_cannot_send_the_key_elsewhere(folder: Path, key: s
 
 @pytest.mark.parametrize(
     "url",
-    ["localhost:8000", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1",
-     "http://host/v1?key=x", "http://host /v1", "http://host/v1#x", ""],
-)  # fmt: skip
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "http://",
+        "http://host:99999/v1",
+        "http://[::1/v1",
+        "http://host/v1?key=x",
+        "http://host /v1",
+        "http://host/v1#x",
+        "",
+    ],
+)
 def test_what_is_no_base_url(folder: Path, url: str) -> None:
     with pytest.raises(ConfigError, match="base_url = "):
         settled(folder, {"base_url": url})

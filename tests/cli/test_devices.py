@@ -38,8 +38,12 @@ def test_a_device_is_described(config: Config) -> None:
 
 
 def test_every_device_has_a_line(config: Config) -> None:
-    other = {**fake_nvml.H200, "nvmlDeviceGetUUID": "GPU-2", "nvmlDeviceGetName": "NVIDIA L4",
-             "nvmlDeviceGetCudaComputeCapability": (8, 9)}  # fmt: skip
+    other = {
+        **fake_nvml.H200,
+        "nvmlDeviceGetUUID": "GPU-2",
+        "nvmlDeviceGetName": "NVIDIA L4",
+        "nvmlDeviceGetCudaComputeCapability": (8, 9),
+    }
     found = list(devices.gpu(config, fake_nvml.FakeNvml([dict(fake_nvml.H200), other])))
     assert [f.text.partition(",")[0] for f in found[:2]] == ["NVIDIA H200", "NVIDIA L4"]
 

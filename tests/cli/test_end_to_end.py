@@ -37,9 +37,12 @@ class Place:
     def start(self, *args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "kernelwright", *args],
-            env=self.env, cwd=self.folder / "work", text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            env=self.env,
+            cwd=self.folder / "work",
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def kw(self, *args: str, timeout: float = 280) -> Done:
         process = self.start(*args)
@@ -102,8 +105,12 @@ def test_the_exported_package_passes_its_own_selftest(place: Place) -> None:
     env = {**place.env, "PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(place.folder)}
     ran = subprocess.run(
         [sys.executable, "-m", package.name, "selftest"],
-        env=env, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     source = place.kw("export", "@last@best", "--format", "source", "-o", str(place.folder / "s"))
     assert source.code == 0, source.err

@@ -59,9 +59,14 @@ def test_what_was_only_emulated_leaves_only_when_asked_for(
     assert (done.code, done.out.strip()) == (0, str(out))
     files = {path.name: path.read_text("utf-8") for path in out.iterdir()}
     assert set(files) == {
-        "softmax" + ENDINGS[language], "plan.json", "record.json", "provenance.json", "README.md",
-        "LICENSE-NOTE.md", "MANIFEST.json",
-    }  # fmt: skip
+        "softmax" + ENDINGS[language],
+        "plan.json",
+        "record.json",
+        "provenance.json",
+        "README.md",
+        "LICENSE-NOTE.md",
+        "MANIFEST.json",
+    }
     assert [name for name, text in files.items() if MARK not in text] == []
 
 
@@ -87,14 +92,19 @@ def test_the_plan_is_data(kw_here: Command, emulated: Callable[..., str], out: P
     assert resolved["axes"] == {"M": 64, "N": 200}
     assert resolved["launches"] == [
         {
-            "kernel": "softmax_kernel", "grid": [1, 1, 1], "block": [256, 1, 1], "shared_bytes": 0,
+            "kernel": "softmax_kernel",
+            "grid": [1, 1, 1],
+            "block": [256, 1, 1],
+            "shared_bytes": 0,
             "cluster": [1, 1, 1],
             "arguments": [
-                {"integer": 64}, {"integer": 200}, {"tensor": "x", "offset_bytes": 0},
+                {"integer": 64},
+                {"integer": 200},
+                {"tensor": "x", "offset_bytes": 0},
                 {"tensor": "y", "offset_bytes": 0},
             ],
         }
-    ]  # fmt: skip
+    ]
     record = json.loads((out / "record.json").read_text("utf-8"))
     assert (record["status"], record["emulated"]) == ("SCREENED", True)
     assert record["profile"]["metrics"][0]["level"] == "modelled"

@@ -45,9 +45,13 @@ class Terminal:
         self._screen, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "kernelwright", *args],
-            env=environ, cwd=folder / "work", stdin=theirs, stdout=theirs, stderr=theirs,
+            env=environ,
+            cwd=folder / "work",
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(theirs)
         self._shown = bytearray()
         self._reader = threading.Thread(target=self._read)
@@ -249,9 +253,15 @@ def test_a_refusing_endpoint_is_told_with_its_words_and_the_next_attempt(opened:
     error = {"message": "overloaded, come back later", "type": "x", "param": None, "code": None}
     with Endpoint(lambda _request: Turn(status=503, error=error)) as server:
         terminal = opened(
-            *RUN, "--model", "openai/m", "--workflow", "forge", "--model-patience", "4s",
+            *RUN,
+            "--model",
+            "openai/m",
+            "--workflow",
+            "forge",
+            "--model-patience",
+            "4s",
             OPENAI_BASE_URL=server.url,
-        )  # fmt: skip
+        )
         terminal.wait_for("no answer: server error: .*overloaded, come back later.*; again in ")
         terminal.wait_for(r"waiting for the next attempt in \d")
         assert terminal.end() == 4

@@ -75,9 +75,21 @@ def test_e6_a_key_is_in_nothing_that_a_campaign_writes(
             "KERNELWRIGHT_KEY_FILE": str(keys),
         }
         ran = kw(
-            "run", "softmax", "--target", "cpu", "--workload", "tiny", "--workflow", "refine",
-            "--model", "openai/test-model", "--max-tokens", "900000", "--json", env=env,
-        )  # fmt: skip
+            "run",
+            "softmax",
+            "--target",
+            "cpu",
+            "--workload",
+            "tiny",
+            "--workflow",
+            "refine",
+            "--model",
+            "openai/test-model",
+            "--max-tokens",
+            "900000",
+            "--json",
+            env=env,
+        )
         sent = {request.headers["authorization"] for request in server.requests}
     assert ran.code == 4, ran.err
     assert len(sent) == 1

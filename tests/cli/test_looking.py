@@ -69,9 +69,18 @@ def test_doctor_says_what_it_tried(kw: Command) -> None:
     findings = document["findings"]
     topics = {finding["topic"] for finding in findings}
     assert topics == {
-        "python", "packages", "compiler", "sandbox", "cpu", "peaks", "gpu", "ncu", "sanitizer",
-        "store", "browser",
-    }  # fmt: skip
+        "python",
+        "packages",
+        "compiler",
+        "sandbox",
+        "cpu",
+        "peaks",
+        "gpu",
+        "ncu",
+        "sanitizer",
+        "store",
+        "browser",
+    }
     assert {finding["level"] for finding in findings} <= {"PASS", "WARN", "FAIL"}
     failed = any(finding["level"] == "FAIL" for finding in findings)
     assert document["ok"] is not failed

@@ -70,8 +70,10 @@ def test_metrics_are_derived_from_a_store_and_fed_from_then_on(
     assert document["target"] == "cpu"
     assert document["kept"] == ["imbalance"]
     assert {one["name"]: one["fate"] for one in document["metrics"]} == {
-        "imbalance": "kept", "achieved_gbs": "alias", "warp": "flat",
-    }  # fmt: skip
+        "imbalance": "kept",
+        "achieved_gbs": "alias",
+        "warp": "flat",
+    }
     assert document["tasks"] == {"spmm_csr/tiny": COUNT}
     assert document["file"] is None
     done = kw_here("metrics", "derive", "--campaign", "@last", "--family", "sparse", "--write")

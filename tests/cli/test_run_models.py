@@ -56,8 +56,9 @@ def test_a_dry_run_prints_the_first_prompt_and_the_most_it_may_cost(place: Place
 @pytest.mark.timed
 def test_a_scripted_chain_repairs_wins_resumes_and_replays(place: Place) -> None:
     faster = HONEST.replace("64)", "32)")
-    model = script(place, ("write", fenced(WRONG)), ("repair", fenced(HONEST)),
-                   ("optimise", fenced(faster)))  # fmt: skip
+    model = script(
+        place, ("write", fenced(WRONG)), ("repair", fenced(HONEST)), ("optimise", fenced(faster))
+    )
     done = place.kw(*RUN, "--model", model, "--rounds", "3", "--max-evals", "2", "--json")
     assert done.code == 0, done.err
     first = done.document
@@ -68,8 +69,9 @@ def test_a_scripted_chain_repairs_wins_resumes_and_replays(place: Place) -> None
     again = place.kw("run", "--resume", first["campaign"], "--max-evals", "9", "--json")
     assert again.code == 0, again.err
     assert (again.document["stopped_by"], again.document["evaluated"]) == ("rounds", 3)
-    replayed = place.kw("run", "spmm_csr", "--model", f"replay:{first['campaign']}",
-                        "--max-evals", "9", "--json")  # fmt: skip
+    replayed = place.kw(
+        "run", "spmm_csr", "--model", f"replay:{first['campaign']}", "--max-evals", "9", "--json"
+    )
     assert replayed.code == 0, replayed.err
     assert replayed.document["best"]["candidate"] == again.document["best"]["candidate"]
     assert replayed.document["by_status"] == again.document["by_status"]

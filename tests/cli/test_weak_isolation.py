@@ -53,9 +53,13 @@ class Weak:
     def kw(self, *args: str) -> Done:
         done = subprocess.run(
             [sys.executable, "-m", "kernelwright", *args],
-            env=self._env, cwd=self.folder, capture_output=True, text=True, check=False,
+            env=self._env,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=280,
-        )  # fmt: skip
+        )
         return Done(done.returncode, done.stdout, done.stderr)
 
 

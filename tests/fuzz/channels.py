@@ -106,19 +106,19 @@ TARGETS = (
     Target(
         "frames there and back",
         st.tuples(
-            st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1),
-            st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1),
+            st.integers(0, 2**32 - 1),
+            st.integers(0, 2**32 - 1),
+            st.integers(0, 2**64 - 1),
+            st.integers(0, 2**64 - 1),
         ),
         check_frame_there_and_back,
         40,
     ),
-    Target(
-        "messages", st.one_of(st.binary(max_size=30), _BODIES.map(_with_length)), check_message
-    ),
+    Target("messages", st.one_of(st.binary(max_size=30), _BODIES.map(_with_length)), check_message),
     Target(
         "messages there and back",
         st.dictionaries(st.text(max_size=6), JSON, max_size=4),
         check_message_there_and_back,
         30,
     ),
-)  # fmt: skip
+)

@@ -78,9 +78,16 @@ def check(drawn: tuple[list[int], list[int]]) -> None:
     )
     checks = {found.name: found for found in clocks.checks(series.seen, 2)}
     measured = timing.measurement(
-        series, "candidate", ["base"], None, missing={}, workload="w", floor_us=1.0, threads=2,
+        series,
+        "candidate",
+        ["base"],
+        None,
+        missing={},
+        workload="w",
+        floor_us=1.0,
+        threads=2,
         rng=rng,
-    )  # fmt: skip
+    )
     assert min(samples) >= CALL_NS / 1e3, "no claim makes a call shorter than it was"
     assert measured.candidate.median_us >= CALL_NS / 1e3
     if max(claims) < 0.4 * CALL_NS:

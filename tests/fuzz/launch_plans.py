@@ -22,21 +22,79 @@ from kernelwright.tests.sandbox.plan.conftest import CUDA, TRITON
 
 SOURCES = {"cuda": CUDA, "triton": TRITON}
 _PIECES = st.sampled_from(
-    ("M", "N", "nnz", "avg_row", "ROWS", "C", "partial", "cdiv(", "max(", ")", ",", "//", "%", "*",
-     "-", "<", "and", "not", "if", "else", "0", "9223372036854775807", "2.5", " ", "1e400", "((((")
-)  # fmt: skip
+    (
+        "M",
+        "N",
+        "nnz",
+        "avg_row",
+        "ROWS",
+        "C",
+        "partial",
+        "cdiv(",
+        "max(",
+        ")",
+        ",",
+        "//",
+        "%",
+        "*",
+        "-",
+        "<",
+        "and",
+        "not",
+        "if",
+        "else",
+        "0",
+        "9223372036854775807",
+        "2.5",
+        " ",
+        "1e400",
+        "((((",
+    )
+)
 _EXPRESSIONS = st.lists(_PIECES, max_size=8).map(" ".join)
 _VALUES = st.one_of(
     _EXPRESSIONS.map('"{}"'.format),
     _EXPRESSIONS.map('["{}"]'.format),
     st.integers(-(2**65), 2**65).map(str),
-    st.sampled_from(("true", "[]", "[[1]]", "{}", "{f32 = nan}", '{buffer = "C", offset = "M"}',
-                     "inf", "1979-05-27", "'''\n'''", "[1, 1, 1]", "[1024]", "65536")),
-)  # fmt: skip
+    st.sampled_from(
+        (
+            "true",
+            "[]",
+            "[[1]]",
+            "{}",
+            "{f32 = nan}",
+            '{buffer = "C", offset = "M"}',
+            "inf",
+            "1979-05-27",
+            "'''\n'''",
+            "[1, 1, 1]",
+            "[1024]",
+            "65536",
+        )
+    ),
+)
 _KEYS = st.sampled_from(
-    ("kernel", "when", "grid", "block", "cluster", "shared_bytes", "args", "constexpr", "num_warps",
-     "num_ctas", "zero", "shape", "dtype", "ROWS", "BLOCK", "language", "x.y", '"."')
-)  # fmt: skip
+    (
+        "kernel",
+        "when",
+        "grid",
+        "block",
+        "cluster",
+        "shared_bytes",
+        "args",
+        "constexpr",
+        "num_warps",
+        "num_ctas",
+        "zero",
+        "shape",
+        "dtype",
+        "ROWS",
+        "BLOCK",
+        "language",
+        "x.y",
+        '"."',
+    )
+)
 
 
 @st.composite

@@ -109,10 +109,14 @@ def check_arrays(drawn: dict[str, np.ndarray]) -> None:
 
 _HOWS = st.sampled_from((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))
 _KINDS = st.one_of(
-    arrays.integer_dtypes(), arrays.unsigned_integer_dtypes(), arrays.floating_dtypes(),
-    arrays.boolean_dtypes(), arrays.complex_number_dtypes(), arrays.byte_string_dtypes(max_len=4),
+    arrays.integer_dtypes(),
+    arrays.unsigned_integer_dtypes(),
+    arrays.floating_dtypes(),
+    arrays.boolean_dtypes(),
+    arrays.complex_number_dtypes(),
+    arrays.byte_string_dtypes(max_len=4),
     arrays.datetime64_dtypes(),
-)  # fmt: skip
+)
 _ARRAYS = _KINDS.flatmap(
     lambda kind: arrays.arrays(kind, arrays.array_shapes(min_dims=0, max_dims=2, min_side=0))
 )

@@ -67,9 +67,15 @@ def check_advice(drawn: tuple[str, list[tuple[Recipe, dict[str, Any]]], Any, int
     members = tuple(_member(number, *parent) for number, parent in enumerate(parents, 1))
     recipes = recipes_for(problem)
     situation = Situation(
-        problem=registry.get(problem), target="cpu", language="cpp", facts=facts, round=at,
-        seed=seed, parents=members, seen=frozenset(m.candidate for m in members),
-    )  # fmt: skip
+        problem=registry.get(problem),
+        target="cpu",
+        language="cpp",
+        facts=facts,
+        round=at,
+        seed=seed,
+        parents=members,
+        seen=frozenset(m.candidate for m in members),
+    )
     proposal = RecipeCoder(recipes).propose(situation)
     if proposal is None:
         assert sum(recipe.size(facts) for recipe in recipes) <= len(members)
@@ -84,10 +90,15 @@ def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
     source = recipe.render(recipe.first())
     candidate = candidate_id(source)
     return Member(
-        candidate=candidate, number=number, source=source, language="cpp", family=recipe.family,
-        knobs=recipe.first(), verdict=stored.verdict(1, Status.SCREENED, Protocol.SCREEN),
+        candidate=candidate,
+        number=number,
+        source=source,
+        language="cpp",
+        family=recipe.family,
+        knobs=recipe.first(),
+        verdict=stored.verdict(1, Status.SCREENED, Protocol.SCREEN),
         advice=Advice(candidate=candidate, bottleneck="b", change="c", hints=hints),
-    )  # fmt: skip
+    )
 
 
 TARGETS = (

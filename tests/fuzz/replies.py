@@ -35,16 +35,50 @@ LANGUAGES = st.sampled_from(("cpp", "cuda", "triton", "python"))
 _FINISHES = st.sampled_from((*([Finish.STOP] * 6), Finish.LENGTH, Finish.REFUSED, Finish.EMPTY))
 _PIECES = st.one_of(
     st.sampled_from(
-        ("```", "````", "~~~", "```cuda", "```cpp", "```python", "  ```", "    ```", "``` x `",
-         "<think>", "</think>", "[THINK]", "[/THINK]", "/*---", "---*/", '"""', "---",
-         "def run(x):", 'extern "C" void f() {}', "__global__", 'language = "cuda"',
-         'language = "cpp"', SEARCH_SIGN, DIVIDER, REPLACE_SIGN, "// kernelwright: fixed",
-         "// kernelwright: end fixed", "", "  ", "\0", "\u202e", "\ud800", "a\r", "\x1b[31m",
-         "```json", "{", "}", '{"a": 1}')
+        (
+            "```",
+            "````",
+            "~~~",
+            "```cuda",
+            "```cpp",
+            "```python",
+            "  ```",
+            "    ```",
+            "``` x `",
+            "<think>",
+            "</think>",
+            "[THINK]",
+            "[/THINK]",
+            "/*---",
+            "---*/",
+            '"""',
+            "---",
+            "def run(x):",
+            'extern "C" void f() {}',
+            "__global__",
+            'language = "cuda"',
+            'language = "cpp"',
+            SEARCH_SIGN,
+            DIVIDER,
+            REPLACE_SIGN,
+            "// kernelwright: fixed",
+            "// kernelwright: end fixed",
+            "",
+            "  ",
+            "\0",
+            "\u202e",
+            "\ud800",
+            "a\r",
+            "\x1b[31m",
+            "```json",
+            "{",
+            "}",
+            '{"a": 1}',
+        )
     ),
     st.sampled_from(sorted(SOURCES.values())),
     st.text(max_size=12),
-)  # fmt: skip
+)
 _MADE_UP = st.lists(_PIECES, max_size=14).map("\n".join)
 _SPOILT = st.tuples(st.sampled_from([case.reply[:20_000] for case in CASES]), edits(3)).map(
     lambda drawn: edited(drawn[0].encode(errors="replace"), drawn[1]).decode(errors="replace")
@@ -112,8 +146,9 @@ def check_edits(drawn: tuple[str, str, str]) -> None:
     known = unix_lines(reply) + "\n" + unix_lines(base)
     assert all(line in known for line in result.source.split("\n"))
     if any("edits of the base" in note for note in result.notes):
-        before, after = (head_of(unix_lines(each), language_of(language))
-                         for each in (base, result.source))  # fmt: skip
+        before, after = (
+            head_of(unix_lines(each), language_of(language)) for each in (base, result.source)
+        )
         assert (before and before.text) == (after and after.text)
         assert _fixed(base) == _fixed(result.source)
 
@@ -135,7 +170,7 @@ _KEYS = st.sampled_from(("verdict", "line", "share", "why", "other"))
 _OBJECTS = st.one_of(
     st.dictionaries(_KEYS, JSON, max_size=4),
     st.builds(lambda why: {"verdict": "ok", "why": why}, st.text(max_size=20)),
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -187,6 +222,7 @@ TARGETS = (
     Target("replies", st.tuples(TEXTS, _FINISHES, LANGUAGES), check_reply, 150),
     Target("edits", _edited_bases() | st.tuples(TEXTS, TEXTS, LANGUAGES), check_edits, 200),
     Target("small replies", _json_replies(), check_json, 150),
-    Target("shown texts", st.tuples(TEXTS, st.text(max_size=9), st.integers(0, 400)), check_shown,
-           60),
-)  # fmt: skip
+    Target(
+        "shown texts", st.tuples(TEXTS, st.text(max_size=9), st.integers(0, 400)), check_shown, 60
+    ),
+)

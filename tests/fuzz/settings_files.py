@@ -14,20 +14,36 @@ from kernelwright.tests.fuzz.target import Target, attempt, edited, edits
 
 KEYS = [setting.name for setting in fields(Config)]
 _WORDS = st.one_of(
-    st.text(
-        st.characters(exclude_characters='"\\', exclude_categories=("Cs", "Cc")), max_size=12
+    st.text(st.characters(exclude_characters='"\\', exclude_categories=("Cs", "Cc")), max_size=12),
+    st.sampled_from(
+        (
+            "auto",
+            "bare",
+            "0-3",
+            "0-99999999999",
+            "1,2,x",
+            "90s",
+            "1h30m",
+            "0s",
+            "~",
+            "~nobody-of-that-name/x",
+            "9" * 400,
+            "9" * 5000,
+            "\\u0000",
+            "true",
+            "٣",
+        )
     ),
-    st.sampled_from(("auto", "bare", "0-3", "0-99999999999", "1,2,x", "90s", "1h30m", "0s", "~",
-                     "~nobody-of-that-name/x", "9" * 400, "9" * 5000, "\\u0000", "true", "٣")),
-)  # fmt: skip
+)
 _VALUES = st.one_of(
     _WORDS.map(lambda text: f'"{text}"'),
     st.integers().map(str),
     st.floats().map(str),
-    st.sampled_from(("true", "inf", "nan", "[]", "[0, 1]", "[[]]", "{}", "1979-05-27", "9" * 5000,
-                     "[" * 20_000)),
+    st.sampled_from(
+        ("true", "inf", "nan", "[]", "[0, 1]", "[[]]", "{}", "1979-05-27", "9" * 5000, "[" * 20_000)
+    ),
     st.text(max_size=10),
-)  # fmt: skip
+)
 _LINES = st.tuples(st.sampled_from([*KEYS, "modell", '"a b"', "[tool]"]), _VALUES).map(" = ".join)
 _FILES = st.tuples(st.lists(_LINES, max_size=3).map("\n".join), edits(2)).map(
     lambda drawn: edited(drawn[0].encode(errors="replace"), drawn[1])

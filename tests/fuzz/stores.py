@@ -135,9 +135,13 @@ _CELLS = st.sampled_from(
     + [("campaigns", "id"), ("campaigns", "at")]
 )
 _HELD = st.one_of(
-    st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.binary(max_size=12),
-    st.text(max_size=12), st.sampled_from(("../../x", "{}", "[" * 50_000, "NaN", "")),
-)  # fmt: skip
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.binary(max_size=12),
+    st.text(max_size=12),
+    st.sampled_from(("../../x", "{}", "[" * 50_000, "NaN", "")),
+)
 
 TARGETS = (
     Target(

@@ -65,11 +65,25 @@ def edits(draw: st.DrawFn, most: int = 4) -> list[tuple[str, float, bytes]]:
         st.one_of(
             st.binary(min_size=1, max_size=6),
             st.sampled_from(
-                (b"0", b"-1", b"2147483648", b"99999999999999999999", b"1e999", b"nan", b"\0",
-                 b"\n", b" ", b"%", b"\xff\xff\xff\xff", b"{", b"]", b'"')
+                (
+                    b"0",
+                    b"-1",
+                    b"2147483648",
+                    b"99999999999999999999",
+                    b"1e999",
+                    b"nan",
+                    b"\0",
+                    b"\n",
+                    b" ",
+                    b"%",
+                    b"\xff\xff\xff\xff",
+                    b"{",
+                    b"]",
+                    b'"',
+                )
             ),
         ),
-    )  # fmt: skip
+    )
     return draw(st.lists(edit, max_size=most))
 
 

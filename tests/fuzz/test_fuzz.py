@@ -34,9 +34,12 @@ def test_the_long_run_ends_in_time() -> None:
     command = [sys.executable, "-m", "kernelwright.tests.fuzz.run"]
     done = subprocess.run(
         [*command, "--seconds", "0.5", "--only", "settings"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env={"PYTHONPATH": str(Path(kernelwright.__file__).parent.parent), "PATH": "/usr/bin"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "settings: " in done.stdout
 

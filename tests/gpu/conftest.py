@@ -150,9 +150,13 @@ class Bench:
     def build(self, source: str) -> CudaCandidate:
         """Raises Refused."""
         workshop = Workshop(
-            self.problem, architecture(self.target), self.structure, self.cache, self.jail,
+            self.problem,
+            architecture(self.target),
+            self.structure,
+            self.cache,
+            self.jail,
             newest=self.newest,
-        )  # fmt: skip
+        )
         return CudaCandidate.build(workshop, source, seed=1)
 
     @contextmanager
@@ -169,9 +173,12 @@ class Bench:
             cpus = tuple(sorted(os.sched_getaffinity(0)))
             try:
                 runner = DeviceRunner(
-                    self.jail, program, Plane(inputs, outputs, *arena.sizes), cpus=cpus,
+                    self.jail,
+                    program,
+                    Plane(inputs, outputs, *arena.sizes),
+                    cpus=cpus,
                     limits=limits,
-                )  # fmt: skip
+                )
             finally:
                 os.close(inputs)
                 os.close(outputs)
@@ -179,9 +186,14 @@ class Bench:
             ATTEMPT.jails.add(self.jail.name)
             with runner:
                 side = CandidateSide(
-                    "candidate", runner, arena, self.problem, self.rng, timeout_s=TIMEOUT_S,
+                    "candidate",
+                    runner,
+                    arena,
+                    self.problem,
+                    self.rng,
+                    timeout_s=TIMEOUT_S,
                     extra=made.extra,
-                )  # fmt: skip
+                )
                 side.place(self.structure, slots)
                 yield side
 
@@ -214,19 +226,33 @@ class Bench:
             assert self.arena is not None
             call = Call(self.arena.copy_of_inputs(), self.arena.sizes[1])
         made = self.build(source)
-        yield made, host_command(
-            folder, made.device, self.problem, call, self.way, self.cache, calls=calls,
-            is_separate=is_separate,
-        )  # fmt: skip
+        yield (
+            made,
+            host_command(
+                folder,
+                made.device,
+                self.problem,
+                call,
+                self.way,
+                self.cache,
+                calls=calls,
+                is_separate=is_separate,
+            ),
+        )
 
 
 def _bench(way: Access, device: nvml.Device, jail: Jail, cache: Path, **axes: int) -> Bench:
     problem = registry.get("bias_gelu")
     workload = registry.workload_for(problem, "" if axes else "tiny", **axes)
     return Bench(
-        way, device.architecture, jail, cache, problem, problem.structure(workload),
+        way,
+        device.architecture,
+        jail,
+        cache,
+        problem,
+        problem.structure(workload),
         major_of(device.cuda),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

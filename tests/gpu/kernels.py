@@ -12,9 +12,12 @@ __device__ float gelu(float s) {
 def source(body: str, **plan: object) -> str:
     """A candidate with one kernel `k(M, N, x, bias, y)`; `plan` changes its launch."""
     launch: dict[str, object] = {
-        "kernel": '"k"', "grid": '["cdiv(M * N, 256)"]', "block": "[256]",
-        "args": '["M", "N", "x", "bias", "y"]', **plan,
-    }  # fmt: skip
+        "kernel": '"k"',
+        "grid": '["cdiv(M * N, 256)"]',
+        "block": "[256]",
+        "args": '["M", "N", "x", "bias", "y"]',
+        **plan,
+    }
     lines = "\n".join(f"{key} = {value}" for key, value in launch.items())
     head = f"/*---\n[[launch]]\n{lines}\n---*/\n"
     signature = "int M, int N, const float* x, const float* bias, float* y"

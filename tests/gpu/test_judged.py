@@ -30,10 +30,14 @@ def session(
     cache.chmod(0o755)
     problem = registry.get("bias_gelu")
     task = Task(
-        problem=problem.name, workload=problem.workload("1024x3072"),
-        target=devices[0].architecture, languages=("cuda",), cache_dir=str(cache),
-        jail=os.environ.get(JAIL) or "auto", accept_weak_isolation=is_weak_accepted(),
-    )  # fmt: skip
+        problem=problem.name,
+        workload=problem.workload("1024x3072"),
+        target=devices[0].architecture,
+        languages=("cuda",),
+        cache_dir=str(cache),
+        jail=os.environ.get(JAIL) or "auto",
+        accept_weak_isolation=is_weak_accepted(),
+    )
     try:
         opened = Session.open(task)
         opened.await_reference()

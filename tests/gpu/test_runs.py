@@ -42,8 +42,9 @@ def test_an_honest_kernel_is_right_on_every_shape_and_family(bench: Bench, hones
 
 def test_what_is_not_written_keeps_its_poison(bench: Bench) -> None:
     found = bench.checks(source(INDEX + "if (i == 0) y[0] = gelu(x[0] + bias[0]);"))
-    assert any("poison" in check.detail or "written" in check.detail for check in found
-               if not check.passed)  # fmt: skip
+    assert any(
+        "poison" in check.detail or "written" in check.detail for check in found if not check.passed
+    )
 
 
 @pytest.mark.parametrize("where", ["y[-1]", "y[(long)M * N]"])

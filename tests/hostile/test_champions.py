@@ -30,9 +30,11 @@ HONEST = Path(__file__).parent.parent / "verifier" / "seven" / "honest.cpp"
 )
 def test_a_champion_that_turns_bad_falls_and_takes_nobody_along(court, file, status):
     order = Order(
-        source=HONEST.read_text("utf-8"), language="cpp", protocol=Protocol.CONFIRM,
+        source=HONEST.read_text("utf-8"),
+        language="cpp",
+        protocol=Protocol.CONFIRM,
         champion=(HERE / f"{file}.cpp").read_text("utf-8"),
-    )  # fmt: skip
+    )
     verdict = court.referee("spmm_csr").evaluate(order)
     # It is looked at alone, and found out, only where it failed beside the challenger.
     assert verdict.champion is not None

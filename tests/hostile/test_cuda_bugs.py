@@ -88,8 +88,12 @@ class Trial:
         rng = np.random.default_rng(9)
         for structure in structures(self.problem):
             item = make_item(self.problem, structure, Family.NORMAL, rng)
-            call = Call(self.problem, structure.axes, {**structure.arrays, **item.inputs},
-                        self.candidate.launched(structure))  # fmt: skip
+            call = Call(
+                self.problem,
+                structure.axes,
+                {**structure.arrays, **item.inputs},
+                self.candidate.launched(structure),
+            )
             found |= {why for why in self.run(call, item) if why}
         return found
 
@@ -102,8 +106,9 @@ class Trial:
     def answer(self, call: Call, item: Any, variant: EmulatedVariant, schedule: str) -> str:
         program = self.candidate.variant(variant, schedule)
         try:
-            answer = play(self.machine.jail, program, call, cpus=CPUS, limits=LIMITS,
-                          timeout_s=TIMEOUT_S)  # fmt: skip
+            answer = play(
+                self.machine.jail, program, call, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S
+            )
         except RunFault as fault:
             return "sanitizers" if re.search(r"Sanitizer|runtime error", fault.log) else "fault"
         return "" if self.is_right(answer.outputs, item) else "answer"
@@ -111,9 +116,14 @@ class Trial:
     def race(self, call: Call, item: Any) -> str:
         try:
             report = examine(
-                self.candidate.built(EmulatedVariant.ACCESS), call, jail=self.machine.jail,
-                cache_dir=self.machine.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
-            )  # fmt: skip
+                self.candidate.built(EmulatedVariant.ACCESS),
+                call,
+                jail=self.machine.jail,
+                cache_dir=self.machine.cache,
+                cpus=CPUS,
+                limits=LIMITS,
+                timeout_s=TIMEOUT_S,
+            )
         except RunFault:
             return "fault"
         if report.races:

@@ -21,8 +21,15 @@ from kernelwright.verifier.trials import Item, make_item
 HERE = Path(__file__).parent
 ROOT = Path(kernelwright.__file__).parent
 PICKLERS = {
-    "pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "multiprocessing", "copyreg",
-}  # fmt: skip
+    "pickle",
+    "_pickle",
+    "cloudpickle",
+    "dill",
+    "joblib",
+    "shelve",
+    "multiprocessing",
+    "copyreg",
+}
 
 
 @pytest.fixture
@@ -60,9 +67,18 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 def test_no_frame_means_pass():
     """The channel has eleven kinds of frames, four numbers each, and none of them is a verdict."""
     assert {kind.name for kind in frames.Kind} == {
-        "READY", "CALL", "DONE", "PING", "PONG", "REFUSED", "LOAD", "UPLOAD",
-        "FETCH", "REPLAY", "ARMED",
-    }  # fmt: skip
+        "READY",
+        "CALL",
+        "DONE",
+        "PING",
+        "PONG",
+        "REFUSED",
+        "LOAD",
+        "UPLOAD",
+        "FETCH",
+        "REPLAY",
+        "ARMED",
+    }
     ours, theirs = frames.channel()
     with ours, theirs:
         theirs.sendall(b"VERIFIED" * 3)
@@ -114,10 +130,14 @@ def sampled(first_us: float) -> list[Recorder]:
     sides = [Recorder("candidate", first_us), Recorder("torch eager", 10.0)]
     series = timing.Series(batch=timing.batch_for(100.0, 8))
     timing.sample_block(
-        series, sides[0], [sides[1]],
+        series,
+        sides[0],
+        [sides[1]],
         lambda n: [make_item(problem, structure, Family.NORMAL, drawing) for _ in range(n)],
-        8, timing.Rounds(6, budget_s=1e9), rng,
-    )  # fmt: skip
+        8,
+        timing.Rounds(6, budget_s=1e9),
+        rng,
+    )
     assert [len(block) for block in series.of("candidate")] == [6]
     return sides
 

@@ -47,17 +47,23 @@ def toy(
 
     tiny = Workload(name="tiny", kind="tiny", axes=dict(zip("MN", axes, strict=True)))
     return Problem(
-        name="toy", title="", definition="", axes={"M": "rows", "N": "columns"},
+        name="toy",
+        title="",
+        definition="",
+        axes={"M": "rows", "N": "columns"},
         inputs=(Tensor(name="x", dtype="float32", shape=("M", "N")),),
         outputs=(Tensor(name="y", dtype="float32", shape=("M", "N")),),
-        source="", workloads=(tiny,),
+        source="",
+        workloads=(tiny,),
         structure=lambda workload: Structure(dict(workload.axes)),
-        values=values, oracle=oracle,
+        values=values,
+        oracle=oracle,
         flops=lambda axes: 1.0 * axes["M"] * axes["N"],
         bytes_moved=lambda axes: 8.0 * axes["M"] * axes["N"],
-        baselines=(), variations=lambda _structure, _rng: iter(()),
+        baselines=(),
+        variations=lambda _structure, _rng: iter(()),
         families=(Family.NORMAL, Family.UNIFORM),
-    )  # fmt: skip
+    )
 
 
 def refusal(problem: Problem) -> str:
@@ -127,9 +133,16 @@ def series(candidate_us: float, baselines: dict[str, float]) -> timing.Series:
 
 def measured(candidate_us: float, baselines: dict[str, float]):
     return timing.measurement(
-        series(candidate_us, baselines), "candidate", list(baselines), None, missing={},
-        workload="tiny", floor_us=0.1, threads=1, rng=np.random.default_rng(0),
-    )  # fmt: skip
+        series(candidate_us, baselines),
+        "candidate",
+        list(baselines),
+        None,
+        missing={},
+        workload="tiny",
+        floor_us=0.1,
+        threads=1,
+        rng=np.random.default_rng(0),
+    )
 
 
 def test_a_call_too_short_to_time_is_marked() -> None:

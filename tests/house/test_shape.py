@@ -85,9 +85,10 @@ def test_the_face_is_exact(module: Module) -> None:
     bound = {
         key
         for key, value in vars(package).items()
-        if not key.startswith("_") and not isinstance(value, types.ModuleType)
+        if not key.startswith("_")
+        and not isinstance(value, types.ModuleType)
         and key != "annotations"
-    }  # fmt: skip
+    }
     declared = list(getattr(package, "__all__", []))
     assert len(declared) == len(set(declared))
     assert {each for each in declared if not each.startswith("__")} == bound

@@ -68,8 +68,9 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     return Judged(g1, nrmse, is_exact, worst, found)
 
 
-def complaints(problem: Problem, outputs: Arrays, truth: dict[str, Expected], family: Family
-               ) -> list[str]:  # fmt: skip
+def complaints(
+    problem: Problem, outputs: Arrays, truth: dict[str, Expected], family: Family
+) -> list[str]:
     """What the gates hold against a set of outputs; empty for a pass."""
     return [
         f"{name}: {text}"

@@ -27,8 +27,10 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("cupy", "cupyx", "cupyx.scipy", "cupyx.scipy.sparse")
     }
     for name, given in {
-        "from_dlpack": lambda tensor: tensor.numpy(), "matmul": np.matmul, "copyto": np.copyto,
-    }.items():  # fmt: skip
+        "from_dlpack": lambda tensor: tensor.numpy(),
+        "matmul": np.matmul,
+        "copyto": np.copyto,
+    }.items():
         setattr(modules["cupy"], name, given)
     modules["cupyx.scipy.sparse"].csr_matrix = scipy.sparse.csr_matrix  # type: ignore[attr-defined]
     for name, module in modules.items():

@@ -107,9 +107,13 @@ def test_features_of_a_dense_problem_are_its_axes() -> None:
 def test_large_stand_ins_have_the_published_statistics(name: str) -> None:
     known = STAND_INS[name]
     pattern = graphs.by_degree(
-        known.rows, known.nnz, known.cv, p_local=known.p_local, window=known.window,
+        known.rows,
+        known.nnz,
+        known.cv,
+        p_local=known.p_local,
+        window=known.window,
         gamma=known.gamma,
-    )  # fmt: skip
+    )
     _assert_csr(pattern)
     lengths = np.diff(pattern.indptr)
     assert pattern.nnz == known.nnz

@@ -115,15 +115,17 @@ BAD_TEXTS = {
     "infinity": (HEAD + "3 3 2\n1 1 1\n2 3 inf\n", r"\(2, 3\) is inf"),
     "duplicate": (HEAD + "3 3 2\n2 1 1\n2 1 1\n", r"\(2, 1\) is there more than once"),
     "symmetric rectangle": (
-        "%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "but 2 x 3",
+        "%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n",
+        "but 2 x 3",
     ),
     "too many entries to hold": (HEAD + f"9 9 {MAX_NNZ + 1}\n1 1 1\n", "too large"),
     "rows over int32": (HEAD + "4000000000 3 1\n1 1 1\n", "too large: 4,000,000,000 rows"),
     "columns over int32": (HEAD + "3 4000000000 1\n1 1 1\n", "too large: 4,000,000,000 columns"),
     "both halves": (
-        "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n2 1 1\n1 2 1\n", "more than once",
+        "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n2 1 1\n1 2 1\n",
+        "more than once",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", BAD_TEXTS)
@@ -150,10 +152,12 @@ def test_a_truncated_gzip_is_named(tmp_path: Path) -> None:
 def _saved(change: Callable[[dict[str, np.ndarray]], None]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         arrays = {
-            "indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]),
-            "data": np.array([1.0, 2.0]), "shape": np.array([2, 2]),
+            "indptr": np.array([0, 1, 2]),
+            "indices": np.array([1, 0]),
+            "data": np.array([1.0, 2.0]),
+            "shape": np.array([2, 2]),
             "format": np.array(b"csr"),
-        }  # fmt: skip
+        }
         change(arrays)
         np.savez(path, **arrays)  # type: ignore[arg-type]
 
@@ -243,8 +247,9 @@ def test_a_file_that_is_no_archive_or_not_there_is_named(tmp_path: Path) -> None
 
 GRAPHS = (
     Path(os.environ.get("KERNELWRIGHT_SHARED", Path(__file__).parents[3] / "shared"))
-    / "data" / "graphs"
-)  # fmt: skip
+    / "data"
+    / "graphs"
+)
 
 
 @pytest.mark.skipif(not GRAPHS.is_dir(), reason=f"the published graphs are not at {GRAPHS}")

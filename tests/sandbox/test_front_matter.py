@@ -83,9 +83,22 @@ def test_every_place_of_a_document() -> None:
 
 KEYS = st.sampled_from(("a", "b-c", '"d e"', "'f.g'", "h.i", 'j . "k"'))
 SCALARS = st.sampled_from(
-    ("1", "-2.5", "true", '"text"', "'raw'", '"es\\"c"', '"""\nmany\n"lines" """', "''' ' '''",
-     "1979-05-27", "0x1F", "'#'", '"]"', "inf")
-)  # fmt: skip
+    (
+        "1",
+        "-2.5",
+        "true",
+        '"text"',
+        "'raw'",
+        '"es\\"c"',
+        '"""\nmany\n"lines" """',
+        "''' ' '''",
+        "1979-05-27",
+        "0x1F",
+        "'#'",
+        '"]"',
+        "inf",
+    )
+)
 GAPS = st.sampled_from(("", " ", "\n", " # note ] }\n"))
 
 

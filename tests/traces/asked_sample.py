@@ -57,36 +57,90 @@ class Writer:
     candidates: list[str] = field(default_factory=list)
     champion: str | None = None
 
-    def request(self, place: str, purpose: str, user: str, *, model: str = CODER,
-                price: float | None = 0.2, attempt: int = 1, key: str = "") -> str:  # fmt: skip
+    def request(
+        self,
+        place: str,
+        purpose: str,
+        user: str,
+        *,
+        model: str = CODER,
+        price: float | None = 0.2,
+        attempt: int = 1,
+        key: str = "",
+    ) -> str:
         messages = (Message(role="system", content=SYSTEM), Message(role="user", content=user))
         ask = Ask(purpose=purpose, messages=messages, effort="high")
         call = key or hashlib.sha256(f"{self.campaign}:{place}".encode()).hexdigest()
-        self.store.append(self.campaign, ModelRequested(
-            call=call, attempt=attempt, place=place, purpose=purpose, model=model,
-            ask=self.store.put_blob(ask.canonical), reserved_tokens=9000, reserved_usd=price,
-        ))  # fmt: skip
+        self.store.append(
+            self.campaign,
+            ModelRequested(
+                call=call,
+                attempt=attempt,
+                place=place,
+                purpose=purpose,
+                model=model,
+                ask=self.store.put_blob(ask.canonical),
+                reserved_tokens=9000,
+                reserved_usd=price,
+            ),
+        )
         return call
 
-    def answer(self, call: str, text: str, *, usd: float | None = 0.05, attempt: int = 1,
-               finish: Finish = Finish.STOP, is_estimated: bool = False,
-               reasoning: str = "") -> None:  # fmt: skip
+    def answer(
+        self,
+        call: str,
+        text: str,
+        *,
+        usd: float | None = 0.05,
+        attempt: int = 1,
+        finish: Finish = Finish.STOP,
+        is_estimated: bool = False,
+        reasoning: str = "",
+    ) -> None:
         usage = Usage(prompt_tokens=1500, completion_tokens=500, reasoning_tokens=120)
         reply = Reply(
-            text=text, finish=finish, usage=usage, model="big-coder-2026", request_id="r",
+            text=text,
+            finish=finish,
+            usage=usage,
+            model="big-coder-2026",
+            request_id="r",
             reasoning=reasoning,
-        )  # fmt: skip
-        self.store.append(self.campaign, ModelReplied(
-            call=call, attempt=attempt, reply=self.store.put_blob(reply.model_dump_json()),
-            finish=finish, tokens=usage.tokens, usd=usd, is_estimated=is_estimated, seconds=4.0,
-        ))  # fmt: skip
+        )
+        self.store.append(
+            self.campaign,
+            ModelReplied(
+                call=call,
+                attempt=attempt,
+                reply=self.store.put_blob(reply.model_dump_json()),
+                finish=finish,
+                tokens=usage.tokens,
+                usd=usd,
+                is_estimated=is_estimated,
+                seconds=4.0,
+            ),
+        )
 
-    def fail(self, call: str, fault: str, *, tokens: int = 0, usd: float | None = 0.0,
-             retry_in_s: float | None = 1.5) -> None:  # fmt: skip
-        self.store.append(self.campaign, ModelFailed(
-            call=call, attempt=1, fault=fault, reason=f"the server said {EVIL}", tokens=tokens,
-            usd=usd, retry_in_s=retry_in_s,
-        ))  # fmt: skip
+    def fail(
+        self,
+        call: str,
+        fault: str,
+        *,
+        tokens: int = 0,
+        usd: float | None = 0.0,
+        retry_in_s: float | None = 1.5,
+    ) -> None:
+        self.store.append(
+            self.campaign,
+            ModelFailed(
+                call=call,
+                attempt=1,
+                fault=fault,
+                reason=f"the server said {EVIL}",
+                tokens=tokens,
+                usd=usd,
+                retry_in_s=retry_in_s,
+            ),
+        )
 
     def ask(self, place: str, purpose: str, user: str, text: str, **more: object) -> str:
         call = self.request(place, purpose, user)
@@ -97,28 +151,45 @@ class Writer:
         number = len(self.candidates) + 1
         candidate = self.store.put_blob(source_of(number, HOSTILE))
         base = self.candidates[-1:]
-        self.store.append(self.campaign, CandidateProposed(
-            candidate=candidate, number=number, language="cpp", family="model", operator=operator,
-            parents=tuple(base), strategy=f"wider vectors {HOSTILE}", techniques=("simd-vectors",),
-            notes=("2 edits of the base",), place=place,
-        ))  # fmt: skip
+        self.store.append(
+            self.campaign,
+            CandidateProposed(
+                candidate=candidate,
+                number=number,
+                language="cpp",
+                family="model",
+                operator=operator,
+                parents=tuple(base),
+                strategy=f"wider vectors {HOSTILE}",
+                techniques=("simd-vectors",),
+                notes=("2 edits of the base",),
+                place=place,
+            ),
+        )
         self.candidates.append(candidate)
         protocol = Protocol.CONFIRM if status is Status.VERIFIED else Protocol.SCREEN
         verdict = verdict_of(candidate, status, protocol, 0.9 + 0.4 * number, self.rng)
         self.store.append(self.campaign, EvaluationStarted(candidate=candidate, protocol=protocol))
         self.store.append(self.campaign, EvaluationFinished(verdict=verdict))
         if status is Status.VERIFIED:
-            self.store.append(self.campaign, ChampionChanged(
-                candidate=candidate, previous=self.champion, credited=verdict.credited
-            ))  # fmt: skip
+            self.store.append(
+                self.campaign,
+                ChampionChanged(
+                    candidate=candidate, previous=self.champion, credited=verdict.credited
+                ),
+            )
             self.champion = candidate
         return candidate
 
     def advise(self, place: str, **more: object) -> None:
         advice = {
-            "candidate": self.candidates[-1], "bottleneck": f"no vectors {HOSTILE}",
-            "change": "Use eight lanes.", "why": "The loop is scalar.", "by": JUDGE, **more,
-        }  # fmt: skip
+            "candidate": self.candidates[-1],
+            "bottleneck": f"no vectors {HOSTILE}",
+            "change": "Use eight lanes.",
+            "why": "The loop is scalar.",
+            "by": JUDGE,
+            **more,
+        }
         given = AdviceGiven(advice=Advice.model_validate(advice), place=place)
         self.store.append(self.campaign, given)
 
@@ -137,10 +208,15 @@ class AskedSample:
 
 def begun(**more: object) -> CampaignStarted:
     """Its first event."""
-    return started().model_copy(update={
-        "workflow": "forge", "model": CODER, "judge_model": JUDGE,
-        "limits": {"usd": 1.5, "tokens": 200_000.0}, **more,
-    })  # fmt: skip
+    return started().model_copy(
+        update={
+            "workflow": "forge",
+            "model": CODER,
+            "judge_model": JUDGE,
+            "limits": {"usd": 1.5, "tokens": 200_000.0},
+            **more,
+        }
+    )
 
 
 def shown(content: str, place: str) -> str:
@@ -181,16 +257,23 @@ def _rounds(w: Writer) -> Iterator[None]:
     w.propose("1/0", "repair", Status.VERIFIED)
     yield
     w.advise(
-        "2/0", mode="optimise", by="rules (fallback)", technique="vectorise",
-        rests_on={"vector_share": 0.62}, notes=("given up: invalid_json: unsupported evidence",),
-    )  # fmt: skip
+        "2/0",
+        mode="optimise",
+        by="rules (fallback)",
+        technique="vectorise",
+        rests_on={"vector_share": 0.62},
+        notes=("given up: invalid_json: unsupported evidence",),
+    )
     w.ask("2/0/optimise/0", "optimise", shown(source_of(2), "2/0"), "yes", is_estimated=True)
     w.propose("2/0", "optimise", Status.VERIFIED)
     w.decide("2/0", "base of the next edit", candidate=w.candidates[1], why="much slower")
     yield
     call = w.ask("3/0/optimise/0", "optimise", "Again.", "", finish=Finish.EMPTY)
-    w.store.append(w.campaign, CandidateMissing(
-        place="3/0", outcome="no_candidate", reason=f"no fenced block {HOSTILE}", call=call
-    ))  # fmt: skip
+    w.store.append(
+        w.campaign,
+        CandidateMissing(
+            place="3/0", outcome="no_candidate", reason=f"no fenced block {HOSTILE}", call=call
+        ),
+    )
     w.request("4/0/judge optimise/0", "judge optimise", "What is slow?", model=JUDGE)
     yield

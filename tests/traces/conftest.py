@@ -62,11 +62,23 @@ REASONS = {
     Status.UNSUPPORTED: "the front matter asks for avx512, which this machine lacks",
 }
 PLAN = (
-    Status.SCREENED, Status.VERIFIED, Status.INCORRECT, Status.VERIFIED, Status.BUILD_FAILED,
-    Status.CRASHED, Status.VERIFIED, Status.TIMED_OUT, Status.SUSPECT, Status.RESOURCE,
-    Status.PROTOCOL_ERROR, Status.NOT_DISCRIMINATING, Status.HARNESS_ERROR, Status.UNSUPPORTED,
-    Status.VERIFIED, Status.SCREENED,
-)  # fmt: skip
+    Status.SCREENED,
+    Status.VERIFIED,
+    Status.INCORRECT,
+    Status.VERIFIED,
+    Status.BUILD_FAILED,
+    Status.CRASHED,
+    Status.VERIFIED,
+    Status.TIMED_OUT,
+    Status.SUSPECT,
+    Status.RESOURCE,
+    Status.PROTOCOL_ERROR,
+    Status.NOT_DISCRIMINATING,
+    Status.HARNESS_ERROR,
+    Status.UNSUPPORTED,
+    Status.VERIFIED,
+    Status.SCREENED,
+)
 """The statuses of candidates 1 … 16; 17 is cut off while it is evaluated, 18 only proposed."""
 
 

@@ -55,26 +55,39 @@ def test_nothing_stays_invisible(text: str, shown: str) -> None:
 
 def test_real_asks_and_replies_are_read_whole() -> None:
     ask = Ask(
-        purpose="write", messages=(Message(role="user", content="Hé"),), json_schema={"a": 1},
-        schema_name="Advice", temperature=0.5,
-    )  # fmt: skip
+        purpose="write",
+        messages=(Message(role="user", content="Hé"),),
+        json_schema={"a": 1},
+        schema_name="Advice",
+        temperature=0.5,
+    )
     usage = Usage(prompt_tokens=7, completion_tokens=5)
     reply = Reply(
-        text="out", finish=Finish.STOP, usage=usage, model="m", rung="prompt", reasoning="hm\x07",
-    )  # fmt: skip
+        text="out",
+        finish=Finish.STOP,
+        usage=usage,
+        model="m",
+        rung="prompt",
+        reasoning="hm\x07",
+    )
     blobs = {"a": ask.canonical.encode(), "r": reply.model_dump_json().encode()}
     prompt = read_prompt(blobs.__getitem__, "a")
     assert [(m.role, m.text) for m in prompt.messages] == [("user", "Hé")]
     assert prompt.parameters == {
-        "schema_name": "Advice", "max_output_tokens": 8192, "temperature": 0.5
-    }  # fmt: skip
+        "schema_name": "Advice",
+        "max_output_tokens": 8192,
+        "temperature": 0.5,
+    }
     assert json.loads(prompt.schema) == {"a": 1}
     answer = read_answer(blobs.__getitem__, "r")
     assert (answer.text, answer.reasoning) == ("out", "hm⟨U+0007⟩")
     assert answer.facts == {
-        "finish": "stop", "model": "m", "rung": "prompt", "prompt_tokens": 7,
+        "finish": "stop",
+        "model": "m",
+        "rung": "prompt",
+        "prompt_tokens": 7,
         "completion_tokens": 5,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("blob", [b"no JSON", b"[1]", b'{"messages": 3, "text": 4}', b"\xff"])

@@ -133,14 +133,20 @@ def test_nonsense_is_told(payloads: list[Any], message: str, new_campaign: Campa
 
 
 OLD = {
-    "kind": "candidate.proposed", "candidate": "c" * 64, "number": 1, "language": "cpp",
-    "family": "model", "operator": "write", "place": "0/0",
+    "kind": "candidate.proposed",
+    "candidate": "c" * 64,
+    "number": 1,
+    "language": "cpp",
+    "family": "model",
+    "operator": "write",
+    "place": "0/0",
     "note": "tile rows; it lacks nothing; techniques: loop-unrolling; 2 edits of the base",
-}  # fmt: skip
+}
 NEW = {
-    "strategy": "tile rows; it lacks nothing", "techniques": ["loop-unrolling"],
+    "strategy": "tile rows; it lacks nothing",
+    "techniques": ["loop-unrolling"],
     "notes": ["2 edits of the base"],
-}  # fmt: skip
+}
 
 
 def test_what_older_records_say_of_a_proposal_in_one_text_is_shown_as_it_is() -> None:

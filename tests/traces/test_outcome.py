@@ -88,11 +88,12 @@ def test_right_and_never_confirmed_tells_what_ended_it_and_who_was_next(tmp_path
         ({"0/0/write/1": ModelFault(FaultKind.KEY, "no")}, {}, "a model's endpoint refused"),
         ({}, {"tokens": 10.0}, "its 10 tokens were spent"),
         (
-            {f"{n}/0/write/{t}": "just words" for n in (0, 1) for t in (1, 2)}, {},
+            {f"{n}/0/write/{t}": "just words" for n in (0, 1) for t in (1, 2)},
+            {},
             "its rounds were over; 2 replies held no candidate, most often: no fenced block",
         ),
     ],
-)  # fmt: skip
+)
 def test_nothing_evaluated_tells_why(
     tmp_path: Path, script: Script, limits: dict[str, float], words: str
 ) -> None:
@@ -107,9 +108,13 @@ def test_an_emulated_target_tells_who_leads_by_modelled_time(tmp_path: Path) -> 
         campaign = store.create(started().model_copy(update={"target": "sm_90"}))
         store.append(campaign, proposed(1, "row-balanced"))
         found = verdict(1, Status.SCREENED, Protocol.SCREEN).model_copy(
-            update={"emulated": True, "target": "sm_90", "measurements": (),
-                    "profile": Profile(metrics=(modelled,))}
-        )  # fmt: skip
+            update={
+                "emulated": True,
+                "target": "sm_90",
+                "measurements": (),
+                "profile": Profile(metrics=(modelled,)),
+            }
+        )
         store.append(campaign, EvaluationFinished(verdict=found))
         store.append(campaign, CampaignFinished(stopped_by="rounds"))
         history = derive(store.events(campaign))

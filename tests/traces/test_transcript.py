@@ -40,9 +40,14 @@ def test_each_place_tells_its_story_in_order(asked: AskedSample) -> None:
     }
     results = [call.result.kind if call.result else None for call in transcript.calls.values()]
     assert results == [
-        None, "candidate.proposed", "advice.given", "candidate.proposed", "candidate.proposed",
-        "candidate.missing", None,
-    ]  # fmt: skip
+        None,
+        "candidate.proposed",
+        "advice.given",
+        "candidate.proposed",
+        "candidate.proposed",
+        "candidate.missing",
+        None,
+    ]
     setbacks = [call.setback for call in transcript.calls.values()]
     assert setbacks == ["not usable, asked again", "", "", "", "", "", ""]
     assert transcript.places == dict(zip(asked.candidates, ("0/0", "1/0", "2/0"), strict=True))
@@ -53,8 +58,9 @@ def test_attempts_outcomes_and_costs(asked: AskedSample) -> None:
         transcript = transcribe(store.events(asked.campaign))
     repair, estimated, empty, unanswered = list(transcript.calls.values())[3:]
     assert [a.outcome.kind for a in repair.attempts if a.outcome] == [
-        "model.failed", "model.replied"
-    ]  # fmt: skip
+        "model.failed",
+        "model.replied",
+    ]
     assert (repair.failures, repair.outcome, repair.tokens, repair.usd) == (1, "stop", 2000, 0.05)
     assert not repair.is_estimated
     assert repair.seconds == 30
@@ -92,18 +98,26 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
     assert list(transcript.steps) == ["0/0", "1/0", "2/0"]
     found = [call.result for call in transcript.calls.values()]
     assert [type(each) for each in found] == [
-        CandidateProposed, AdviceGiven, CandidateProposed, AdviceGiven, CandidateMissing,
-    ]  # fmt: skip
+        CandidateProposed,
+        AdviceGiven,
+        CandidateProposed,
+        AdviceGiven,
+        CandidateMissing,
+    ]
     assert (transcript.spending.tokens, transcript.spending.usd) == (result.tokens, result.usd)
 
 
 @pytest.mark.parametrize(
     ("place", "step"),
     [
-        ("3/0/judge optimise/1", "3/0"), ("12/7/soft memory/2/0", "12/7"), ("3/0", "3/0"),
-        ("candidate 4/judge repair/0", "candidate 4"), ("elsewhere", "elsewhere"), ("", ""),
+        ("3/0/judge optimise/1", "3/0"),
+        ("12/7/soft memory/2/0", "12/7"),
+        ("3/0", "3/0"),
+        ("candidate 4/judge repair/0", "candidate 4"),
+        ("elsewhere", "elsewhere"),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_places_belong_to_steps(place: str, step: str) -> None:
     assert step_of(place) == step
 
@@ -134,5 +148,6 @@ def test_an_answer_that_rules_replaced_led_to_nothing(tmp_path: Path) -> None:
         calls = transcribe(store.events(writer.campaign)).calls.values()
     assert [call.result for call in calls] == [None, None]
     assert [call.setback for call in calls] == [
-        "not usable, asked again", "not usable, rules spoke instead"
-    ]  # fmt: skip
+        "not usable, asked again",
+        "not usable, rules spoke instead",
+    ]

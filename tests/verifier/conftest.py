@@ -49,9 +49,15 @@ def unmeasured_session(name: str, cache: Path) -> Session:
     jail = choose("auto")
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     peaks = Peaks(
-        bandwidth_gbs=10, llc_bandwidth_gbs=10, cache_bandwidth_gbs=10, flops_gflops=10,
-        l2_bytes=1 << 20, llc_bytes=1 << 25, cpus=cpus, compiler="none",
-    )  # fmt: skip
+        bandwidth_gbs=10,
+        llc_bandwidth_gbs=10,
+        cache_bandwidth_gbs=10,
+        flops_gflops=10,
+        l2_bytes=1 << 20,
+        llc_bytes=1 << 25,
+        cpus=cpus,
+        compiler="none",
+    )
     return Session(
         Task(problem=name, workload=workload, cache_dir=str(cache)),
         problem,

@@ -43,9 +43,15 @@ def order(name: str) -> Order:
 
 def verdict(of: Order) -> Verdict:
     return Verdict(
-        candidate="c", problem="p", workload="w", language="cpp", target="sm_90",
-        protocol=Protocol.SCREEN, status=Status.SCREENED, seed=of.source,
-    )  # fmt: skip
+        candidate="c",
+        problem="p",
+        workload="w",
+        language="cpp",
+        target="sm_90",
+        protocol=Protocol.SCREEN,
+        status=Status.SCREENED,
+        seed=of.source,
+    )
 
 
 class Works:
@@ -178,9 +184,12 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
 def task(shared_cache: Path) -> Task:
     workload = registry.get("bias_gelu").workload("tiny")
     return Task(
-        problem="bias_gelu", workload=workload, target="sm_90", languages=("cuda",),
+        problem="bias_gelu",
+        workload=workload,
+        target="sm_90",
+        languages=("cuda",),
         cache_dir=str(shared_cache),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -197,8 +206,11 @@ def test_emulated_verdicts_found_ahead_are_those_that_are_asked_for(task: Task) 
         referee.foresee(orders[1:])
         found = [referee.evaluate(each) for each in orders]
     assert [v.status for v in found] == [
-        Status.SCREENED, Status.INCORRECT, Status.BUILD_FAILED, Status.SCREENED,
-    ]  # fmt: skip
+        Status.SCREENED,
+        Status.INCORRECT,
+        Status.BUILD_FAILED,
+        Status.SCREENED,
+    ]
     assert len({v.candidate for v in found}) == len({v.seed for v in found}) == 4
 
 

@@ -10,9 +10,10 @@ from kernelwright.verifier import baseline_device
 def test_baselines_compute_as_exactly_as_candidates_must() -> None:
     said: list[str] = []
     matmul = SimpleNamespace(
-        allow_tf32=True, allow_fp16_reduced_precision_reduction=True,
+        allow_tf32=True,
+        allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,
-    )  # fmt: skip
+    )
     cudnn = SimpleNamespace(allow_tf32=True)
     torch = SimpleNamespace(
         set_float32_matmul_precision=said.append,

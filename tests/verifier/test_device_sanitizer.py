@@ -68,24 +68,32 @@ def test_a_clean_run_is_a_passed_check(tool: str) -> None:
     ("tool", "said", "figure", "detail"),
     [
         (
-            "memcheck", OUT_OF_BOUNDS, 32,
+            "memcheck",
+            OUT_OF_BOUNDS,
+            32,
             "Invalid __global__ write of size 4 bytes in spmm_row at line 23, 4 bytes after a "
             "tensor of 20,000 bytes",
         ),
         (
-            "racecheck", RACE, 1,
+            "racecheck",
+            RACE,
+            1,
             "Race reported between Write access in reduce at lines 9 and 12",
         ),
         (
-            "initcheck", UNINITIALISED, 1,
+            "initcheck",
+            UNINITIALISED,
+            1,
             "Uninitialized __global__ memory read of size 4 bytes in accumulate at line 7",
         ),
         (
-            "synccheck", BARRIER, 1,
+            "synccheck",
+            BARRIER,
+            1,
             "Barrier error detected. Divergent thread(s) in block. in tile<float>",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_report_becomes_one_sentence(tool: str, said: str, figure: int, detail: str) -> None:
     found = device_sanitizer.read(tool, said, device_sanitizer.FOUND)
     assert isinstance(found, Check)

@@ -55,7 +55,7 @@ def test_a_twin_that_needs_another_kernel_is_not_supported() -> None:
     tables = _Tables(
         built("first"),
         lambda _: TritonBuilt(built("another"), (Launches(("k",), (Launch(0),)),)),
-    )  # fmt: skip
+    )
     with pytest.raises(Refused) as refused:
         tables.extra(Structure(dict(SIZES)))
     assert refused.value.status is Status.UNSUPPORTED

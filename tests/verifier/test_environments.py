@@ -174,8 +174,12 @@ def judged(environment: Environment, home: Path, sources: dict[str, list[str]]) 
             "HOME": str(home),
             "PYTHONPATH": python_path(),
         },
-        capture_output=True, text=True, check=False, cwd="/", timeout=240,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -210,9 +214,13 @@ def test_the_same_verdicts_everywhere_and_an_honest_matrix(
         with pytest.raises(BlockingIOError):
             listener.accept()
     assert {name: told["status"] for name, told in found["told"].items()} == {
-        "honest": "VERIFIED", "wrong": "INCORRECT", "crash": "CRASHED",
-        "daemon": "SCREENED", "thief": "SCREENED", "caller": "SCREENED",
-    }, found["told"]  # fmt: skip
+        "honest": "VERIFIED",
+        "wrong": "INCORRECT",
+        "crash": "CRASHED",
+        "daemon": "SCREENED",
+        "thief": "SCREENED",
+        "caller": "SCREENED",
+    }, found["told"]
     assert mark not in names_of_processes()
     isolation = found["isolation"]
     assert isolation["mechanism"] == environment.jail

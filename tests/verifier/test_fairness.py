@@ -41,10 +41,14 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
         for _ in range(ATTEMPTS):
             series = timing.Series(batch=4)
             timing.sample_block(
-                series, sides[1], [sides[0]],
+                series,
+                sides[1],
+                [sides[0]],
                 lambda n: [make_item(problem, structure, Family.NORMAL, rng) for _ in range(n)],
-                8, timing.Rounds(40, budget_s=20.0), rng,
-            )  # fmt: skip
+                8,
+                timing.Rounds(40, budget_s=20.0),
+                rng,
+            )
             gain = statistics.speedup(series.of("the same again"), series.of("torch eager"), rng)
             noise = statistics.mde(series.of("torch eager"), rng)
             gains.append((gain, noise))

@@ -21,10 +21,13 @@ from kernelwright.verifier import gates
 HERE = Path(__file__).parent / "hardware"
 LANGUAGES = {".cu": "cuda", ".py": "triton"}
 RIGHT = (
-    ("spmm_csr", "spmm_atomic.cu"), ("spmm_csr", "spmm_atomic.py"),
-    ("softmax", "softmax_exp2.cu"), ("softmax", "softmax_expf.cu"), ("softmax", "softmax_exp2.py"),
+    ("spmm_csr", "spmm_atomic.cu"),
+    ("spmm_csr", "spmm_atomic.py"),
+    ("softmax", "softmax_exp2.cu"),
+    ("softmax", "softmax_expf.cu"),
+    ("softmax", "softmax_exp2.py"),
     ("gemm", "gemm_bf16x6.py"),
-)  # fmt: skip
+)
 WRONG = (("gemm", "gemm_3xtf32.cu"), ("gemm", "gemm_tf32x3.py"))
 
 

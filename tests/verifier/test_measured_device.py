@@ -81,9 +81,13 @@ def machine(library: Path, broken: str = "", **told: object) -> Machine:
 def task(cache: Path, target: str = "sm_90") -> Task:
     workload = registry.get("bias_gelu").workload("tiny")
     return Task(
-        problem="bias_gelu", workload=workload, target=target, languages=("cuda",),
-        cache_dir=str(cache), baselines=("torch eager",),
-    )  # fmt: skip
+        problem="bias_gelu",
+        workload=workload,
+        target=target,
+        languages=("cuda",),
+        cache_dir=str(cache),
+        baselines=("torch eager",),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +149,11 @@ def test_a_promotion_says_what_was_not_looked_at(
     monkeypatch.setattr(device_tools.device_sanitizer, "find", lambda: None)
     monkeypatch.setattr(device_tools.nsight, "find_ncu", lambda: None)
     order = Order(
-        source=source("gelu_right"), language="cuda", protocol=Protocol.CONFIRM,
+        source=source("gelu_right"),
+        language="cuda",
+        protocol=Protocol.CONFIRM,
         champion=source("gelu_right") + "// another",
-    )  # fmt: skip
+    )
     verdict = looked(session, order)
     assert any("compute-sanitizer: not installed" in why for why in verdict.unchecked)
     if assert_passed_or_busy(verdict, Status.VERIFIED):
@@ -303,10 +309,15 @@ def test_only_the_targets_whole_devices_are_measured_on() -> None:
 @pytest.mark.parametrize(
     ("allowed", "found"),
     [
-        (None, ["GPU-aa0", "GPU-ab1"]), ((), []), (("1",), ["GPU-ab1"]), (("GPU-aa",), ["GPU-aa0"]),
-        (("GPU-",), ["GPU-aa0", "GPU-ab1"]), (("-1",), []), (("MIG-1", "7"), []),
+        (None, ["GPU-aa0", "GPU-ab1"]),
+        ((), []),
+        (("1",), ["GPU-ab1"]),
+        (("GPU-aa",), ["GPU-aa0"]),
+        (("GPU-",), ["GPU-aa0", "GPU-ab1"]),
+        (("-1",), []),
+        (("MIG-1", "7"), []),
     ],
-)  # fmt: skip
+)
 def test_only_devices_that_may_be_used_are_found(
     allowed: tuple[str, ...] | None, found: list[str]
 ) -> None:
@@ -364,12 +375,15 @@ def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("told", "cores", "product"),
     [
-        ("NVIDIA H100 80GB HBM3", 16896, "H100 SXM"), ("NVIDIA H100 PCIe", 14592, "H100 PCIe"),
-        ("NVIDIA H200", None, "H200 SXM"), ("NVIDIA GeForce RTX 4090", 16384, "RTX 4090"),
+        ("NVIDIA H100 80GB HBM3", 16896, "H100 SXM"),
+        ("NVIDIA H100 PCIe", 14592, "H100 PCIe"),
+        ("NVIDIA H200", None, "H200 SXM"),
+        ("NVIDIA GeForce RTX 4090", 16384, "RTX 4090"),
         # No relative's: the product that stands for the architecture.
-        ("NVIDIA H100 NVL", 16896, "H200 SXM"), ("NVIDIA GH200 480GB", None, "H200 SXM"),
+        ("NVIDIA H100 NVL", 16896, "H200 SXM"),
+        ("NVIDIA GH200 480GB", None, "H200 SXM"),
     ],
-)  # fmt: skip
+)
 def test_data_sheets_are_found_by_the_drivers_name(
     told: str, cores: int | None, product: str
 ) -> None:

@@ -17,7 +17,7 @@ from kernelwright.kernelbench.problem import (
     Structure,
     Tensor,
     Workload,
-)  # fmt: skip
+)
 from kernelwright.traces.records import Protocol
 from kernelwright.verifier import null_kernels
 from kernelwright.verifier.trials import Stage, plan
@@ -81,16 +81,23 @@ def relu(low: float, high: float, **more: object) -> Problem:
 
     tiny = Workload(name="tiny", kind="tiny", axes={"N": 100})
     problem = Problem(
-        name="relu", title="", definition="", axes={"N": "elements"},
+        name="relu",
+        title="",
+        definition="",
+        axes={"N": "elements"},
         inputs=(Tensor(name="x", dtype="float32", shape=("N",)),),
         outputs=(Tensor(name="y", dtype="float32", shape=("N",)),),
-        source="", workloads=(tiny,),
+        source="",
+        workloads=(tiny,),
         structure=lambda workload: Structure(dict(workload.axes)),
-        values=values, oracle=oracle,
-        flops=lambda axes: 1.0 * axes["N"], bytes_moved=lambda axes: 8.0 * axes["N"],
-        baselines=(), variations=lambda _structure, _rng: iter(()),
+        values=values,
+        oracle=oracle,
+        flops=lambda axes: 1.0 * axes["N"],
+        bytes_moved=lambda axes: 8.0 * axes["N"],
+        baselines=(),
+        variations=lambda _structure, _rng: iter(()),
         families=(Family.NORMAL, Family.UNIFORM),
-    )  # fmt: skip
+    )
     return replace(problem, **more)  # type: ignore[arg-type]
 
 

@@ -40,9 +40,12 @@ def session_on(shared_cache: Path) -> Iterator[Callable[[str, str], Session]]:
 
 def open_session(problem: str, workload: str, cache: Path) -> Session:
     task = Task(
-        problem=problem, workload=registry.get(problem).workload(workload), target="sm_90",
-        languages=("cuda",), cache_dir=str(cache),
-    )  # fmt: skip
+        problem=problem,
+        workload=registry.get(problem).workload(workload),
+        target="sm_90",
+        languages=("cuda",),
+        cache_dir=str(cache),
+    )
     try:
         toolchain.find_nvrtc()
         toolchain.find_nvdisasm()

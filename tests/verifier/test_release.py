@@ -61,9 +61,12 @@ class Onlooker:
         self.at_the_gate.append(self.there())
         outputs = self.side.slots[slot].outputs
         return Timed(
-            50_000, 60_000, 70_000, choice=7,
+            50_000,
+            60_000,
+            70_000,
+            choice=7,
             told_sum=told(outputs, 7) if self.tells_the_sum else 1,
-        )  # fmt: skip
+        )
 
 
 @pytest.fixture

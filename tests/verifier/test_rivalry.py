@@ -19,10 +19,16 @@ HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
 
 def found(order: Order, status: Status) -> Verdict:
     return Verdict(
-        candidate=candidate_id(order.source), problem="p", workload="w", language="cpp",
-        target="cpu", tier=Tier.NATIVE, protocol=order.protocol, status=status,
+        candidate=candidate_id(order.source),
+        problem="p",
+        workload="w",
+        language="cpp",
+        target="cpu",
+        tier=Tier.NATIVE,
+        protocol=order.protocol,
+        status=status,
         reasons=() if status.is_pass else (f"it {status}",),
-    )  # fmt: skip
+    )
 
 
 class Looks:
@@ -58,8 +64,10 @@ def test_a_champion_that_fails_alone_as_well_no_longer_holds() -> None:
     look = Looks(None, Status.CRASHED, Status.SCREENED)
     verdict = judged(look)
     assert [(o.source, o.champion) for o in look.orders] == [
-        ("new", "old"), ("old", ""), ("new", ""),
-    ]  # fmt: skip
+        ("new", "old"),
+        ("old", ""),
+        ("new", ""),
+    ]
     assert verdict.candidate == candidate_id("new")
     assert verdict.status is Status.SCREENED
     assert verdict.champion is not None
@@ -93,9 +101,9 @@ def test_a_verdict_tells_of_no_champion_that_holds() -> None:
 def test_a_champion_that_crashes_on_a_later_call_is_not_laid_to_its_challenger(court) -> None:
     """The champion leaves in its hundredth call, in every process of its own."""
     worn = HONEST.replace("#include <cstring>", "#include <cstdlib>\n#include <cstring>").replace(
-        "#pragma omp parallel for", "static int calls; if (++calls == 100) std::abort();\n"
         "#pragma omp parallel for",
-    )  # fmt: skip
+        "static int calls; if (++calls == 100) std::abort();\n#pragma omp parallel for",
+    )
     assert worn.count("abort") == 1
     order = Order(source=HONEST, language="cpp", protocol=Protocol.CONFIRM, champion=worn)
     verdict = court.referee("spmm_csr").evaluate(order)

@@ -19,9 +19,15 @@ from kernelwright.verifier import roofline
 from kernelwright.verifier.profile.cpu import imbalance, profile
 
 PEAKS = roofline.Peaks(
-    bandwidth_gbs=10, llc_bandwidth_gbs=50, cache_bandwidth_gbs=200, flops_gflops=100,
-    l2_bytes=1_000_000, llc_bytes=10_000_000, cpus=(0,), compiler="g++",
-)  # fmt: skip
+    bandwidth_gbs=10,
+    llc_bandwidth_gbs=50,
+    cache_bandwidth_gbs=200,
+    flops_gflops=100,
+    l2_bytes=1_000_000,
+    llc_bytes=10_000_000,
+    cpus=(0,),
+    compiler="g++",
+)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +66,12 @@ def test_a_time_below_half_of_the_floor_is_not_plausible() -> None:
 
 
 def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:
-    rows = [("0", "Data", 1, "48K"), ("1", "Instruction", 1, "32K"), ("2", "Unified", 2, "1024K"),
-            ("3", "Unified", 3, "32M")]  # fmt: skip
+    rows = [
+        ("0", "Data", 1, "48K"),
+        ("1", "Instruction", 1, "32K"),
+        ("2", "Unified", 2, "1024K"),
+        ("3", "Unified", 3, "32M"),
+    ]
     for cpu in (0, 1, 2):
         for index, kind, level, size in rows:
             entry = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
@@ -102,14 +112,18 @@ def test_a_compiler_that_fails_is_the_harness_failing(tmp_path: Path) -> None:
 
 def measured(cpu_us: float | None) -> Measurement:
     return Measurement(
-        workload="w", candidate=Timing(median_us=100, low_us=99, high_us=101), cpu_us=cpu_us,
+        workload="w",
+        candidate=Timing(median_us=100, low_us=99, high_us=101),
+        cpu_us=cpu_us,
         threads=2,
-    )  # fmt: skip
+    )
 
 
 def test_a_profile_names_what_was_vectorised_and_what_was_not() -> None:
     built = Built(
-        b"", "", 0.0,
+        b"",
+        "",
+        0.0,
         remarks=(
             "3: loop vectorized using 32 byte vectors",
             "3: loop vectorized using 64 byte vectors",
@@ -118,7 +132,7 @@ def test_a_profile_names_what_was_vectorised_and_what_was_not() -> None:
             "9: not vectorized: control flow in loop",
         ),
         command=("g++",),
-    )  # fmt: skip
+    )
     structure = Structure({"M": 4}, {"indptr": np.array([0, 6, 8, 9, 10], dtype=np.int32)})
     found = profile(built, structure, measured(150.0), flops=1e6, moved=2e6)
     assert found.get("vectorised_loops") == 2

@@ -63,9 +63,13 @@ def source(shapes: list[str]) -> str:
 
 def judged(court: Court, shapes: list[str]) -> Verdict:
     return court.look(
-        source(shapes), "bias_gelu", "cuda", Protocol.SCREEN,
-        workload="", seed=b"scratch buffers!",
-    )  # fmt: skip
+        source(shapes),
+        "bias_gelu",
+        "cuda",
+        Protocol.SCREEN,
+        workload="",
+        seed=b"scratch buffers!",
+    )
 
 
 @pytest.mark.parametrize(

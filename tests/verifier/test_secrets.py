@@ -24,9 +24,13 @@ pytestmark = pytest.mark.slow
 FIRST, SECOND = "sk-planted-", "8f0e5cc3a1b9d742"
 SECRET = FIRST + SECOND
 NAMES = (
-    "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "GITHUB_TOKEN",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "HF_TOKEN",
+    "GITHUB_TOKEN",
     "KERNELWRIGHT_API_KEY",
-)  # fmt: skip
+)
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 
 FUNCTION = """\
@@ -125,11 +129,15 @@ class Place:
     def searcher(self, referee: RefereeProcess) -> str:
         """The kernel that looks for the secret."""
         words = {
-            "FIRST": FIRST, "SECOND": SECOND, "KEY": self.key, "STORE": self.store,
+            "FIRST": FIRST,
+            "SECOND": SECOND,
+            "KEY": self.key,
+            "STORE": self.store,
             "NAMES": ", ".join(f'"{name}"' for name in NAMES),
             "PIDS": f"{self.bystander}, {os.getpid()}, {referee.pid}",
-            "CACHE": self.cache, "REFEREE": referee.pid,
-        }  # fmt: skip
+            "CACHE": self.cache,
+            "REFEREE": referee.pid,
+        }
         source = SEARCHER
         for word, meaning in words.items():
             source = source.replace(f"@{word}@", str(meaning))
@@ -169,10 +177,13 @@ def opened(place: Place) -> Iterator[Open]:
             pytest.skip("this kernel has no Landlock")
         if jail not in referees:
             task = Task(
-                problem="spmm_csr", workload=registry.get("spmm_csr").workload("tiny"),
-                cache_dir=str(place.cache), jail=jail, baselines=("scipy",),
+                problem="spmm_csr",
+                workload=registry.get("spmm_csr").workload("tiny"),
+                cache_dir=str(place.cache),
+                jail=jail,
+                baselines=("scipy",),
                 accept_weak_isolation=jail == "bare",
-            )  # fmt: skip
+            )
             referees[jail] = open_referee(task)
         return referees[jail]
 
@@ -221,8 +232,11 @@ static void search() {
     names = {line.split("=")[0] for line in told}
     assert "OMP_NUM_THREADS" in names
     assert {n for n in names if not n.startswith(("OMP_", "GOMP_", "KMP_"))} <= {
-        "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PWD", "TMPDIR",
-    }  # fmt: skip
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "PWD",
+        "TMPDIR",
+    }
 
 
 THEFTS = {

@@ -50,11 +50,15 @@ def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) 
 def test_a_full_plan_has_each_size_beyond_16_bits_that_is_legal(name: str) -> None:
     stage = stage_of(name)
     wide = {
-        "gemm": {"M", "N", "K"}, "layernorm": {"M"}, "softmax": {"M"},
-        "edge_softmax": {"M", "nnz"}, "spmv_csr": {"M", "K", "nnz"},
-        "spmm_csr": {"M", "K", "nnz"}, "sddmm_csr": {"M", "K", "nnz"},
+        "gemm": {"M", "N", "K"},
+        "layernorm": {"M"},
+        "softmax": {"M"},
+        "edge_softmax": {"M", "nnz"},
+        "spmv_csr": {"M", "K", "nnz"},
+        "spmm_csr": {"M", "K", "nnz"},
+        "sddmm_csr": {"M", "K", "nnz"},
         "gspmm_reduce": {"M", "K", "nnz"},
-    }.get(name, {"M", "N"})  # fmt: skip
+    }.get(name, {"M", "N"})
     for seed in range(5):
         trials = plan(stage, Protocol.FULL, np.random.default_rng(seed))
         seen = {

@@ -18,8 +18,14 @@ from ..records import Status, Verdict
 EMULATED = "emulated, never timed on a device"
 
 BUILD_FLAGS = (
-    "-std=c++20", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno",
-)  # fmt: skip
+    "-std=c++20",
+    "-O3",
+    "-march=native",
+    "-fopenmp",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+)
 """The flags of the `cpp` builder; used where a campaign did not record its own."""
 
 

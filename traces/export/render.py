@@ -106,9 +106,15 @@ def _environment() -> Environment:
         autoescape=False,
     )
     filters: dict[str, Any] = {
-        "dq": _double_quoted, "doc": _docstring, "plain": _plain, "cell": _cell,
-        "block": _block, "label": _label, "extent": extent,
-        "derivation": derivation, "quoted": _quoted_tuple,
-    }  # fmt: skip
+        "dq": _double_quoted,
+        "doc": _docstring,
+        "plain": _plain,
+        "cell": _cell,
+        "block": _block,
+        "label": _label,
+        "extent": extent,
+        "derivation": derivation,
+        "quoted": _quoted_tuple,
+    }
     environment.filters.update(filters)
     return environment

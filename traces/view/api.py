@@ -18,13 +18,37 @@ from . import pages
 from .reader import Reader
 
 CSV_COLUMNS = (
-    "number", "candidate", "status", "family", "operator", "credited", "median", "low", "high",
-    "median_us", "roofline", "parents", "screen_estimate", "modelled_us",
-)  # fmt: skip
+    "number",
+    "candidate",
+    "status",
+    "family",
+    "operator",
+    "credited",
+    "median",
+    "low",
+    "high",
+    "median_us",
+    "roofline",
+    "parents",
+    "screen_estimate",
+    "modelled_us",
+)
 CALL_COLUMNS = (
-    "number", "call", "place", "purpose", "model", "attempts", "failures", "outcome", "tokens",
-    "usd", "is_estimated", "seconds", "candidate", "missing",
-)  # fmt: skip
+    "number",
+    "call",
+    "place",
+    "purpose",
+    "model",
+    "attempts",
+    "failures",
+    "outcome",
+    "tokens",
+    "usd",
+    "is_estimated",
+    "seconds",
+    "candidate",
+    "missing",
+)
 
 
 def api_router(reader: Reader) -> APIRouter:

@@ -114,14 +114,26 @@ def speedup_chart(history: History, href: Href) -> Figure:
 def _baseline(*, is_log: bool) -> Figure:
     """The line of the best baseline, with its name. Plotly places words on an axis by its log."""
     line = {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1, "y1": 1,
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": "y",
+        "y0": 1,
+        "y1": 1,
         "line": {"color": "--muted", "dash": "dash", "width": 1},
-    }  # fmt: skip
+    }
     note = {
-        "xref": "paper", "x": 1, "xanchor": "right", "yref": "y", "y": 0 if is_log else 1,
-        "yanchor": "bottom", "text": "best baseline = 1", "showarrow": False,
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "right",
+        "yref": "y",
+        "y": 0 if is_log else 1,
+        "yanchor": "bottom",
+        "text": "best baseline = 1",
+        "showarrow": False,
         "font": {"color": "--muted", "size": 11},
-    }  # fmt: skip
+    }
     return {"shapes": [line], "annotations": [note]}
 
 

@@ -12,10 +12,37 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-COLOURED = frozenset({
-    "k", "kt", "kr", "kd", "kn", "kc", "ow", "s", "s1", "s2", "sd", "se", "sc", "c", "c1", "cm",
-    "ch", "cp", "cpf", "nd", "mi", "mf", "mh", "mb", "nf", "nc", "fm",
-})  # fmt: skip
+COLOURED = frozenset(
+    {
+        "k",
+        "kt",
+        "kr",
+        "kd",
+        "kn",
+        "kc",
+        "ow",
+        "s",
+        "s1",
+        "s2",
+        "sd",
+        "se",
+        "sc",
+        "c",
+        "c1",
+        "cm",
+        "ch",
+        "cp",
+        "cpf",
+        "nd",
+        "mi",
+        "mf",
+        "mh",
+        "mb",
+        "nf",
+        "nc",
+        "fm",
+    }
+)
 """Pygments' short names of what the style sheet colours. All others, four tokens of five, would
 only make a page several times as long."""
 

@@ -31,9 +31,22 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     for name in (
-        "figure", "micros", "ratio", "interval", "gain", "percent", "duration", "local_time",
-        "utc_time", "short", "sentence", "usd", "spent", "tokens", "place",
-    ):  # fmt: skip
+        "figure",
+        "micros",
+        "ratio",
+        "interval",
+        "gain",
+        "percent",
+        "duration",
+        "local_time",
+        "utc_time",
+        "short",
+        "sentence",
+        "usd",
+        "spent",
+        "tokens",
+        "place",
+    ):
         env.filters[name] = getattr(words, name)
     env.filters["audit_sentence"] = last_audit_sentence
     env.filters["visible"] = visible

@@ -152,9 +152,7 @@ def call_view(book: Book, call: Call) -> CallView:
     )
     reply = _said(book, "reply", answer.text)
     reasoning = _said(book, "reasoning", answer.reasoning)
-    return CallView(
-        call, prompt, messages, answer, reply, reasoning, has_no_room=not book.left
-    )  # fmt: skip
+    return CallView(call, prompt, messages, answer, reply, reasoning, has_no_room=not book.left)
 
 
 def _said(book: Book, role: str, text: str) -> Text | None:

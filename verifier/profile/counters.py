@@ -103,14 +103,18 @@ def without_counters(
         rates = {metric.name: metric.value for metric in metrics}
         metrics += [
             Metric(
-                name="memory_share", value=rates["achieved_gbs"] / ceilings.memory_gbs,
-                unit="share", level=Level.MODELLED,
+                name="memory_share",
+                value=rates["achieved_gbs"] / ceilings.memory_gbs,
+                unit="share",
+                level=Level.MODELLED,
             ),
             Metric(
-                name="fp32_share", value=rates["achieved_gflops"] / ceilings.fp32_gflops,
-                unit="share", level=Level.MODELLED,
+                name="fp32_share",
+                value=rates["achieved_gflops"] / ceilings.fp32_gflops,
+                unit="share",
+                level=Level.MODELLED,
             ),
-        ]  # fmt: skip
+        ]
         remarks.append(f"shares are of {ceilings.source}")
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
 

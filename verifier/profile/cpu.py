@@ -71,14 +71,14 @@ def achieved(measured: Measurement, flops: float, moved: float) -> list[Metric]:
     latency = measured.candidate.median_us
     return [
         Metric(name="latency_us", value=latency, unit="µs", level=Level.MEASURED),
+        Metric(name="achieved_gbs", value=moved / latency / 1e3, unit="GB/s", level=Level.MEASURED),
         Metric(
-            name="achieved_gbs", value=moved / latency / 1e3, unit="GB/s", level=Level.MEASURED
-        ),
-        Metric(
-            name="achieved_gflops", value=flops / latency / 1e3, unit="GFLOP/s",
+            name="achieved_gflops",
+            value=flops / latency / 1e3,
+            unit="GFLOP/s",
             level=Level.MEASURED,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]:

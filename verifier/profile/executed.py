@@ -95,13 +95,15 @@ def work_of(code: Listing, count: LaunchCount, *, warps: int, flops: float) -> W
         for a in of_global
     )
     return Work(
-        executed=executed, passes=passes, longest=count.longest,
+        executed=executed,
+        passes=passes,
+        longest=count.longest,
         sectors=count.scale * sum(sectors.values()),
         from_l2=count.scale * sum(min(a.from_l2, sectors[a]) for a in of_global),
         beyond_l1=_beyond_l1(code, of_global),
         wavefronts=count.scale * (shared + returned),
         requested=count.scale * sum(a.lanes * a.bytes for a in of_global),
-    )  # fmt: skip
+    )
 
 
 def class_of(instruction: Instruction) -> _Class | None:
@@ -170,18 +172,21 @@ def _joined(
         near = [
             other
             for other in places
-            if other in counted and other[0] == key[0] and abs(other[1] - key[1]) <= NEAR
+            if other in counted
+            and other[0] == key[0]
+            and abs(other[1] - key[1]) <= NEAR
             and blocks[other] & blocks[key]
-        ]  # fmt: skip
+        ]
         if key not in counted and near:
             found[key] = min(near, key=lambda other: (abs(other[1] - key[1]), other[1]))
     return found
 
 
 def _place(
-    places: Collection[tuple[_Class, int]], counted: Collection[tuple[_Class, int]],
+    places: Collection[tuple[_Class, int]],
+    counted: Collection[tuple[_Class, int]],
     key: tuple[_Class, int],
-) -> tuple[_Class, int] | None:  # fmt: skip
+) -> tuple[_Class, int] | None:
     """Where the code has the accesses that were counted on this line."""
     if key in places or not key[1]:
         return key if key in places else None

@@ -74,14 +74,34 @@ _WORD = 4
 _NARROW = 8
 """Bytes of a thread's access below which its line is named."""
 _TILES = {
-    "884": (8, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "1684": (16, 8, 4),
-    "8816": (8, 8, 16), "8832": (8, 8, 32), "16832": (16, 8, 32), "16864": (16, 8, 64),
-}  # fmt: skip
+    "884": (8, 8, 4),
+    "1688": (16, 8, 8),
+    "16816": (16, 8, 16),
+    "1684": (16, 8, 4),
+    "8816": (8, 8, 16),
+    "8832": (8, 8, 32),
+    "16832": (16, 8, 32),
+    "16864": (16, 8, 64),
+}
 _GROUP_TILE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
 _FLOPS = {
-    "FFMA": 2, "FADD": 1, "FMUL": 1, "FMNMX": 1, "FMNMX3": 2, "FFMA2": 4, "FADD2": 2, "FMUL2": 2,
-    "HFMA2": 4, "HADD2": 2, "HMUL2": 2, "HMNMX2": 2, "DFMA": 2, "DADD": 1, "DMUL": 1, "MUFU": 1,
-}  # fmt: skip
+    "FFMA": 2,
+    "FADD": 1,
+    "FMUL": 1,
+    "FMNMX": 1,
+    "FMNMX3": 2,
+    "FFMA2": 4,
+    "FADD2": 2,
+    "FMUL2": 2,
+    "HFMA2": 4,
+    "HADD2": 2,
+    "HMUL2": 2,
+    "HMNMX2": 2,
+    "DFMA": 2,
+    "DADD": 1,
+    "DMUL": 1,
+    "MUFU": 1,
+}
 _ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
 """Operands of arithmetic that only puts a constant into a register."""
 
@@ -181,9 +201,11 @@ def _scalar_lines(listing: Listing) -> tuple[int, ...]:
     lines = {
         instruction.line
         for instruction, loop in listing.counted
-        if loop and instruction.line and kind_of(instruction) in (Kind.LOAD, Kind.STORE)
+        if loop
+        and instruction.line
+        and kind_of(instruction) in (Kind.LOAD, Kind.STORE)
         and width_of(instruction) < _NARROW
-    }  # fmt: skip
+    }
     return tuple(sorted(lines))
 
 

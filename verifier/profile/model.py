@@ -147,10 +147,14 @@ class Machine:
         """Warp instructions a cycle and SM, by class; other classes are only issued."""
         has_fp64 = self.architecture.capability in (80, 90, 100)
         return {
-            Kind.FP32: self.fp32_rate, Kind.FP16: self.fp32_rate, Kind.INTEGER: 2.0,
-            Kind.CONVERT: 0.5, Kind.SPECIAL: 0.5, Kind.WARP: 1.0,
+            Kind.FP32: self.fp32_rate,
+            Kind.FP16: self.fp32_rate,
+            Kind.INTEGER: 2.0,
+            Kind.CONVERT: 0.5,
+            Kind.SPECIAL: 0.5,
+            Kind.WARP: 1.0,
             Kind.FP64: self.fp32_rate / 2 if has_fp64 else 1 / 16,
-        }  # fmt: skip
+        }
 
     def tensor_flops(self, opcode: str) -> float:
         """Tensor operations a second, as far as such instructions reach."""
@@ -164,9 +168,11 @@ class Machine:
             kind = "tf32"
         peak = self.device.tflops.get(kind) or self.device.tflops.get("fp16", 0.0)
         is_wide = "G" in name or name.startswith("UTC")
-        share = TENSOR_SHARE if is_wide else min(
-            TENSOR_SHARE, WARP_TENSOR_SHARE.get(self.architecture.capability, 1.0)
-        )  # fmt: skip
+        share = (
+            TENSOR_SHARE
+            if is_wide
+            else min(TENSOR_SHARE, WARP_TENSOR_SHARE.get(self.architecture.capability, 1.0))
+        )
         return (peak or self.device.tflops["fp32"]) * 1e12 * share
 
 
@@ -188,9 +194,13 @@ def bytes_of(instruction: Instruction) -> float:
 
 
 def estimate(
-    shape: Shape, machine: Machine, *, trip_count: float, moved: float,
+    shape: Shape,
+    machine: Machine,
+    *,
+    trip_count: float,
+    moved: float,
     accesses: Mapping[int, Access],
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """The modelled time of one launch.
 
     Args:

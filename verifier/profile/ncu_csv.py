@@ -15,9 +15,19 @@ from typing import NamedTuple
 KERNEL = "Kernel Name"
 _GRID, _BLOCK = "Grid Size", "Block Size"
 _FACTS = (
-    "ID", "Process ID", "Process Name", "Host Name", KERNEL, "Context", "Stream", _BLOCK, _GRID,
-    "Device", "CC", "Section Name",
-)  # fmt: skip
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    KERNEL,
+    "Context",
+    "Stream",
+    _BLOCK,
+    _GRID,
+    "Device",
+    "CC",
+    "Section Name",
+)
 
 
 class Figure(NamedTuple):

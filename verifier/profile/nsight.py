@@ -126,15 +126,37 @@ def command(
     """
     names = "|".join(sorted({re.escape(name) for name in kernels}))
     return [
-        str(ncu), "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log),
-        "--metrics", ",".join(metrics), "--kernel-name-base", "function",
-        "--kernel-name", f"regex:^({names})$",
-        "--launch-skip", str(warm_up_calls * launches), "--launch-count", str(launches),
-        "--replay-mode", "kernel", "--cache-control", "all",
+        str(ncu),
+        "--csv",
+        "--page",
+        "raw",
+        "--print-units",
+        "base",
+        "--log-file",
+        str(log),
+        "--metrics",
+        ",".join(metrics),
+        "--kernel-name-base",
+        "function",
+        "--kernel-name",
+        f"regex:^({names})$",
+        "--launch-skip",
+        str(warm_up_calls * launches),
+        "--launch-count",
+        str(launches),
+        "--replay-mode",
+        "kernel",
+        "--cache-control",
+        "all",
         # ncu would lock clocks, which needs rights and is slower than what is timed.
-        "--clock-control", "none", "--target-processes", "application-only",
-        "--profile-from-start", "on", *host,
-    ]  # fmt: skip
+        "--clock-control",
+        "none",
+        "--target-processes",
+        "application-only",
+        "--profile-from-start",
+        "on",
+        *host,
+    ]
 
 
 def measure(
@@ -152,10 +174,16 @@ def measure(
         log = Path(folder) / "ncu.csv"
         words = command(ncu.path, host, metrics, kernels, log, launches=launches)
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", cwd=folder, start_new_session=True,
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=folder,
+            start_new_session=True,
             env={"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, **environment},
-        )  # fmt: skip
+        )
         try:
             said, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

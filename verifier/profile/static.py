@@ -30,10 +30,13 @@ from .seen import Seen
 
 REMARKS = 60
 _CLASSES = {
-    "fp32": (Kind.FP32,), "tensor": (Kind.TENSOR,), "integer": (Kind.INTEGER,),
-    "global": (Kind.LOAD, Kind.STORE, Kind.ASYNC), "shared": (Kind.SHARED,),
+    "fp32": (Kind.FP32,),
+    "tensor": (Kind.TENSOR,),
+    "integer": (Kind.INTEGER,),
+    "global": (Kind.LOAD, Kind.STORE, Kind.ASYNC),
+    "shared": (Kind.SHARED,),
     "local": (Kind.LOCAL,),
-}  # fmt: skip
+}
 """Of the instructions that ran: what is told apart; all else is `executed_other`."""
 
 
@@ -113,9 +116,12 @@ def _code(
 
 
 def _look(
-    number: int, launch: Launch, facts: KernelFacts, code: Mapping[tuple[int, str], Listing],
+    number: int,
+    launch: Launch,
+    facts: KernelFacts,
+    code: Mapping[tuple[int, str], Listing],
     chip: Architecture,
-) -> Seen:  # fmt: skip
+) -> Seen:
     demand = Demand(launch.threads, facts.registers, facts.shared_bytes + launch.shared_bytes)
     resident = occupancy(demand, chip)
     listing = code.get((facts.cubin, facts.symbol))
@@ -124,8 +130,12 @@ def _look(
 
 
 def _modelled(
-    seen: Sequence[Seen], machine: Machine, flops: float, moved: float, counts: Counts | None,
-) -> tuple[list[Seen], float]:  # fmt: skip
+    seen: Sequence[Seen],
+    machine: Machine,
+    flops: float,
+    moved: float,
+    counts: Counts | None,
+) -> tuple[list[Seen], float]:
     trip_count = model.trips([one.shape for one in seen], flops, moved)
     if counts is not None and counts.is_subject:
         seen = [_worked(one, counts, flops) for one in seen]
@@ -135,9 +145,12 @@ def _modelled(
     for one, share in zip(seen, shares, strict=True):
         count = counts.of(one.number, one.launch.kernel) if counts else None
         found = model.estimate(
-            one.shape, machine, trip_count=trip_count, moved=moved * share,
+            one.shape,
+            machine,
+            trip_count=trip_count,
+            moved=moved * share,
             accesses=emulated.by_line(count) if count else {},
-        )  # fmt: skip
+        )
         turn_us = model.turn_us(one.shape, machine) if one.shape.work else 0.0
         told.append(replace(one, estimate=found, turn_us=turn_us))
     return told, trip_count
@@ -204,11 +217,16 @@ def _of_executed(one: Seen) -> list[Metric]:
 
 def _of_mix(mix: Mix) -> list[Metric]:
     counted = {
-        "tensor_instructions": Kind.TENSOR, "async_copies": Kind.ASYNC, "atomics": Kind.ATOMIC,
-        "shared_accesses": Kind.SHARED, "local_accesses": Kind.LOCAL, "barriers": Kind.BARRIER,
-        "warp_syncs": Kind.WARP_SYNC, "warp_exchanges": Kind.WARP,
+        "tensor_instructions": Kind.TENSOR,
+        "async_copies": Kind.ASYNC,
+        "atomics": Kind.ATOMIC,
+        "shared_accesses": Kind.SHARED,
+        "local_accesses": Kind.LOCAL,
+        "barriers": Kind.BARRIER,
+        "warp_syncs": Kind.WARP_SYNC,
+        "warp_exchanges": Kind.WARP,
         "special_functions": Kind.SPECIAL,
-    }  # fmt: skip
+    }
     return [
         Metric(name="instructions", value=mix.total),
         Metric(name="loop_instructions", value=mix.total_in_loops),
@@ -246,10 +264,12 @@ def _times(
             ("roofline_us", floor, "µs"),
             ("launching_us", total - sum(o.estimate.work_us for o in seen if o.estimate), "µs"),
             ("roofline_share", floor / total if total else 0.0, ""),
-            *((f"model_{name.replace(' ', '_').replace('/', '_')}_us", value, "µs")
-              for name, value in terms.items()),
+            *(
+                (f"model_{name.replace(' ', '_').replace('/', '_')}_us", value, "µs")
+                for name, value in terms.items()
+            ),
         )
-    }  # fmt: skip
+    }
     static = [
         Metric(name="flops", value=flops, unit="flops"),
         Metric(name="bytes", value=moved, unit="bytes"),

@@ -69,9 +69,13 @@ def _constants(knobs: Sequence[Knob], chosen: Knobs, code: str) -> str:
 
 
 def launch(
-    kernel: str, *, grid: Sequence[Value], block: Sequence[Value], args: Sequence[Value],
+    kernel: str,
+    *,
+    grid: Sequence[Value],
+    block: Sequence[Value],
+    args: Sequence[Value],
     when: Sequence[str] = (),
-) -> Table:  # fmt: skip
+) -> Table:
     """One `[[launch]]`, made where all of `when` hold."""
     condition = {"when": " and ".join(when)} if when else {}
     return {"kernel": kernel, **condition, "grid": grid, "block": block, "args": args}

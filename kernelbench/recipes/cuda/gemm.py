@@ -22,9 +22,19 @@ KNOBS = (
     chosen("vector", 1, 4, meaning="floats read at once, where rows allow it"),
 )
 DEFAULT: Knobs = {
-    "tile_m": 64, "tile_n": 64, "tile_k": 16, "thread_m": 4, "thread_n": 4, "stages": 2,
-    "pad": 4, "vector": 4, "split": 4, "width": 128, "rows": 4, "unroll": 4,
-}  # fmt: skip
+    "tile_m": 64,
+    "tile_n": 64,
+    "tile_k": 16,
+    "thread_m": 4,
+    "thread_n": 4,
+    "stages": 2,
+    "pad": 4,
+    "vector": 4,
+    "split": 4,
+    "width": 128,
+    "rows": 4,
+    "unroll": 4,
+}
 BLOCK = "TILE_M * TILE_N // (THREAD_M * THREAD_N)"
 PAD = 4
 """Where it is no knob."""
@@ -59,9 +69,12 @@ CONSTRAINTS = (
 def _tiled(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"gemm_tiled<{width}>", when=conditions, grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)"],
-            block=[BLOCK], args=["M", "N", "K", "A", "B", "C"],
-        )  # fmt: skip
+            f"gemm_tiled<{width}>",
+            when=conditions,
+            grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)"],
+            block=[BLOCK],
+            args=["M", "N", "K", "A", "B", "C"],
+        )
 
     return LaunchPlan(_by_width(knobs, make))
 
@@ -81,15 +94,19 @@ SPLIT = f"(SPLIT if M * N * SPLIT <= {MOST_PARTS} else 1)"
 def _split(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"gemm_tiled<{width}>", when=conditions,
-            grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)", SPLIT], block=[BLOCK],
+            f"gemm_tiled<{width}>",
+            when=conditions,
+            grid=["cdiv(M, TILE_M)", "cdiv(N, TILE_N)", SPLIT],
+            block=[BLOCK],
             args=["M", "N", "K", f"cdiv(cdiv(K, TILE_K), {SPLIT}) * TILE_K", "A", "B", "parts"],
-        )  # fmt: skip
+        )
 
     joined = launch(
-        "add_parts", grid=["cdiv(M * N, 256)"], block=[256],
+        "add_parts",
+        grid=["cdiv(M * N, 256)"],
+        block=[256],
         args=["M", "N", SPLIT, "parts", "C"],
-    )  # fmt: skip
+    )
     return LaunchPlan(
         [*_by_width(knobs, make), joined],
         {"parts": {"shape": [SPLIT, "M", "N"], "dtype": "float32"}},
@@ -98,9 +115,11 @@ def _split(knobs: Knobs) -> LaunchPlan:
 
 def _naive(_: Knobs) -> LaunchPlan:
     only = launch(
-        "gemm_naive", grid=["cdiv(M, ROWS)", "cdiv(N, WIDTH)"], block=["WIDTH"],
+        "gemm_naive",
+        grid=["cdiv(M, ROWS)", "cdiv(N, WIDTH)"],
+        block=["WIDTH"],
         args=["M", "N", "K", "A", "B", "C"],
-    )  # fmt: skip
+    )
     return LaunchPlan([only])
 
 

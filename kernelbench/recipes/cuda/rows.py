@@ -20,9 +20,16 @@ MOST_HELD = 32
 """Floats of one operand in a thread's registers: three operands still leave room for the rest."""
 
 DEFAULT: Knobs = {
-    "team": 32, "rows": 4, "vector": 4, "unroll": 2, "items": 4, "exponential": "exp2",
-    "form": "sigmoid", "threads": 256, "width": 128,
-}  # fmt: skip
+    "team": 32,
+    "rows": 4,
+    "vector": 4,
+    "unroll": 2,
+    "items": 4,
+    "exponential": "exp2",
+    "form": "sigmoid",
+    "threads": 256,
+    "width": 128,
+}
 
 
 def _alone(knobs: Knobs, _: Facts) -> bool:
@@ -52,9 +59,12 @@ def _row_launch(
     kernel: str, tensors: Sequence[str], when: Sequence[str], team: Value, rows: Value
 ) -> Table:
     return launch(
-        kernel, when=when, grid=[f"cdiv(M, {rows})"], block=[team, rows],
+        kernel,
+        when=when,
+        grid=[f"cdiv(M, {rows})"],
+        block=[team, rows],
         args=["M", "N", *tensors],
-    )  # fmt: skip
+    )
 
 
 def _short(kernel: str, tensors: Sequence[str], knobs: Knobs) -> list[Table]:
@@ -106,14 +116,24 @@ def _holding(held: str, kernel: str, *tensors: str) -> Planner:
 
 
 def _recipe(
-    problem: str, family: str, summary: str, plan: Planner, *more: Knob,
-    constraints: tuple[Constraint, ...] = COMMON, template: str = "",
-) -> Recipe:  # fmt: skip
+    problem: str,
+    family: str,
+    summary: str,
+    plan: Planner,
+    *more: Knob,
+    constraints: tuple[Constraint, ...] = COMMON,
+    template: str = "",
+) -> Recipe:
     return cuda_recipe(
-        problem, family, summary, template=template or problem,
-        knobs=(TEAM, ROWS, VECTOR, UNROLL, *more), constraints=constraints, default=DEFAULT,
+        problem,
+        family,
+        summary,
+        template=template or problem,
+        knobs=(TEAM, ROWS, VECTOR, UNROLL, *more),
+        constraints=constraints,
+        default=DEFAULT,
         plan=plan,
-    )  # fmt: skip
+    )
 
 
 SOFTMAX = (
@@ -207,10 +227,12 @@ MOST_SHORT = (1 << 31) - (1 << 20)
 def _flat(knobs: Knobs) -> LaunchPlan:
     def make(index: str, width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"bias_gelu<{index}, {width}>", when=conditions,
-            grid=[f"cdiv(M * N, {times('THREADS * UNROLL', width)})"], block=["THREADS"],
+            f"bias_gelu<{index}, {width}>",
+            when=conditions,
+            grid=[f"cdiv(M * N, {times('THREADS * UNROLL', width)})"],
+            block=["THREADS"],
             args=["M", "N", "x", "bias", "y"],
-        )  # fmt: skip
+        )
 
     vector = integer(knobs, "vector")
     short = by_width(vector, "N", lambda *a: make("int", *a), [f"M * N <= {MOST_SHORT}"])
@@ -221,10 +243,12 @@ def _flat(knobs: Knobs) -> LaunchPlan:
 def _columns(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"bias_gelu<{width}>", when=conditions,
+            f"bias_gelu<{width}>",
+            when=conditions,
             grid=["cdiv(M, ROWS)", f"cdiv(N, {times('WIDTH', width)})"],
-            block=["WIDTH", "THREADS // WIDTH"], args=["M", "N", "x", "bias", "y"],
-        )  # fmt: skip
+            block=["WIDTH", "THREADS // WIDTH"],
+            args=["M", "N", "x", "bias", "y"],
+        )
 
     return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
 

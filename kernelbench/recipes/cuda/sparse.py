@@ -24,10 +24,20 @@ FEW_LANES, IDLE = 4, 8
 """Lanes for rows of which more than IDLE would fit side by side into those of the knob."""
 
 DEFAULT: Knobs = {
-    "threads": 256, "lanes": 8, "unroll": 1, "items": 4, "pieces": 8, "least": 128, "group": 2,
-    "vector": 4, "held": 2, "passes": "online", "exponential": "exp2", "long": 256,
+    "threads": 256,
+    "lanes": 8,
+    "unroll": 1,
+    "items": 4,
+    "pieces": 8,
+    "least": 128,
+    "group": 2,
+    "vector": 4,
+    "held": 2,
+    "passes": "online",
+    "exponential": "exp2",
+    "long": 256,
     "long_threads": 128,
-}  # fmt: skip
+}
 
 SPMV_TENSORS = ("indptr", "indices", "values", "x", "y")
 
@@ -42,9 +52,12 @@ def _stream(_: Knobs) -> LaunchPlan:
     size = "THREADS * ITEMS"
     count = f"cdiv(nnz, {size})"
     main = launch(
-        "spmv_stream", when=["nnz > 0"], grid=[count], block=["THREADS"],
+        "spmv_stream",
+        when=["nnz > 0"],
+        grid=[count],
+        block=["THREADS"],
         args=["M", "nnz", *SPMV_TENSORS, "carry"],
-    )  # fmt: skip
+    )
     return LaunchPlan(
         [{"zero": "y"}, main, joining(count, size, 1, "y")],
         {"carry": {"shape": [count], "dtype": "float32"}},
@@ -102,10 +115,12 @@ SPMV = (
 def _entries(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"sddmm_entries<{width}>", when=conditions,
-            grid=["cdiv(nnz, THREADS // LANES * GROUP)"], block=["THREADS"],
+            f"sddmm_entries<{width}>",
+            when=conditions,
+            grid=["cdiv(nnz, THREADS // LANES * GROUP)"],
+            block=["THREADS"],
             args=["M", "D", "nnz", "indptr", "indices", "U", "V", "E"],
-        )  # fmt: skip
+        )
 
     return LaunchPlan(by_width(integer(knobs, "vector"), "D", make, ["nnz > 0"]))
 
@@ -113,18 +128,23 @@ def _entries(knobs: Knobs) -> LaunchPlan:
 def _rows(kernel: str, knobs: Knobs, when: Sequence[str] = ()) -> list[Table]:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"{kernel}<{width}>", when=conditions, grid=["cdiv(M, THREADS // LANES)"],
-            block=["THREADS"], args=["M", "D", "indptr", "indices", "U", "V", "E"],
-        )  # fmt: skip
+            f"{kernel}<{width}>",
+            when=conditions,
+            grid=["cdiv(M, THREADS // LANES)"],
+            block=["THREADS"],
+            args=["M", "D", "indptr", "indices", "U", "V", "E"],
+        )
 
     return by_width(integer(knobs, "vector"), "D", make, when)
 
 
 def _held(knobs: Knobs) -> LaunchPlan:
     vector = integer(knobs, "vector")
-    fits = f"D <= LANES * HELD * ({vector} if D % {vector} == 0 else 1)" if vector > 1 else (
-        "D <= LANES * HELD"
-    )  # fmt: skip
+    fits = (
+        f"D <= LANES * HELD * ({vector} if D % {vector} == 0 else 1)"
+        if vector > 1
+        else ("D <= LANES * HELD")
+    )
     return LaunchPlan(
         [*_rows("sddmm_held", knobs, [fits]), *_rows("sddmm_rows", knobs, [f"not {fits}"])]
     )
@@ -175,9 +195,12 @@ def _by_length(knobs: Knobs, make: Callable[[int, list[str]], list[Table]]) -> l
 
 def _edge_launch(kernel: str, lanes: int, teams: str, when: Sequence[str]) -> Table:
     return launch(
-        f"{kernel}<{lanes}>", when=when, grid=[f"cdiv({teams}, THREADS // {lanes})"],
-        block=["THREADS"], args=["M", "H", "indptr", "e", "alpha"],
-    )  # fmt: skip
+        f"{kernel}<{lanes}>",
+        when=when,
+        grid=[f"cdiv({teams}, THREADS // {lanes})"],
+        block=["THREADS"],
+        args=["M", "H", "indptr", "e", "alpha"],
+    )
 
 
 def _heads(lanes: int, when: list[str]) -> list[Table]:
@@ -191,9 +214,12 @@ def _flat(lanes: int, when: list[str]) -> list[Table]:
 
 def _binned(knobs: Knobs) -> LaunchPlan:
     long = launch(
-        "long_rows", when=["max_row > LONG"], grid=["cdiv(M, LONG_THREADS)"],
-        block=["LONG_THREADS"], args=["M", "H", "indptr", "e", "alpha"],
-    )  # fmt: skip
+        "long_rows",
+        when=["max_row > LONG"],
+        grid=["cdiv(M, LONG_THREADS)"],
+        block=["LONG_THREADS"],
+        args=["M", "H", "indptr", "e", "alpha"],
+    )
     return LaunchPlan([*_by_length(knobs, _flat), long])
 
 

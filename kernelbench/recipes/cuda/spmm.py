@@ -8,6 +8,7 @@ rows or non-zeros shared equally, each reduced in sequence or in parallel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ...recipe import Constraint, Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
@@ -28,9 +29,15 @@ PIECES = chosen("pieces", 1, 2, 4, 8, 16, meaning="pieces of the entries per blo
 SIZE = chosen("least", 32, 64, 128, 256, 512, meaning="entries in a piece, at least")
 
 DEFAULT: Knobs = {
-    "lanes": 32, "rows": 8, "vector": 1, "unroll": 4, "tile": 32, "coarsen": 2, "pieces": 8,
+    "lanes": 32,
+    "rows": 8,
+    "vector": 1,
+    "unroll": 4,
+    "tile": 32,
+    "coarsen": 2,
+    "pieces": 8,
     "least": 128,
-}  # fmt: skip
+}
 
 MOST_PIECES = 1 << 16
 """More than any device runs at once; with it the carries stay small, however many entries."""
@@ -58,10 +65,12 @@ def rows_plan(kernel: str, columns: str, block: Sequence[str | int], problem: st
     def plan(knobs: Knobs) -> LaunchPlan:
         def make(reduction: str, width: int, conditions: Sequence[str]) -> Table:
             return launch(
-                f"{kernel}<{reduction}{width}>", when=conditions,
-                grid=["cdiv(M, ROWS)", f"cdiv(N, {times(columns, width)})"], block=block,
+                f"{kernel}<{reduction}{width}>",
+                when=conditions,
+                grid=["cdiv(M, ROWS)", f"cdiv(N, {times(columns, width)})"],
+                block=block,
                 args=["M", "N", *TENSORS],
-            )  # fmt: skip
+            )
 
         vector = integer(knobs, "vector") if "vector" in knobs else 1
         launches: list[Table] = []
@@ -85,58 +94,109 @@ def _named(
     return lambda width, conditions: make(reduction, width, conditions)
 
 
-def _by_rows(problem: str) -> tuple[Recipe, ...]:
-    values = SUMS if problem == "spmm_csr" else REDUCTIONS
+def _recipe(
+    problem: str,
+    family: str,
+    summary: str,
+    template: str,
+    *knobs: Knob,
+    plan: Planner,
+    constraints: tuple[Constraint, ...],
+    default: Knobs,
+) -> Recipe:
+    return cuda_recipe(
+        problem,
+        family,
+        summary,
+        template=template,
+        knobs=knobs,
+        constraints=constraints,
+        default={**DEFAULT, **default},
+        plan=plan,
+        **(SUMS if problem == "spmm_csr" else REDUCTIONS),
+    )
 
-    def recipe(
-        family: str, summary: str, template: str, *knobs: Knob, plan: Planner,
-        constraints: tuple[Constraint, ...], default: Knobs,
-    ) -> Recipe:  # fmt: skip
-        return cuda_recipe(
-            problem, family, summary, template=template, knobs=knobs, constraints=constraints,
-            default={**DEFAULT, **default}, plan=plan, **values,
-        )  # fmt: skip
 
+def _of_ge_spmm(problem: str) -> tuple[Recipe, ...]:
+    recipe = partial(_recipe, problem)
     staged = (warps_in_block, fits_shared(_tile_fits))
     return (
         recipe(
-            "naive", f"A thread per element of C, along the row's entries {GE_SPMM}.",
-            "spmm_seq", SIDE, ROWS, UNROLL,
+            "naive",
+            f"A thread per element of C, along the row's entries {GE_SPMM}.",
+            "spmm_seq",
+            SIDE,
+            ROWS,
+            UNROLL,
             plan=rows_plan("spmm_seq", "LANES", ["LANES", "ROWS"], problem),
-            constraints=(in_block,), default={"unroll": 1},
+            constraints=(in_block,),
+            default={"unroll": 1},
         ),
         recipe(
-            "crc", f"Coalesced row caching: a warp stages entries in shared memory {GE_SPMM}.",
-            "spmm_crc", ROWS, TILE, UNROLL,
+            "crc",
+            f"Coalesced row caching: a warp stages entries in shared memory {GE_SPMM}.",
+            "spmm_crc",
+            ROWS,
+            TILE,
+            UNROLL,
             plan=rows_plan("spmm_crc", "32", [32, "ROWS"], problem),
-            constraints=staged, default={},
+            constraints=staged,
+            default={},
         ),
         recipe(
             "crc-cwm",
             f"Coarse-grained warp merging: row caching for 2 to 4 column tiles at once {GE_SPMM}.",
-            "spmm_crc", ROWS, TILE, COARSEN, VECTOR, UNROLL,
+            "spmm_crc",
+            ROWS,
+            TILE,
+            COARSEN,
+            VECTOR,
+            UNROLL,
             plan=rows_plan("spmm_crc", "32 * COARSEN", [32, "ROWS"], problem),
-            constraints=staged, default={"unroll": 2},
+            constraints=staged,
+            default={"unroll": 2},
         ),
+    )
+
+
+def _of_da_spmm(problem: str) -> tuple[Recipe, ...]:
+    recipe = partial(_recipe, problem)
+    return (
         recipe(
-            "row-seq", f"Rows shared equally, each reduced in sequence {DA_SPMM}.",
-            "spmm_seq", COLUMNS, ROWS, VECTOR, UNROLL,
+            "row-seq",
+            f"Rows shared equally, each reduced in sequence {DA_SPMM}.",
+            "spmm_seq",
+            COLUMNS,
+            ROWS,
+            VECTOR,
+            UNROLL,
             plan=rows_plan("spmm_seq", "LANES", ["LANES", "ROWS"], problem),
-            constraints=(in_block,), default={"lanes": 8, "vector": 4, "rows": 16},
+            constraints=(in_block,),
+            default={"lanes": 8, "vector": 4, "rows": 16},
         ),
         recipe(
-            "row-par", f"Rows shared equally, each reduced in parallel by lanes {DA_SPMM}.",
-            "spmm_par", LANES, ROWS, VECTOR, UNROLL,
+            "row-par",
+            f"Rows shared equally, each reduced in parallel by lanes {DA_SPMM}.",
+            "spmm_par",
+            LANES,
+            ROWS,
+            VECTOR,
+            UNROLL,
             plan=rows_plan("spmm_par", "1", ["LANES", "ROWS"], problem),
-            constraints=(in_block,), default={"lanes": 8, "vector": 4, "rows": 16, "unroll": 1},
+            constraints=(in_block,),
+            default={"lanes": 8, "vector": 4, "rows": 16, "unroll": 1},
         ),
-    )  # fmt: skip
+    )
 
 
 def pieces_plan(
-    kernel: str, columns: str, block: Sequence[str | int], *, n: str | int = "N",
+    kernel: str,
+    columns: str,
+    block: Sequence[str | int],
+    *,
+    n: str | int = "N",
     names: tuple[str, str] = ("B", "C"),
-) -> Planner:  # fmt: skip
+) -> Planner:
     """A kernel whose blocks have PIECES pieces of the entries, and what joins cut rows.
 
     Args:
@@ -151,10 +211,12 @@ def pieces_plan(
     def plan(knobs: Knobs) -> LaunchPlan:
         def make(width: int, conditions: Sequence[str]) -> Table:
             return launch(
-                f"{kernel}<{width}>", when=conditions,
-                grid=[f"cdiv({COUNT}, PIECES)", f"cdiv({n}, {times(columns, width)})"], block=block,
+                f"{kernel}<{width}>",
+                when=conditions,
+                grid=[f"cdiv({COUNT}, PIECES)", f"cdiv({n}, {times(columns, width)})"],
+                block=block,
                 args=["M", n, "nnz", PIECE, "indptr", "indices", "values", dense, answer, "carry"],
-            )  # fmt: skip
+            )
 
         has_entries = ["nnz > 0"]
         vector = integer(knobs, "vector") if "vector" in knobs else 1
@@ -174,9 +236,12 @@ def joining(count: str, size: str, n: str | int, answer: str) -> Table:
     """The launch that adds up the shares of rows that were cut into pieces."""
     block = [1, 256] if n == 1 else [32, 8]
     return launch(
-        "add_carries", when=["nnz > 0"], grid=[f"cdiv({count}, {block[1]})", f"cdiv({n}, 32)"],
-        block=block, args=["M", n, "nnz", size, "indptr", "carry", answer],
-    )  # fmt: skip
+        "add_carries",
+        when=["nnz > 0"],
+        grid=[f"cdiv({count}, {block[1]})", f"cdiv({n}, 32)"],
+        block=block,
+        args=["M", n, "nnz", size, "indptr", "carry", answer],
+    )
 
 
 BY_ENTRIES = (
@@ -202,4 +267,10 @@ BY_ENTRIES = (
     ),
 )
 
-RECIPES = (*_by_rows("spmm_csr"), *BY_ENTRIES, *_by_rows("gspmm_reduce"))
+RECIPES = (
+    *_of_ge_spmm("spmm_csr"),
+    *_of_da_spmm("spmm_csr"),
+    *BY_ENTRIES,
+    *_of_ge_spmm("gspmm_reduce"),
+    *_of_da_spmm("gspmm_reduce"),
+)

@@ -53,9 +53,14 @@ def launch(
     """One `[[launch]]`."""
     condition: Table = {"when": when} if when else {}
     return {
-        "kernel": kernel, **condition, "grid": grid, "args": args, "constexpr": constants,
-        "num_warps": num_warps, "num_stages": num_stages,
-    }  # fmt: skip
+        "kernel": kernel,
+        **condition,
+        "grid": grid,
+        "args": args,
+        "constexpr": constants,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
+    }
 
 
 def triton_recipe(

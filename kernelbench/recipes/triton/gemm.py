@@ -61,12 +61,15 @@ def _product(knobs: Knobs, output: str, grid: list[str], constants: Table) -> Ta
         grid=grid,
         args=["A", "B", output, "M", "N", "K"],
         constants={
-            "BLOCK_M": "BLOCK_M", "BLOCK_N": "BLOCK_N", "BLOCK_K": "BLOCK_K",
-            **constants, "GROUP": "GROUP",
+            "BLOCK_M": "BLOCK_M",
+            "BLOCK_N": "BLOCK_N",
+            "BLOCK_K": "BLOCK_K",
+            **constants,
+            "GROUP": "GROUP",
         },
         num_warps=integer(knobs, "num_warps"),
         num_stages=integer(knobs, "stages"),
-    )  # fmt: skip
+    )
 
 
 def _tiled(knobs: Knobs) -> LaunchPlan:

@@ -76,11 +76,14 @@ def _apart(args: list[str], wide: str, knobs: Knobs, more: Table, columns: str =
         grid=[f"cdiv(M, {FINISHED_ROWS})", *([columns] if columns else [])],
         args=args,
         constants={
-            "LONG": "LONG", "ROWS": FINISHED_ROWS, "ENTRIES": f"TILE // {wide}", **more,
+            "LONG": "LONG",
+            "ROWS": FINISHED_ROWS,
+            "ENTRIES": f"TILE // {wide}",
+            **more,
             "STAGES": knobs["stages"],
         },
         num_warps=integer(knobs, "num_warps"),
-    )  # fmt: skip
+    )
 
 
 def _products(kernel: str, args: list[str], fixed: Table, *, is_wide: bool) -> tuple[Plan, Plan]:
@@ -94,10 +97,12 @@ def _products(kernel: str, args: list[str], fixed: Table, *, is_wide: bool) -> t
 
     def apart(knobs: Knobs) -> LaunchPlan:
         even = Tile(wide, is_even=True)
-        return LaunchPlan([
-            _row_tiles(kernel, args, even, knobs, {**more, "LONG": "LONG"}, columns),
-            _apart(args, wide, knobs, more, columns),
-        ])  # fmt: skip
+        return LaunchPlan(
+            [
+                _row_tiles(kernel, args, even, knobs, {**more, "LONG": "LONG"}, columns),
+                _apart(args, wide, knobs, more, columns),
+            ]
+        )
 
     return by_row, apart
 

@@ -17,9 +17,13 @@ _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "
 _INSTANCES = "/dev/nvidia-caps"
 """The nodes of MIG instances."""
 _READ_BY_DRIVER = (
-    "/proc/driver/nvidia", "/proc/driver/nvidia-uvm", "/proc/devices", "/sys/bus/pci",
-    "/sys/devices", "/etc/nvidia",
-)  # fmt: skip
+    "/proc/driver/nvidia",
+    "/proc/driver/nvidia-uvm",
+    "/proc/devices",
+    "/sys/bus/pci",
+    "/sys/devices",
+    "/etc/nvidia",
+)
 
 
 _NO_MPS = "/nonexistent"

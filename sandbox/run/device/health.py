@@ -43,10 +43,15 @@ def probe(access: Access, cache_dir: Path, *, timeout_s: float = PROBE_S) -> Hea
     """Tries the device. Raises PrerequisiteError where our runner cannot be compiled."""
     command = [str(device_runner_binary(cache_dir)), "probe", str(access.library)]
     process = subprocess.Popen(
-        [*command, str(access.ordinal)], env=access.environment, cwd="/",
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*command, str(access.ordinal)],
+        env=access.environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         told, words = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

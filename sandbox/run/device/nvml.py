@@ -26,10 +26,15 @@ READING_S = 0.05
 """From one reading of the clocks to the next."""
 
 DRIVER_FOLDERS = (
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/wsl/lib",
     "/run/opengl-driver/lib",
-)  # fmt: skip
+)
 """Where distributions, container runtimes, WSL and NixOS put the driver's libraries."""
 _LIBRARY = "libnvidia-ml.so.1"
 

@@ -101,9 +101,10 @@ def _whole(built: DeviceBuilt) -> Built:
     hashes = [cubin.sha256 for cubin in built.cubins]
     one = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
     return Built(
-        b"".join(cubin.artefact for cubin in built.cubins), one,
+        b"".join(cubin.artefact for cubin in built.cubins),
+        one,
         sum(cubin.seconds for cubin in built.cubins),
         log="\n".join(cubin.log for cubin in built.cubins if cubin.log),
         compiler=built.cubins[0].compiler if built.cubins else "",
         is_cached=built.is_cached,
-    )  # fmt: skip
+    )

@@ -50,6 +50,12 @@ def host_command(
     inputs = folder / "inputs"
     inputs.write_bytes(call.inputs)
     return [
-        str(device_runner_binary(cache_dir)), "play", str(folder), str(access.library),
-        str(access.ordinal), str(inputs), str(call.output_bytes), str(calls),
-    ]  # fmt: skip
+        str(device_runner_binary(cache_dir)),
+        "play",
+        str(folder),
+        str(access.library),
+        str(access.ordinal),
+        str(inputs),
+        str(call.output_bytes),
+        str(calls),
+    ]

@@ -31,9 +31,12 @@ MOST_FLUSHES = 64
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _ANSWER = {
-    Kind.PING: Kind.PONG, Kind.UPLOAD: Kind.PONG, Kind.FETCH: Kind.PONG, Kind.CALL: Kind.DONE,
+    Kind.PING: Kind.PONG,
+    Kind.UPLOAD: Kind.PONG,
+    Kind.FETCH: Kind.PONG,
+    Kind.CALL: Kind.DONE,
     Kind.REPLAY: Kind.DONE,
-}  # fmt: skip
+}
 
 
 class _Answered(NamedTuple):

@@ -75,9 +75,14 @@ def situation(
     target = target or ("cpu" if language in ("cpp", "python") else "sm_90")
     place = more.pop("place", "3/0")
     return Situation(
-        problem=problem, target=target, language=language, facts=facts_of(problem), round=1,
-        seed=0, assignment=Assignment(place=place, **more),
-    )  # fmt: skip
+        problem=problem,
+        target=target,
+        language=language,
+        facts=facts_of(problem),
+        round=1,
+        seed=0,
+        assignment=Assignment(place=place, **more),
+    )
 
 
 def at(now: Situation, **more: Any) -> Situation:
@@ -99,9 +104,13 @@ def failed(
     source: str, now: Situation, status: Status = Status.INCORRECT, log: str = "", **more: Any
 ) -> Member:
     check = Check(
-        name="G1 condition-scaled error", passed=False, figure=7.5, limit=1.0,
-        detail="y[3, 17] is 0.25, must be 0.5; inputs: large", workload="hidden 129x65",
-    )  # fmt: skip
+        name="G1 condition-scaled error",
+        passed=False,
+        figure=7.5,
+        limit=1.0,
+        detail="y[3, 17] is 0.25, must be 0.5; inputs: large",
+        workload="hidden 129x65",
+    )
     reasons = more.pop("reasons", ("y[3, 17] is wrong on 129x65",))
     return member(source, now, status, reasons=reasons, checks=(check,), log=log, **more)
 
@@ -128,13 +137,24 @@ def passed(source: str, now: Situation, latency_us: float = 100.0, **more: Any) 
 
 def member(source: str, now: Situation, status: Status, **more: Any) -> Member:
     verdict = Verdict(
-        candidate=candidate_id(source), problem=now.problem.name, workload="tiny",
-        language=now.language, target=now.target, protocol=Protocol.SCREEN, status=status, **more,
-    )  # fmt: skip
+        candidate=candidate_id(source),
+        problem=now.problem.name,
+        workload="tiny",
+        language=now.language,
+        target=now.target,
+        protocol=Protocol.SCREEN,
+        status=status,
+        **more,
+    )
     return Member(
-        candidate=candidate_id(source), number=4, source=source, language=now.language,
-        family="model", knobs={}, verdict=verdict,
-    )  # fmt: skip
+        candidate=candidate_id(source),
+        number=4,
+        source=source,
+        language=now.language,
+        family="model",
+        knobs={},
+        verdict=verdict,
+    )
 
 
 SOURCE = 'extern "C" void softmax(int M, int N, const float* x, float* y) {\n    y[0] = x[0];\n}\n'

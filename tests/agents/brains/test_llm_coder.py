@@ -124,17 +124,27 @@ def test_a1_advice_on_another_candidate_raises_before_anything_is_asked() -> Non
 def test_a12_the_repair_prompt_has_the_reference_the_policy_and_the_failing_input() -> None:
     now = situation()
     advice = Advice(
-        candidate=failed(SOURCE, now).candidate, bottleneck="off by one", change="use <",
-        mode="repair", why="the last column is lost",
-    )  # fmt: skip
+        candidate=failed(SOURCE, now).candidate,
+        bottleneck="off by one",
+        change="use <",
+        mode="repair",
+        why="the last column is lost",
+    )
     asker = answers(code())
     propose(asker, at(now, mode=Mode.REPAIR, base=failed(SOURCE, now), advice=advice))
     prompt = asker.prompt()
     for part in (
-        now.problem.definition, "strict-fp32", f"{now.problem.precision.nrmse:g}",
-        "hidden 129x65", "y[3, 17]", "= 7.5 (limit 1)", SOURCE.strip(), "off by one", "use <",
+        now.problem.definition,
+        "strict-fp32",
+        f"{now.problem.precision.nrmse:g}",
+        "hidden 129x65",
+        "y[3, 17]",
+        "= 7.5 (limit 1)",
+        SOURCE.strip(),
+        "off by one",
+        "use <",
         "INCORRECT",
-    ):  # fmt: skip
+    ):
         assert part in prompt
 
 

@@ -45,20 +45,30 @@ def diagnose(asker: Answers, member: Member, now: Situation) -> Advice:
 
 
 def repair(**more: Any) -> str:
-    return json.dumps({
-        "critical_issue": "line 2 writes one element", "why_it_matters": "the rest stays NaN",
-        "minimal_fix_hint": "loop over all rows", "confidence": "high", **more,
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "critical_issue": "line 2 writes one element",
+            "why_it_matters": "the rest stays NaN",
+            "minimal_fix_hint": "loop over all rows",
+            "confidence": "high",
+            **more,
+        }
+    )
 
 
 def optimise(member: Member, **more: Any) -> str:
     figures = figures_of(member)
     cited = [{"metric": name, "value": figures[name]} for name in sorted(figures)[:3]]
-    return json.dumps({
-        "bottleneck": "narrow vectors", "method": "use whole vectors",
-        "plan": "unroll the inner loop by four", "technique": "simd-vectors", "evidence": cited,
-        **more,
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "bottleneck": "narrow vectors",
+            "method": "use whole vectors",
+            "plan": "unroll the inner loop by four",
+            "technique": "simd-vectors",
+            "evidence": cited,
+            **more,
+        }
+    )
 
 
 def test_the_verdict_decides_the_mode() -> None:
@@ -151,16 +161,20 @@ def test_a3_two_hundred_words_are_cut_and_the_advice_says_so() -> None:
     words = " ".join(f"w{n}" for n in range(200))
     said = diagnose(
         answers(repair(critical_issue=words, why_it_matters=words, minimal_fix_hint=words)),
-        failed(SOURCE, now), now,
-    )  # fmt: skip
+        failed(SOURCE, now),
+        now,
+    )
     lengths = [len(text.split()) for text in (said.bottleneck, said.why, said.change)]
     assert lengths == [20, 35, 20]
-    cut = {f"{f} cut to {n} words" for f, n in
-           (("critical_issue", 20), ("why_it_matters", 35), ("minimal_fix_hint", 20))}  # fmt: skip
+    cut = {
+        f"{f} cut to {n} words"
+        for f, n in (("critical_issue", 20), ("why_it_matters", 35), ("minimal_fix_hint", 20))
+    }
     assert cut <= set(said.notes)
     member = passed(SOURCE, now)
-    said = diagnose(answers(optimise(member, bottleneck=words, method=words, plan=words)),
-                    member, now)  # fmt: skip
+    said = diagnose(
+        answers(optimise(member, bottleneck=words, method=words, plan=words)), member, now
+    )
     assert [len(t.split()) for t in (said.bottleneck, said.why, said.change)] == [30, 35, 35]
 
 
@@ -228,8 +242,11 @@ def test_a4_evidence_that_does_not_stand_in_the_profile(evidence: list[dict[str,
 def test_a4_a_rounded_value_is_supported_and_stored_as_the_profile_has_it() -> None:
     now = situation()
     member = passed(SOURCE, now)
-    cited = [{"metric": "achieved_gbs", "value": 12.3}, {"metric": "latency_us", "value": 100},
-             {"metric": "vector_bytes", "value": 32}]  # fmt: skip
+    cited = [
+        {"metric": "achieved_gbs", "value": 12.3},
+        {"metric": "latency_us", "value": 100},
+        {"metric": "vector_bytes", "value": 32},
+    ]
     said = diagnose(answers(optimise(member, evidence=cited)), member, now)
     assert said.rests_on["achieved_gbs"] == 12.3456
 
@@ -286,8 +303,7 @@ def test_e7_the_prompt_says_which_metrics_are_missing() -> None:
         Metric(name=MODELLED_US, value=12.5, unit="µs", level=Level.MODELLED),
     )
     why = "no counters: performance counters are for administrators only here"
-    member = passed(SOURCE, now, profile=Profile(metrics=metrics, remarks=(why,)),
-                    measurements=())  # fmt: skip
+    member = passed(SOURCE, now, profile=Profile(metrics=metrics, remarks=(why,)), measurements=())
     asker = answers(optimise(member))
     assert diagnose(asker, member, now).by == "scripted/model"
     prompt = asker.prompt()

@@ -53,14 +53,28 @@ def test_a_meaning_is_a_short_line(meaning: str) -> None:
 def test_what_is_zero_undefined_or_decides_nothing_is_not_shown() -> None:
     shown = figures(
         language="cuda",
-        atomics=0.0, registers=40.0, riddle=7.0, occupancy=0.5, least_occupancy=0.5,
-        blocks_per_sm=12.0, limit_registers=12.0, limit_warps=16.0,
-        model_memory_us=8.0, model_fp16_us=0.1, stall__sum=3.0, **{MODELLED_US: 10.5},
-    )  # fmt: skip
+        atomics=0.0,
+        registers=40.0,
+        riddle=7.0,
+        occupancy=0.5,
+        least_occupancy=0.5,
+        blocks_per_sm=12.0,
+        limit_registers=12.0,
+        limit_warps=16.0,
+        model_memory_us=8.0,
+        model_fp16_us=0.1,
+        stall__sum=3.0,
+        **{MODELLED_US: 10.5},
+    )
     assert list(shown) == [
-        "registers", "occupancy", "blocks_per_sm", "limit_registers", "model_memory_us",
-        "stall__sum", MODELLED_US,
-    ]  # fmt: skip
+        "registers",
+        "occupancy",
+        "blocks_per_sm",
+        "limit_registers",
+        "model_memory_us",
+        "stall__sum",
+        MODELLED_US,
+    ]
 
 
 def test_what_ran_is_shown_before_what_the_code_holds() -> None:
@@ -68,8 +82,10 @@ def test_what_ran_is_shown_before_what_the_code_holds() -> None:
     ran = {"executed_instructions": 1e6, "executed_fp32": 6e5, "executed_other": 1e4}
     assert figures(language="cuda", **code) == code
     assert list(figures(language="cuda", **code, **ran)) == [
-        "integer_share", "executed_instructions", "executed_fp32",
-    ]  # fmt: skip
+        "integer_share",
+        "executed_instructions",
+        "executed_fp32",
+    ]
 
 
 @pytest.mark.parametrize(("waves", "is_told"), [(0.9, False), (1.0, False), (1.1, True)])
@@ -112,10 +128,13 @@ def test_an_emulated_candidate_lacks_no_counters_one_by_one() -> None:
 
 def timed(cpu_us: float | None, low: float, high: float) -> Measurement:
     return Measurement(
-        workload="tiny", candidate=Timing(median_us=100.0, low_us=90.0, high_us=110.0),
+        workload="tiny",
+        candidate=Timing(median_us=100.0, low_us=90.0, high_us=110.0),
         speedup={"torch": Speedup(median=(low + high) / 2, low=low, high=high)},
-        best_baseline="torch", cpu_us=cpu_us, threads=2,
-    )  # fmt: skip
+        best_baseline="torch",
+        cpu_us=cpu_us,
+        threads=2,
+    )
 
 
 @pytest.mark.parametrize(

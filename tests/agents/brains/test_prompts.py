@@ -62,10 +62,14 @@ def test_a7_a_missing_an_unknown_and_an_odd_variable_are_errors(name: str) -> No
 
 
 SECTIONS = {
-    "signature": "## Signature", "axes": "## Axes", "tensors": "## Tensors",
-    "workload": "## The timed workload", "precision": "## Precision and inputs",
-    "timing": "## How it is evaluated", "card": "## The target",
-}  # fmt: skip
+    "signature": "## Signature",
+    "axes": "## Axes",
+    "tensors": "## Tensors",
+    "workload": "## The timed workload",
+    "precision": "## Precision and inputs",
+    "timing": "## How it is evaluated",
+    "card": "## The target",
+}
 
 
 def test_a7_every_part_of_the_task_stands_in_its_section() -> None:

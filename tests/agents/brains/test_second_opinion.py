@@ -43,8 +43,11 @@ def test_it_is_shown_the_candidate_why_and_the_cases_that_are_near() -> None:
     asker = answers(answer())
     said = opinion(asker)
     assert (said.label, said.case, said.line, said.by) == (
-        "suspect", "kept-result", 2, "scripted/model",
-    )  # fmt: skip
+        "suspect",
+        "kept-result",
+        2,
+        "scripted/model",
+    )
     assert {"kept-result", "counting"} <= set(said.shown)
     prompt = asker.prompt()
     assert "9.00 times the best before" in prompt

@@ -27,9 +27,14 @@ def opened() -> Iterator[Opened]:
     models: list[OpenAIModel] = []
 
     def open_model(
-        url: str, *, name: str = "m", silence_s: float = 60.0, key: str = "", slots: int = 1,
+        url: str,
+        *,
+        name: str = "m",
+        silence_s: float = 60.0,
+        key: str = "",
+        slots: int = 1,
         **more: Any,
-    ) -> OpenAIModel:  # fmt: skip
+    ) -> OpenAIModel:
         connection = Connection(
             url, Key(key, "a test") if key else None, slots=slots, silence_s=silence_s
         )

@@ -19,9 +19,13 @@ LOCAL = "http://localhost:8000/v1"
 
 @pytest.mark.parametrize(
     ("name", "short"),
-    [("openai/gpt-5", "gpt-5"), ("openai/meta-llama/Llama-3.3-70B", "meta-llama/Llama-3.3-70B"),
-     ("openai/qwen3:8b", "qwen3:8b"), ("openai/a+b", "a+b")],
-)  # fmt: skip
+    [
+        ("openai/gpt-5", "gpt-5"),
+        ("openai/meta-llama/Llama-3.3-70B", "meta-llama/Llama-3.3-70B"),
+        ("openai/qwen3:8b", "qwen3:8b"),
+        ("openai/a+b", "a+b"),
+    ],
+)
 def test_b15_any_name_at_any_endpoint(name: str, short: str) -> None:
     """B15: unlisted names, names with slashes, colons and pluses."""
     with Endpoint([Turn("yes")], prefix="/some/where/v1") as server:
@@ -58,8 +62,13 @@ def test_one_model_in_several_manners_is_an_ensemble_of_arms() -> None:
     assert {body["model"] for body in bodies} == {"m"}
     assert [body.get("temperature") for body in bodies] == [0.9, 0.2, None, 0.2, None, 0.2]
     assert [body.get("reasoning_effort") for body in bodies] == [
-        "high", "high", "low", "low", None, None,
-    ]  # fmt: skip
+        "high",
+        "high",
+        "low",
+        "low",
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +122,12 @@ def test_the_settings_of_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text('[[price]]\nmodel = "m"\ninput = 1\noutput = 2\n')
     (tmp_path / "caps.toml").write_text("[[capability]]\ntakes = { temperature = false }\n")
     flags = {
-        "base_url": LOCAL + "/", "prices_file": "prices.toml", "capabilities_file": "caps.toml",
-        "model_silence": "20m", "model_slots": 3,
-    }  # fmt: skip
+        "base_url": LOCAL + "/",
+        "prices_file": "prices.toml",
+        "capabilities_file": "caps.toml",
+        "model_silence": "20m",
+        "model_slots": 3,
+    }
     resolved = resolve(flags, environ={}, folder=tmp_path, user=tmp_path / "none.toml")
     settings = ModelSettings.of(resolved.config, seed=4)
     assert (settings.base_url, settings.silence_s, settings.seed) == (LOCAL, 1200.0, 4)

@@ -26,27 +26,58 @@ GOOD = '{"issue": "a race"}'
 @pytest.mark.parametrize(
     ("message", "param", "ask", "dropped", "instead"),
     [
-        ("Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-         "'max_completion_tokens' instead.", "max_tokens", {}, "max_tokens",
-         {"max_completion_tokens": 100}),
-        ("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default "
-         "(1) value is supported.", "temperature", {"temperature": 0.5}, "temperature", {}),
-        ("Unrecognized request argument supplied: reasoning_effort", "", {"effort": "high"},
-         "reasoning_effort", {}),
-        ("Unsupported value: 'reasoning_effort' does not support 'xhigh' with this model. Supported"
-         " values are: 'low', 'medium', and 'high'.", "reasoning_effort", {"effort": "xhigh"}, "",
-         {"reasoning_effort": "high"}),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead.",
+            "max_tokens",
+            {},
+            "max_tokens",
+            {"max_completion_tokens": 100},
+        ),
+        (
+            "Unsupported value: 'temperature' does not support 0.5 with this model. Only the "
+            "default (1) value is supported.",
+            "temperature",
+            {"temperature": 0.5},
+            "temperature",
+            {},
+        ),
+        (
+            "Unrecognized request argument supplied: reasoning_effort",
+            "",
+            {"effort": "high"},
+            "reasoning_effort",
+            {},
+        ),
+        (
+            "Unsupported value: 'reasoning_effort' does not support 'xhigh' with this model. "
+            "Supported values are: 'low', 'medium', and 'high'.",
+            "reasoning_effort",
+            {"effort": "xhigh"},
+            "",
+            {"reasoning_effort": "high"},
+        ),
         ("body.stream_options: extra fields not permitted", "", {}, "stream_options", {}),
         ("streaming is not supported: stream", "stream", {}, "stream", {}),
-        ("max_tokens is too large: 100. This model supports at most 64 completion tokens, whereas "
-         "you provided 100.", "max_tokens", {}, "", {"max_tokens": 64}),
+        (
+            "max_tokens is too large: 100. This model supports at most 64 completion tokens, "
+            "whereas you provided 100.",
+            "max_tokens",
+            {},
+            "",
+            {"max_tokens": 64},
+        ),
     ],
     ids=["renamed", "temperature", "effort", "other effort", "stream options", "stream", "limit"],
-)  # fmt: skip
+)
 def test_b15_a_400_corrects_exactly_the_named_parameter(
-    opened: Opened, message: str, param: str, ask: dict[str, Any], dropped: str,
+    opened: Opened,
+    message: str,
+    param: str,
+    ask: dict[str, Any],
+    dropped: str,
     instead: dict[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     """B15: capability learned from one 400; the next call knows."""
     turns = [refused(message, code="unsupported_parameter", param=param or None)]
     with Endpoint([*turns, Turn("one"), Turn("two")]) as server:
@@ -162,9 +193,12 @@ def lacking(*kinds: str) -> Any:
 
 @pytest.mark.parametrize(
     ("kinds", "rung", "requests"),
-    [((), Rung.JSON_SCHEMA, 1), (("json_schema",), Rung.JSON_OBJECT, 2),
-     (("json_schema", "json_object"), Rung.PROMPT, 3)],
-)  # fmt: skip
+    [
+        ((), Rung.JSON_SCHEMA, 1),
+        (("json_schema",), Rung.JSON_OBJECT, 2),
+        (("json_schema", "json_object"), Rung.PROMPT, 3),
+    ],
+)
 def test_b16_the_ladder_of_structured_output(
     opened: Opened, kinds: tuple[str, ...], rung: Rung, requests: int
 ) -> None:
@@ -215,10 +249,14 @@ def test_the_bound_holds_on_every_rung(opened: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "values", "sent"),
-    [("xhigh", ("low", "high"), "high"), ("none", ("low", "high"), "low"),
-     ("medium", ("low", "high"), "low"), ("high", ("low", "high"), "high"),
-     ("odd", ("low",), "low")],
-)  # fmt: skip
+    [
+        ("xhigh", ("low", "high"), "high"),
+        ("none", ("low", "high"), "low"),
+        ("medium", ("low", "high"), "low"),
+        ("high", ("low", "high"), "high"),
+        ("odd", ("low",), "low"),
+    ],
+)
 def test_the_nearest_effort(wanted: str, values: tuple[str, ...], sent: str) -> None:
     assert nearest_effort(wanted, values) == sent
 
@@ -236,8 +274,10 @@ def test_the_record_begins_with_what_is_known_and_survives_json(tmp_path: Any) -
     )
     found = capabilities_for("http://host/v1", "m", file)
     assert (found.rung, found.effort_values, found.temperature) == (
-        Rung.JSON_OBJECT, ("low",), False,
-    )  # fmt: skip
+        Rung.JSON_OBJECT,
+        ("low",),
+        False,
+    )
     assert capabilities_for("http://else/v1", "n", file) == Capabilities()
 
 

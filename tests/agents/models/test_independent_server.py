@@ -50,10 +50,16 @@ def make_model(folder: Path) -> None:
     wrapped.save_pretrained(folder)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=len(wrapped), hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=2048,
-        eos_token_id=wrapped.eos_token_id, bos_token_id=wrapped.bos_token_id,
-    )  # fmt: skip
+        vocab_size=len(wrapped),
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=2048,
+        eos_token_id=wrapped.eos_token_id,
+        bos_token_id=wrapped.bos_token_id,
+    )
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
 
 
@@ -68,11 +74,24 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     log = tmp_path_factory.mktemp("log") / "server.log"
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-c", START, "serve", str(folder), "--device", "cpu",
-             "--host", "127.0.0.1", "--port", str(port)],
-            stdout=out, stderr=out, start_new_session=True,
+            [
+                sys.executable,
+                "-c",
+                START,
+                "serve",
+                str(folder),
+                "--device",
+                "cpu",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+            ],
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
             env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "home")},
-        )  # fmt: skip
+        )
     try:
         _wait(server, f"http://127.0.0.1:{port}", log)
         yield f"http://127.0.0.1:{port}/v1", str(folder)
@@ -121,5 +140,7 @@ def test_a_model_that_is_not_there_is_a_fault(opened: Opened, served: tuple[str,
     with pytest.raises(ModelFault) as caught:
         opened(url, name="nobody/nothing", silence_s=300.0).complete(asked())
     assert caught.value.kind in (
-        FaultKind.UNKNOWN_MODEL, FaultKind.SERVER, FaultKind.REFUSED,
-    )  # fmt: skip
+        FaultKind.UNKNOWN_MODEL,
+        FaultKind.SERVER,
+        FaultKind.REFUSED,
+    )

@@ -57,10 +57,16 @@ def test_a_file_that_others_can_reach_is_refused_with_the_remedy(file: Path, mod
 
 @pytest.mark.parametrize(
     "content",
-    [f"{CANARY}\n", f'"{URL}" = {CANARY}\n', f'"{URL}" = ["{CANARY}"]\n', f'"{URL}" = "{CANARY}\n',
-     f'"{URL}" = "{CANARY} and more"\n', f'"{URL}" = "{CANARY}\\n"\n',
-     b"\xff\xfe" + CANARY.encode()],
-)  # fmt: skip
+    [
+        f"{CANARY}\n",
+        f'"{URL}" = {CANARY}\n',
+        f'"{URL}" = ["{CANARY}"]\n',
+        f'"{URL}" = "{CANARY}\n',
+        f'"{URL}" = "{CANARY} and more"\n',
+        f'"{URL}" = "{CANARY}\\n"\n',
+        b"\xff\xfe" + CANARY.encode(),
+    ],
+)
 def test_a_malformed_file_is_an_error_that_shows_no_key(file: Path, content: str | bytes) -> None:
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError) as caught:

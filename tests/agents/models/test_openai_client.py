@@ -39,10 +39,12 @@ def failing(opened: Opened, turn: Turn, **more: Any) -> ModelFault:
 @each_way
 def test_an_answer_with_everything_told(opened: Opened, stream: bool) -> None:
     usage = {
-        "prompt_tokens": 50, "completion_tokens": 30, "total_tokens": 80,
+        "prompt_tokens": 50,
+        "completion_tokens": 30,
+        "total_tokens": 80,
         "prompt_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 10},
         "completion_tokens_details": {"reasoning_tokens": 25},
-    }  # fmt: skip
+    }
     turn = Turn("```cpp\nint x;\n```\n" * 20, usage=usage, reasoning="hm " * 50)
     with Endpoint([turn]) as server:
         model = opened(server.url, capabilities=Capabilities(stream=stream))
@@ -50,9 +52,13 @@ def test_an_answer_with_everything_told(opened: Opened, stream: bool) -> None:
     assert reply.text == turn.text
     assert reply.finish is Finish.STOP
     assert reply.usage.model_dump() == {
-        "prompt_tokens": 50, "completion_tokens": 30, "cached_tokens": 20, "written_tokens": 10,
-        "reasoning_tokens": 25, "is_estimated": False,
-    }  # fmt: skip
+        "prompt_tokens": 50,
+        "completion_tokens": 30,
+        "cached_tokens": 20,
+        "written_tokens": 10,
+        "reasoning_tokens": 25,
+        "is_estimated": False,
+    }
     assert (reply.model, reply.request_id, reply.rung) == ("m", "req-1", "")
     (request,) = server.requests
     assert bool(request.body.get("stream")) is stream
@@ -132,8 +138,10 @@ def error(message: str, status: int, code: str | None = None) -> Turn:
         (error("Insufficient credits", 402), FaultKind.QUOTA),
         (error("too long", 400, "context_length_exceeded"), FaultKind.CONTEXT),
         (error("the request exceeds the available context size", 400), FaultKind.CONTEXT),
-        (error("The input (9000 tokens) is longer than the model's context length", 400),
-         FaultKind.CONTEXT),
+        (
+            error("The input (9000 tokens) is longer than the model's context length", 400),
+            FaultKind.CONTEXT,
+        ),
         (error("Request Entity Too Large", 413), FaultKind.CONTEXT),
         (error("boom", 500), FaultKind.SERVER),
         (error("bad gateway", 502), FaultKind.SERVER),
@@ -146,15 +154,24 @@ def error(message: str, status: int, code: str | None = None) -> Turn:
         (Turn(body="<html>Welcome!</html>"), FaultKind.MALFORMED),
         (Turn(body="[1, 2"), FaultKind.MALFORMED),
         (Turn(body='{"object": "something else"}'), FaultKind.MALFORMED),
-        (Turn(body="data: {nonsense\n\n", headers={"content-type": "text/event-stream"}),
-         FaultKind.MALFORMED),
-        (Turn(body="data: [DONE]\n\n", headers={"content-type": "text/event-stream"}),
-         FaultKind.MALFORMED),
-        (Turn(body='data: {"error": {"message": "CUDA out of memory", "code": 500}}\n\n',
-              headers={"content-type": "text/event-stream"}), FaultKind.SERVER),
+        (
+            Turn(body="data: {nonsense\n\n", headers={"content-type": "text/event-stream"}),
+            FaultKind.MALFORMED,
+        ),
+        (
+            Turn(body="data: [DONE]\n\n", headers={"content-type": "text/event-stream"}),
+            FaultKind.MALFORMED,
+        ),
+        (
+            Turn(
+                body='data: {"error": {"message": "CUDA out of memory", "code": 500}}\n\n',
+                headers={"content-type": "text/event-stream"},
+            ),
+            FaultKind.SERVER,
+        ),
     ],
     ids=lambda value: value.value if isinstance(value, FaultKind) else "",
-)  # fmt: skip
+)
 def test_b4_every_refusal_is_one_request_and_a_fault_of_its_kind(
     opened: Opened, turn: Turn, kind: FaultKind
 ) -> None:
@@ -174,15 +191,20 @@ def test_b4_every_refusal_is_one_request_and_a_fault_of_its_kind(
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
-        ({"retry-after": "Sun, 22 Nov 2026 06:00:30 GMT", "date": "Sun, 22 Nov 2026 06:00:00 GMT"},
-         30.0),
+        (
+            {
+                "retry-after": "Sun, 22 Nov 2026 06:00:30 GMT",
+                "date": "Sun, 22 Nov 2026 06:00:00 GMT",
+            },
+            30.0,
+        ),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "9" * 400}, None),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m2.5s"}, 62.5),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20ms"}, 0.02),
         ({"x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "20s"}, None),
     ],
-)  # fmt: skip
+)
 def test_a_rate_limit_says_how_long(
     opened: Opened, headers: dict[str, str], seconds: float | None
 ) -> None:
@@ -272,18 +294,46 @@ def test_b3_usage_missing(opened: Opened, stream: bool) -> None:
     ("usage", "completion", "cached", "is_estimated"),
     [
         ({"prompt_tokens": 9, "completion_tokens": 4}, 4, 0, False),
-        ({"prompt_tokens": 9, "completion_tokens": 4.0, "completion_tokens_details": None},
-         4, 0, False),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 4.0, "completion_tokens_details": None},
+            4,
+            0,
+            False,
+        ),
         # Thoughts that are counted beside the completion are paid all the same.
-        ({"prompt_tokens": 9, "completion_tokens": 4,
-          "completion_tokens_details": {"reasoning_tokens": 60}}, 64, 0, True),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 4,
+                "completion_tokens_details": {"reasoning_tokens": 60},
+            },
+            64,
+            0,
+            True,
+        ),
         ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 73}, 64, 0, True),
-        ({"prompt_tokens": 9, "completion_tokens": 4,
-          "prompt_tokens_details": {"cached_tokens": 10}}, 4, 0, True),
-        ({"prompt_tokens": 9, "completion_tokens": 4,
-          "prompt_tokens_details": {"cached_tokens": 9}}, 4, 9, False),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 4,
+                "prompt_tokens_details": {"cached_tokens": 10},
+            },
+            4,
+            0,
+            True,
+        ),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 4,
+                "prompt_tokens_details": {"cached_tokens": 9},
+            },
+            4,
+            9,
+            False,
+        ),
     ],
-)  # fmt: skip
+)
 def test_b3_usage_in_part_or_impossible(
     opened: Opened, usage: dict[str, Any], completion: int, cached: int, is_estimated: bool
 ) -> None:
@@ -319,8 +369,15 @@ def test_b14_no_connection_but_to_the_endpoint(
     """B14: with tracing and proxy variables set, only the configured endpoint is spoken to."""
     with Endpoint([Turn("elsewhere")] * 9) as other, Endpoint([Turn("here")]) as server:
         elsewhere = other.url.removesuffix("/v1")
-        for name in ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT",
-                     "HTTP_PROXY", "http_proxy", "ALL_PROXY", "OPENAI_BASE_URL"):  # fmt: skip
+        for name in (
+            "LANGSMITH_ENDPOINT",
+            "LANGCHAIN_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "HTTP_PROXY",
+            "http_proxy",
+            "ALL_PROXY",
+            "OPENAI_BASE_URL",
+        ):
             monkeypatch.setenv(name, elsewhere)
         for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_API_KEY"):
             monkeypatch.setenv(name, "true")

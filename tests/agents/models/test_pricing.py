@@ -65,13 +65,22 @@ def test_the_most_particular_price_of_the_user_wins() -> None:
 
 def test_what_a_call_costs() -> None:
     price = Price(
-        model="m", input=2, output=10, cached=0.5, written=2.5,
-        above=1000, above_input=4, above_output=20,
-    )  # fmt: skip
+        model="m",
+        input=2,
+        output=10,
+        cached=0.5,
+        written=2.5,
+        above=1000,
+        above_input=4,
+        above_output=20,
+    )
     usage = Usage(
-        prompt_tokens=1000, completion_tokens=100, cached_tokens=600, written_tokens=100,
+        prompt_tokens=1000,
+        completion_tokens=100,
+        cached_tokens=600,
+        written_tokens=100,
         reasoning_tokens=90,
-    )  # fmt: skip
+    )
     assert price.cost(usage) == pytest.approx((300 * 2 + 600 * 0.5 + 100 * 2.5 + 100 * 10) / 1e6)
     long = usage.model_copy(update={"prompt_tokens": 1001})
     assert price.cost(long) == pytest.approx((301 * 4 + 600 * 4 + 100 * 5 + 100 * 20) / 1e6)
@@ -83,18 +92,31 @@ counts = st.integers(0, 5000)
 
 @given(rates, rates, st.none() | rates, st.none() | rates, counts, counts, st.data())
 def test_no_call_costs_more_than_its_bound(
-    input_: float, output: float, cached: float | None, written: float | None, prompt: int,
-    completion: int, data: st.DataObject,
-) -> None:  # fmt: skip
+    input_: float,
+    output: float,
+    cached: float | None,
+    written: float | None,
+    prompt: int,
+    completion: int,
+    data: st.DataObject,
+) -> None:
     price = Price(
-        model="m", input=input_, output=output, cached=cached, written=written,
-        above=2500, above_input=input_ * 2, above_output=output * 1.5,
-    )  # fmt: skip
+        model="m",
+        input=input_,
+        output=output,
+        cached=cached,
+        written=written,
+        above=2500,
+        above_input=input_ * 2,
+        above_output=output * 1.5,
+    )
     read = data.draw(st.integers(0, prompt))
     usage = Usage(
-        prompt_tokens=prompt, completion_tokens=completion, cached_tokens=read,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=read,
         written_tokens=data.draw(st.integers(0, prompt - read)),
-    )  # fmt: skip
+    )
     assert price.cost(usage) <= price.most(prompt, completion) * (1 + 1e-12)
 
 

@@ -16,9 +16,13 @@ from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.records import Protocol, Status
 
 LONG = Attempt(
-    number=7, strategy="s" * 900, after_us=12.5, failure="", parent=3,
+    number=7,
+    strategy="s" * 900,
+    after_us=12.5,
+    failure="",
+    parent=3,
     change="\n".join(["9 lines added, 9 removed", *("+ " + "x" * 400 for _ in range(40))]),
-)  # fmt: skip
+)
 MOST = digest_text.BEST_CHARACTERS + digest_text.FAILED_CHARACTERS + digest_text.REFUSED_CHARACTERS
 OURS = 1_200
 """Characters of headings and signs around three lists."""
@@ -58,19 +62,34 @@ def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> 
 @pytest.mark.parametrize(
     ("log", "reason", "told"),
     [
-        ("candidate.cpp:2:74: error: 'INFINITY' was not declared in this scope\n  2 | y[0]\n", "",
-         ["'INFINITY' was not declared in this scope"]),
-        ('candidate.cu(9): error: identifier "uint" is undefined\n\n1 error\n', "",
-         ['identifier "uint" is undefined']),
-        ("c.cu(1): catastrophic error: cannot open source file \"vector\"\n", "",
-         ['cannot open source file "vector"']),
-        ("c.cpp:1:1: error: one\nc.cpp:2:1: error: two\nc.cpp:3:1: error: three\n", "",
-         ["one", "two"]),
-        ("", "the plan: block = [2048] has more than 1024 threads",
-         ["the plan: block = [2048] has more than 1024 threads"]),
+        (
+            "candidate.cpp:2:74: error: 'INFINITY' was not declared in this scope\n  2 | y[0]\n",
+            "",
+            ["'INFINITY' was not declared in this scope"],
+        ),
+        (
+            'candidate.cu(9): error: identifier "uint" is undefined\n\n1 error\n',
+            "",
+            ['identifier "uint" is undefined'],
+        ),
+        (
+            'c.cu(1): catastrophic error: cannot open source file "vector"\n',
+            "",
+            ['cannot open source file "vector"'],
+        ),
+        (
+            "c.cpp:1:1: error: one\nc.cpp:2:1: error: two\nc.cpp:3:1: error: three\n",
+            "",
+            ["one", "two"],
+        ),
+        (
+            "",
+            "the plan: block = [2048] has more than 1024 threads",
+            ["the plan: block = [2048] has more than 1024 threads"],
+        ),
         ("warnings only", "error at line 4: expected a ';'", ["expected a ';'"]),
     ],
-)  # fmt: skip
+)
 def test_an_error_is_told_without_its_line(log: str, reason: str, told: list[str]) -> None:
     assert list(digest._refused([failed(log, reason)])) == told
 
@@ -89,11 +108,17 @@ def test_what_is_wrong_with_answers_is_no_fact_of_the_tools() -> None:
 @pytest.mark.parametrize(
     ("place", "asking", "first", "is_told"),
     [
-        ("0/0", "1/0", 0, True), ("1/0", "1/1", 0, False), ("1/1", "1/4", 4, True),
-        ("1/5", "1/4", 4, False), ("2/0", "1/4", 4, False), ("1/3", "1/leader", 0, True),
-        ("2/0", "1/leader", 0, False), ("source", "3/0", 0, False), ("7/0", "", 0, True),
+        ("0/0", "1/0", 0, True),
+        ("1/0", "1/1", 0, False),
+        ("1/1", "1/4", 4, True),
+        ("1/5", "1/4", 4, False),
+        ("2/0", "1/4", 4, False),
+        ("1/3", "1/leader", 0, True),
+        ("2/0", "1/leader", 0, False),
+        ("source", "3/0", 0, False),
+        ("7/0", "", 0, True),
     ],
-)  # fmt: skip
+)
 def test_a_place_is_told_of_waves_before_its_own(
     place: str, asking: str, first: int, is_told: bool
 ) -> None:

@@ -104,9 +104,12 @@ def test_every_sentence_of_a_prompt_stands_in_a_file_that_counts(store: Store) -
     ]
     assert outside == []
     inside = {
-        file.name for file in counted if file.suffix == ".py"
-        for text in sentences(file.read_text("utf-8")) if text in spoken
-    }  # fmt: skip
+        file.name
+        for file in counted
+        if file.suffix == ".py"
+        for text in sentences(file.read_text("utf-8"))
+        if text in spoken
+    }
     # The search sees what there is to see.
     assert {"parts.py", "history.py", "history_text.py", "digest_text.py", "words.py"} <= inside
     assert {"figures.py", "llm_coder.py", "untrusted.py"} <= inside
@@ -138,16 +141,22 @@ def every_prompt(store: Store) -> Iterator[str]:
 
     evolved = {"proposals": 4, "islands": 1, "exemplars": 2, "reflect_every": 1}
     for workflow, rounds, options in (
-        ("forge", 7, {}), ("best_of_n", 6, {}), ("contrast", 4, {}), ("features", 2, {}),
-        ("transpile", 9, {}), ("evolve", 5, evolved),
-    ):  # fmt: skip
+        ("forge", 7, {}),
+        ("best_of_n", 6, {}),
+        ("contrast", 4, {}),
+        ("features", 2, {}),
+        ("transpile", 9, {}),
+        ("evolve", 5, evolved),
+    ):
         played = play(store, workflow, answer, rounds=rounds, options=options)
         yield from (said.text for said in played.asked)
     for problem, language in (("softmax", "cpp"), ("spmm_csr", "triton"), ("gemm", "cuda")):
         now = situation(problem, language)
         for mode, base in (
-            (Mode.WRITE, None), (Mode.OPTIMISE, passed("x", now)), (Mode.REPAIR, failed("x", now)),
-        ):  # fmt: skip
+            (Mode.WRITE, None),
+            (Mode.OPTIMISE, passed("x", now)),
+            (Mode.REPAIR, failed("x", now)),
+        ):
             model = answers(code())
             LlmCoder(model, briefing_of(now)).propose(at(now, mode=mode, base=base))
             yield model.prompt(0)
@@ -165,9 +174,10 @@ def sentences(code: str) -> Iterator[str]:
     """Texts of so many words in a module, docstrings aside; of a formatted one its plain parts."""
     tree = ast.parse(code)
     prose = {
-        id(node.value) for node in ast.walk(tree)
+        id(node.value)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }  # fmt: skip
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             text = _squeezed(node.value)

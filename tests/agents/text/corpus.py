@@ -52,10 +52,13 @@ def _case(entry: dict[str, Any]) -> Case:
     if entry.pop("crlf", False):
         reply = reply.replace("\n", "\r\n")
     return Case(
-        name=entry.pop("name"), language=entry.pop("language"), reply=reply,
+        name=entry.pop("name"),
+        language=entry.pop("language"),
+        reply=reply,
         finish=Finish(entry.pop("finish", "stop")),
-        base=_filled(entry.pop("base")) if "base" in entry else None, expected=entry,
-    )  # fmt: skip
+        base=_filled(entry.pop("base")) if "base" in entry else None,
+        expected=entry,
+    )
 
 
 CASES = [_case(entry) for entry in _CONTENT["case"]]

@@ -61,8 +61,10 @@ def test_one_bad_edit_spoils_all() -> None:
 
 def test_an_edit_may_stand_at_either_end() -> None:
     base = "def run(x):\n    pass\n"
-    edits = (Edit("def run(x):\n", "import torch\ndef run(x, y):\n", 1),
-             Edit("    pass\n", "    y.copy_(x)\n    return\n", 5))  # fmt: skip
+    edits = (
+        Edit("def run(x):\n", "import torch\ndef run(x, y):\n", 1),
+        Edit("    pass\n", "    y.copy_(x)\n    return\n", 5),
+    )
     result = apply(base, edits, "python")
     assert isinstance(result, Found)
     assert result.source == "import torch\ndef run(x, y):\n    y.copy_(x)\n    return\n"

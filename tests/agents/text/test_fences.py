@@ -23,8 +23,10 @@ def test_an_open_block_is_told() -> None:
     found = split("```\na\n```\n````json\n{\n```")
     assert found.unclosed
     assert (found.unclosed.label, found.unclosed.line, found.unclosed.text) == (
-        "json", 4, "{\n```\n",
-    )  # fmt: skip
+        "json",
+        4,
+        "{\n```\n",
+    )
 
 
 def test_only_line_feeds_end_lines() -> None:
@@ -40,11 +42,19 @@ def test_the_indentation_of_the_fence_is_taken_away() -> None:
 @pytest.mark.parametrize(
     ("info", "label"),
     [
-        ("", ""), ("cuda", "cuda"), ("CUDA C++", "cuda"), ("{.cuda}", "cuda"),
-        ("cuda:kernel.cu", "cuda"), ("src/kernel.cu", "cu"), ("c++", "c++"), ("json,x", "json"),
-        ("{.python .numberLines}", "python"), ("cpp{1,3}", "cpp"), (":", ""),
+        ("", ""),
+        ("cuda", "cuda"),
+        ("CUDA C++", "cuda"),
+        ("{.cuda}", "cuda"),
+        ("cuda:kernel.cu", "cuda"),
+        ("src/kernel.cu", "cu"),
+        ("c++", "c++"),
+        ("json,x", "json"),
+        ("{.python .numberLines}", "python"),
+        ("cpp{1,3}", "cpp"),
+        (":", ""),
     ],
-)  # fmt: skip
+)
 def test_the_label_of_a_block(info: str, label: str) -> None:
     (block,) = split(f"```{info}\n```").blocks
     assert block.label == label

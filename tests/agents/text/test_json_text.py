@@ -35,11 +35,11 @@ GOOD = '{"verdict": "ok", "line": 3}'
         f"<think>{{'a': </think>{GOOD}",
         '<think>\n```json\n{"verdict": "broken"}\n```\n</think>\n' + GOOD,
         f"The loop `for (;;) {{ x[i] }}` is right.\n{GOOD}",
-        f"{GOOD}\nThis is the line:\n```cuda\nvoid f() {{}}\nstr = {{\"a\"}};\n```\n",
+        f'{GOOD}\nThis is the line:\n```cuda\nvoid f() {{}}\nstr = {{"a"}};\n```\n',
         "```\n" + GOOD + "\n```",
         "\ufeff" + GOOD.replace(",", ",\r\n"),
     ],
-)  # fmt: skip
+)
 def test_the_object_is_found(reply: str) -> None:
     found = read(reply, Finish.STOP, Vote)
     assert isinstance(found, Vote), found
@@ -81,7 +81,7 @@ def test_strings_may_hold_anything() -> None:
         (GOOD + " " * (256 << 10), Outcome.TOO_LARGE, "262144"),
         ("", Outcome.NO_JSON, "empty"),
     ],
-)  # fmt: skip
+)
 def test_a2_what_cannot_be_used_says_why(reply: str, outcome: Outcome, says: str) -> None:
     found = read(reply, Finish.STOP, Vote)
     assert isinstance(found, Unusable), found

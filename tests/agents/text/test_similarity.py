@@ -21,12 +21,15 @@ TRITON = SOURCES["triton"]
         ("cuda", CUDA, CUDA.replace("grid =", "# of blocks\ngrid =")),
         ("triton", TRITON, TRITON.replace("Doubles in", "Twice, in")),
         ("triton", TRITON, TRITON.replace("    at =", "    # where\n\n    at =")),
-        ("python", SOURCES["python_plain"],
-         SOURCES["python_plain"].replace("Gives twice", "Returns twice")),
+        (
+            "python",
+            SOURCES["python_plain"],
+            SOURCES["python_plain"].replace("Gives twice", "Returns twice"),
+        ),
         ("python", SOURCES["python"], SOURCES["python_plain"]),
         ("python", "f(a,\n  b)\n", "f(a, b)  # both\n"),
     ],
-)  # fmt: skip
+)
 def test_comments_and_spacing_do_not_count(language: str, one: str, other: str) -> None:
     assert normalised(one, language) == normalised(other, language)
     assert similarity(one, other, language) == 1.0
@@ -40,14 +43,14 @@ def test_comments_and_spacing_do_not_count(language: str, one: str, other: str) 
         ("cpp", 'f("a  b // c");', 'f("a b // c");'),
         ("cpp", 'f(R"x(a /* " */)x");', 'f(R"x(a /* \' */)x");'),
         ("cuda", CUDA, CUDA.replace("block = [256]", "block = [512]")),
-        ("triton", TRITON, TRITON.replace("256)\"", "512)\"")),
+        ("triton", TRITON, TRITON.replace('256)"', '512)"')),
         ("python", "if a:\n    b\nc\n", "if a:\n    b\n    c\n"),
         ("python", "a\nb\n", "a, b\n"),
         ("python", 'f(\n"""a"""\n)\n', 'f(\n"""b"""\n)\n'),
         ("python", 'x = """a"""\n', 'x = """b"""\n'),
         ("python", '"a" + b\n', "'b' + b\n"),
     ],
-)  # fmt: skip
+)
 def test_what_a_program_does_counts(language: str, one: str, other: str) -> None:
     assert normalised(one, language) != normalised(other, language)
     assert similarity(one, other, language) < 1.0

@@ -68,11 +68,15 @@ class Teller(PlainCoder):
         said = re.search(r"Techniques: (.*)", reply.text)
         shown = ((given.base,) if given.base else ()) + given.exemplars
         return Proposal(
-            source=blocks[-1], language="cpp", family="model", knobs={}, operator=given.mode,
+            source=blocks[-1],
+            language="cpp",
+            family="model",
+            knobs={},
+            operator=given.mode,
             parents=tuple(member.candidate for member in shown),
             strategy=f"strategy of {given.place}",
             techniques=tuple(said[1].split(", ")) if said else (),
-        )  # fmt: skip
+        )
 
 
 @dataclass

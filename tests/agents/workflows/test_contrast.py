@@ -69,9 +69,10 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     played = referee()
     fate = played.fate
     played.fate = lambda order: (
-        Status.SUSPECT if order.source == jump and order.protocol is not Protocol.SCREEN
+        Status.SUSPECT
+        if order.source == jump and order.protocol is not Protocol.SCREEN
         else fate(order)
-    )  # fmt: skip
+    )
     result = run_campaign(request("contrast", 4), store, played, players=seats(Improviser(script)))
     events = store.events(result.campaign)
     (checked,) = decided(events, "hack check")

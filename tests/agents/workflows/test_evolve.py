@@ -245,9 +245,11 @@ def test_soft_verifiers_that_take_longer_than_they_save_are_switched_off(
 
     asked = request("evolve", 12, options={"soft": True, "judged": False})
     result = run_campaign(
-        asked, store, Timed(fate=as_it_says, noise=0.001),
+        asked,
+        store,
+        Timed(fate=as_it_says, noise=0.001),
         players=seats(Slow(answer=half_broken), says=lambda s: "broken" if "fails" in s else "ok"),
-    )  # fmt: skip
+    )
     off = decided(store.events(result.campaign), "soft verifier switched off")
     assert {d.place for d in off} >= ({"soft numerics"} if reply_s > 10 else set())
     too_dear = [d for d in off if d.place == "soft numerics"]
@@ -259,8 +261,9 @@ def test_lessons_reach_the_prompts_of_later_generations(store: Store) -> None:
     model = Improviser(answer=distinct)
     asked = request("evolve", 3, options={"reflect_every": 2, "judged": False})
     run_campaign(asked, store, referee(), players=seats(model, lessons=["wider is better"]))
-    told = [a.messages[0].content for a in model.asks if "told wider is better" in
-            a.messages[0].content]  # fmt: skip
+    told = [
+        a.messages[0].content for a in model.asks if "told wider is better" in a.messages[0].content
+    ]
     assert {prompt.split("/")[0] for prompt in told} == {"2"}
     assert [p for p in model.asked if "reflect" in p] == ["1/lessons/reflect/0"]
 
@@ -333,11 +336,21 @@ def test_s6_a_death_anywhere_changes_neither_archive_nor_bandit(
 ) -> None:
     """S6, B7: the decisions hold the islands; an ensemble's choices decide who is asked."""
     scene = Scene(
-        request("evolve", 2, options={"soft": True, "reflect_every": 1, "proposals": 5,
-                                      "evaluated": 3, "abreast": 2, "islands": 2}),
+        request(
+            "evolve",
+            2,
+            options={
+                "soft": True,
+                "reflect_every": 1,
+                "proposals": 5,
+                "evaluated": 3,
+                "abreast": 2,
+                "islands": 2,
+            },
+        ),
         lambda: Improviser(answer=distinct),
         lambda one: seats(one, says=lambda _s: "ok", lessons=["a lesson"]),
-    )  # fmt: skip
+    )
     assert scene.survives(tmp_path, every=7, cursor=cursor) > 15
 
 

@@ -57,15 +57,18 @@ def test_others_are_told_a_strategy_as_its_coder_said_it(store: Store, workflow:
     """And nothing that was remarked of the reply: each has a field of its own."""
     played = play(store, workflow, stumbling, judged=False, rounds=ROUNDS.get(workflow, 2))
     told = [
-        line for said in played.asked for line in said.text.splitlines()
+        line
+        for said in played.asked
+        for line in said.text.splitlines()
         if line.startswith("- another candidate's strategy: ")
-    ]  # fmt: skip
+    ]
     assert told
     assert set(told) == {f"- another candidate's strategy: {STRATEGY}"}
     proposed = [
-        p for e in store.events(played.result.campaign)
+        p
+        for e in store.events(played.result.campaign)
         if isinstance(p := e.payload, CandidateProposed)
-    ]  # fmt: skip
+    ]
     assert {(p.strategy, p.techniques) for p in proposed} == {(STRATEGY, ("loop-unrolling",))}
     assert all("1 other blocks passed over" in p.notes for p in proposed)
 

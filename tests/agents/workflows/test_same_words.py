@@ -19,13 +19,21 @@ from kernelwright.traces.events import Event, ModelRequested
 from kernelwright.traces.store import Store
 
 EVOLVE = {
-    "proposals": 4, "abreast": 2, "islands": 2, "migrate_every": 2, "exemplars": 2,
+    "proposals": 4,
+    "abreast": 2,
+    "islands": 2,
+    "migrate_every": 2,
+    "exemplars": 2,
     "reflect_every": 1,
-}  # fmt: skip
+}
 CASES = {
-    "best_of_n": (5, {}), "contrast": (3, {}), "evolve": (2, EVOLVE), "features": (2, {}),
-    "forge": (5, {}), "transpile": (4, {"tunings": 0}),
-}  # fmt: skip
+    "best_of_n": (5, {}),
+    "contrast": (3, {}),
+    "evolve": (2, EVOLVE),
+    "features": (2, {}),
+    "forge": (5, {}),
+    "transpile": (4, {"tunings": 0}),
+}
 EVERY = 7
 """Events between two deaths: each is a whole campaign."""
 
@@ -49,8 +57,9 @@ def test_the_same_words_are_asked_after_a_death(tmp_path: Path, workflow: str, c
     rounds, options = CASES[workflow]
     request = CampaignRequest.model_validate(
         {"problem": "doubling", "workflow": workflow, "rounds": rounds, "options": options}
-        | needs(workflow) | {"model": "scripted:spoken"}
-    )  # fmt: skip
+        | needs(workflow)
+        | {"model": "scripted:spoken"}
+    )
     with Store.open(tmp_path / "whole") as store:
         whole = run_campaign(request, store, Reader(), players=seats(Speaker(answer, slots=4)))
         events = store.events(whole.campaign)

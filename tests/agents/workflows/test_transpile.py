@@ -124,8 +124,9 @@ def test_named_constants_are_tried_without_a_model(store: Store) -> None:
     asked = request("transpile", source=CUDA, options={"tunings": 3, "optimisations": 0})
     result = run_campaign(asked, store, Tunable(fate=as_it_says), players=seats(model))
     assert model.asked == ["0/0/translate/1"]
-    proposed = [p for e in store.events(result.campaign)
-                if isinstance(p := e.payload, CandidateProposed)]  # fmt: skip
+    proposed = [
+        p for e in store.events(result.campaign) if isinstance(p := e.payload, CandidateProposed)
+    ]
     assert [(p.place, p.operator, p.strategy) for p in proposed[1:]] == [
         ("1/0", "tune", "STEP = 16 instead of 8"),
         ("2/0", "tune", "OTHER = 8 instead of 4"),
@@ -138,8 +139,9 @@ def test_named_constants_are_tried_without_a_model(store: Store) -> None:
 
 @pytest.mark.parametrize("to", ["forge", "evolve"])
 def test_another_workflow_goes_on_with_the_right_translation(store: Store, to: str) -> None:
-    model = Improviser({"0/0/translate/1": kernel(fails="BUILD_FAILED"),
-                        "1/0/repair/1": kernel(step=2)})  # fmt: skip
+    model = Improviser(
+        {"0/0/translate/1": kernel(fails="BUILD_FAILED"), "1/0/repair/1": kernel(step=2)}
+    )
     asked = request("transpile", 3, source=CUDA, options={"hand_over": to})
     result = run_campaign(asked, store, referee(), players=seats(model))
     events = store.events(result.campaign)
@@ -210,9 +212,14 @@ def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> Non
 def test_b7_a_death_before_and_behind_a_hand_over_changes_nothing(tmp_path: Path, to: str) -> None:
     """B7: two graphs, one after the other, and a source that was itself verified."""
     script = {
-        "0/0/convert/1": f"```\n#define STEP 8\n{source(step=1)}```\n", "2/0/judge/1": "wider",
-    }  # fmt: skip
-    asked = request("transpile", 3 if to == "forge" else 1, source=TORCH,
-                    options={"hand_over": to, "tunings": 1})  # fmt: skip
+        "0/0/convert/1": f"```\n#define STEP 8\n{source(step=1)}```\n",
+        "2/0/judge/1": "wider",
+    }
+    asked = request(
+        "transpile",
+        3 if to == "forge" else 1,
+        source=TORCH,
+        options={"hand_over": to, "tunings": 1},
+    )
     scene = Scene(asked, lambda: Improviser(script))
     assert scene.survives(tmp_path, every=5, cursor="kept") > 4

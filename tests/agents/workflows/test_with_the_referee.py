@@ -75,10 +75,15 @@ extern "C" __global__ void softmax(int M, int N, const float* x, float* y) {
   __syncthreads();
 }
 """
-ADVICE = json.dumps({
-    "bottleneck": "threads wait for each other", "method": "another schedule",
-    "plan": "Give rows to threads in another order.", "technique": "none", "evidence": [],
-})  # fmt: skip
+ADVICE = json.dumps(
+    {
+        "bottleneck": "threads wait for each other",
+        "method": "another schedule",
+        "plan": "Give rows to threads in another order.",
+        "technique": "none",
+        "evidence": [],
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +95,13 @@ def referee(shared_cache: Path) -> Iterator[RefereeProcess]:
 def task(problem: str, cache: Path, target: str = "cpu", language: str = "") -> Task:
     workload = registry.workload_for(registry.get(problem), "tiny")
     return Task(
-        problem=problem, workload=workload, cache_dir=str(cache), target=target,
-        baselines=("torch eager",), languages=(language,) if language else (),
-    )  # fmt: skip
+        problem=problem,
+        workload=workload,
+        cache_dir=str(cache),
+        target=target,
+        baselines=("torch eager",),
+        languages=(language,) if language else (),
+    )
 
 
 def play(
@@ -110,15 +119,19 @@ def play(
 
 def statuses(store: Store, result: CampaignResult) -> list[Status]:
     found = [e.payload for e in store.events(result.campaign)]
-    return [p.verdict.status for p in found if isinstance(p, EvaluationFinished)
-            and p.verdict.protocol is Protocol.SCREEN]  # fmt: skip
+    return [
+        p.verdict.status
+        for p in found
+        if isinstance(p, EvaluationFinished) and p.verdict.protocol is Protocol.SCREEN
+    ]
 
 
 @pytest.mark.timed
 def test_contrast(tmp_path: Path, referee: RefereeProcess) -> None:
     drafts = [{"purpose": "write", "text": said(source(n))} for n in range(4)]
-    contrast = [{"purpose": "contrast", "text": said(source(4 + n), first="Faster: A\n")}
-                for n in range(2)]  # fmt: skip
+    contrast = [
+        {"purpose": "contrast", "text": said(source(4 + n), first="Faster: A\n")} for n in range(2)
+    ]
     result, store = play(tmp_path, referee, "contrast", drafts + contrast, rounds=3)
     with store:
         assert statuses(store, result) == [Status.SCREENED] * 6
@@ -129,8 +142,10 @@ def test_contrast(tmp_path: Path, referee: RefereeProcess) -> None:
 
 @pytest.mark.timed
 def test_features(tmp_path: Path, referee: RefereeProcess) -> None:
-    turns = [{"purpose": "features", "text": said(text)} for text in
-             (source(0), WRONG, source(1), source(2))]  # fmt: skip
+    turns = [
+        {"purpose": "features", "text": said(text)}
+        for text in (source(0), WRONG, source(1), source(2))
+    ]
     turns += [{"purpose": "repair", "text": said(source(3))}]
     result, store = play(tmp_path, referee, "features", turns, rounds=2, options={"proposals": 2})
     with store:
@@ -153,8 +168,11 @@ def test_transpile_cuda_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
     )
     with store:
         assert statuses(store, result) == [
-            Status.BUILD_FAILED, Status.INCORRECT, Status.SCREENED, Status.SCREENED,
-        ]  # fmt: skip
+            Status.BUILD_FAILED,
+            Status.INCORRECT,
+            Status.SCREENED,
+            Status.SCREENED,
+        ]
         events = store.events(result.campaign)
         assert len([e for e in events if isinstance(e.payload, AdviceGiven)]) == 1
     assert result.best is not None
@@ -166,9 +184,13 @@ def test_transpile_torch_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None
     torch = "import torch\n\n\ndef forward(x):\n    return torch.softmax(x, dim=-1)\n"
     turns = [{"purpose": "convert", "text": said("#define CHUNK 8\n" + source(0))}]
     result, store = play(
-        tmp_path, referee, "transpile", turns, source=torch,
+        tmp_path,
+        referee,
+        "transpile",
+        turns,
+        source=torch,
         options={"optimisations": 0, "tunings": 1},
-    )  # fmt: skip
+    )
     with store:
         events = store.events(result.campaign)
         (checked,) = decided(events, "module check")
@@ -191,9 +213,13 @@ class Model(torch.nn.Module):
 """
     turns = [{"purpose": "convert", "text": said(source(0))}]
     result, store = play(
-        tmp_path, referee, "transpile", turns, source=torch,
+        tmp_path,
+        referee,
+        "transpile",
+        turns,
+        source=torch,
         options={"optimisations": 0, "tunings": 0},
-    )  # fmt: skip
+    )
     with store:
         events = store.events(result.campaign)
         (checked,) = decided(events, "module check")
@@ -206,13 +232,28 @@ class Model(torch.nn.Module):
 
 @pytest.mark.timed
 def test_evolve_by_generations(tmp_path: Path, referee: RefereeProcess) -> None:
-    turns = [{"purpose": "", "text": said(text)} for text in (
-        source(0), WRONG, source(1), source(1) + "// a copy\n", source(2), source(3), source(4),
-        source(5), *[source(n) for n in range(6)])]  # fmt: skip
+    turns = [
+        {"purpose": "", "text": said(text)}
+        for text in (
+            source(0),
+            WRONG,
+            source(1),
+            source(1) + "// a copy\n",
+            source(2),
+            source(3),
+            source(4),
+            source(5),
+            *[source(n) for n in range(6)],
+        )
+    ]
     result, store = play(
-        tmp_path, referee, "evolve", turns, rounds=2,
+        tmp_path,
+        referee,
+        "evolve",
+        turns,
+        rounds=2,
         options={"proposals": 4, "islands": 2, "reflect_every": 0},
-    )  # fmt: skip
+    )
     with store:
         events = store.events(result.campaign)
         proposed = [e for e in events if isinstance(e.payload, CandidateProposed)]

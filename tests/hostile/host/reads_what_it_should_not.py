@@ -12,9 +12,15 @@ import sys
 
 WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "HOME", "USER")
 FILES = (
-    "/etc/shadow", "/etc/passwd", "/root/.bashrc", "/root/.ssh/id_rsa", "/home/*/.bashrc",
-    "/proc/1/environ", "/var/log/*", "/tmp/kw-run-*/candidate.*",
-)  # fmt: skip
+    "/etc/shadow",
+    "/etc/passwd",
+    "/root/.bashrc",
+    "/root/.ssh/id_rsa",
+    "/home/*/.bashrc",
+    "/proc/1/environ",
+    "/var/log/*",
+    "/tmp/kw-run-*/candidate.*",
+)
 PTRACE_SEIZE = 0x4206
 
 found = [name for name in os.environ if any(word in name for word in WORDS)]

@@ -144,8 +144,9 @@ def test_plan_launches_every_workload_everywhere(recipe: Recipe) -> None:
 def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
     for knobs in sample(recipe, 2):
         assert planned(recipe.render(knobs)).facts["recipe"] == {
-            "family": recipe.family, "knobs": knobs,
-        }  # fmt: skip
+            "family": recipe.family,
+            "knobs": knobs,
+        }
 
 
 @each_recipe

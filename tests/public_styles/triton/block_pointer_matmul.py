@@ -7,19 +7,37 @@ import triton.language as tl
 
 @triton.jit
 def matmul(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_bk,
+    stride_cm,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
     pid_m = tl.program_id(0)
     pid_n = tl.program_id(1)
     a_block = tl.make_block_ptr(
-        base=a_ptr, shape=(M, K), strides=(stride_am, 1), offsets=(pid_m * BM, 0),
-        block_shape=(BM, BK), order=(1, 0),
-    )  # fmt: skip
+        base=a_ptr,
+        shape=(M, K),
+        strides=(stride_am, 1),
+        offsets=(pid_m * BM, 0),
+        block_shape=(BM, BK),
+        order=(1, 0),
+    )
     b_block = tl.make_block_ptr(
-        base=b_ptr, shape=(K, N), strides=(stride_bk, 1), offsets=(0, pid_n * BN),
-        block_shape=(BK, BN), order=(1, 0),
-    )  # fmt: skip
+        base=b_ptr,
+        shape=(K, N),
+        strides=(stride_bk, 1),
+        offsets=(0, pid_n * BN),
+        block_shape=(BK, BN),
+        order=(1, 0),
+    )
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for _ in range(0, K, BK):
         a = tl.load(a_block, boundary_check=(0, 1), padding_option="zero")
@@ -28,9 +46,13 @@ def matmul(
         a_block = tl.advance(a_block, (0, BK))
         b_block = tl.advance(b_block, (BK, 0))
     c_block = tl.make_block_ptr(
-        base=c_ptr, shape=(M, N), strides=(stride_cm, 1), offsets=(pid_m * BM, pid_n * BN),
-        block_shape=(BM, BN), order=(1, 0),
-    )  # fmt: skip
+        base=c_ptr,
+        shape=(M, N),
+        strides=(stride_cm, 1),
+        offsets=(pid_m * BM, pid_n * BN),
+        block_shape=(BM, BN),
+        order=(1, 0),
+    )
     tl.store(c_block, acc, boundary_check=(0, 1))
 
 

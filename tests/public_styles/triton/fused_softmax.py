@@ -17,9 +17,15 @@ assert target.backend == "cuda"
 
 @triton.jit
 def softmax_kernel(
-    out_ptr, in_ptr, in_stride, out_stride, n_rows, n_cols,
-    BLOCK_SIZE: tl.constexpr, num_stages: tl.constexpr,
-):  # fmt: skip
+    out_ptr,
+    in_ptr,
+    in_stride,
+    out_stride,
+    n_rows,
+    n_cols,
+    BLOCK_SIZE: tl.constexpr,
+    num_stages: tl.constexpr,
+):
     first = tl.program_id(0)
     step = tl.num_programs(0)
     for row_idx in tl.range(first, n_rows, step, num_stages=num_stages):
@@ -40,9 +46,17 @@ def run(x):
     num_stages = 4 if SIZE_SMEM > 200000 else 2
     y = torch.empty_like(x)
     kernel = softmax_kernel.warmup(
-        y, x, x.stride(0), y.stride(0), n_rows, n_cols, BLOCK_SIZE=block, num_stages=num_stages,
-        num_warps=num_warps, grid=(1,),
-    )  # fmt: skip
+        y,
+        x,
+        x.stride(0),
+        y.stride(0),
+        n_rows,
+        n_cols,
+        BLOCK_SIZE=block,
+        num_stages=num_stages,
+        num_warps=num_warps,
+        grid=(1,),
+    )
     kernel._init_handles()
     occupancy = NUM_REGS // (kernel.n_regs * WARP_SIZE * num_warps)
     occupancy = min(occupancy, SIZE_SMEM // kernel.metadata.shared)

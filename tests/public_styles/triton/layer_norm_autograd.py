@@ -48,9 +48,19 @@ class LayerNorm(torch.autograd.Function):
         block = min(max_fused, triton.next_power_of_2(N), 4096)
         num_warps = min(max(block // 256, 1), 8)
         _layer_norm_fwd_fused[(M,)](
-            x_arg, y, weight, bias, mean, rstd, x_arg.stride(0), N, eps, BLOCK_SIZE=block,
-            num_warps=num_warps, num_ctas=1,
-        )  # fmt: skip
+            x_arg,
+            y,
+            weight,
+            bias,
+            mean,
+            rstd,
+            x_arg.stride(0),
+            N,
+            eps,
+            BLOCK_SIZE=block,
+            num_warps=num_warps,
+            num_ctas=1,
+        )
         ctx.save_for_backward(x, weight, bias, mean, rstd)
         ctx.BLOCK_SIZE = block
         ctx.num_warps = num_warps

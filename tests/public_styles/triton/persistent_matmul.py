@@ -17,10 +17,21 @@ def _compute_pid(tile_id, num_pid_in_group, num_pid_m, GROUP_SIZE_M: tl.constexp
 
 @triton.jit
 def matmul_kernel_persistent(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_SIZE_M: tl.constexpr, NUM_SMS: tl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_bk,
+    stride_cm,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_SIZE_M: tl.constexpr,
+    NUM_SMS: tl.constexpr,
+):
     start_pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_M)
     num_pid_n = tl.cdiv(N, BLOCK_N)
@@ -37,10 +48,12 @@ def matmul_kernel_persistent(
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for ki in range(k_tiles):
             k = ki * BLOCK_K + offs_k
-            a = tl.load(a_ptr + offs_am[:, None] * stride_am + k[None, :],
-                        mask=k[None, :] < K, other=0.0)  # fmt: skip
-            b = tl.load(b_ptr + k[:, None] * stride_bk + offs_bn[None, :],
-                        mask=k[:, None] < K, other=0.0)  # fmt: skip
+            a = tl.load(
+                a_ptr + offs_am[:, None] * stride_am + k[None, :], mask=k[None, :] < K, other=0.0
+            )
+            b = tl.load(
+                b_ptr + k[:, None] * stride_bk + offs_bn[None, :], mask=k[:, None] < K, other=0.0
+            )
             acc = tl.dot(a, b, acc, input_precision="ieee")
         offs_cm = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
         offs_cn = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -58,7 +71,20 @@ def run(A, B):
         min(NUM_SMS, triton.cdiv(M, META["BLOCK_M"]) * triton.cdiv(N, META["BLOCK_N"])),
     )
     matmul_kernel_persistent[grid](
-        A, B, C, M, N, K, A.stride(0), B.stride(0), C.stride(0), BLOCK_M=64, BLOCK_N=64,
-        BLOCK_K=32, GROUP_SIZE_M=8, NUM_SMS=NUM_SMS, num_stages=3 if major >= 9 else 2,
-    )  # fmt: skip
+        A,
+        B,
+        C,
+        M,
+        N,
+        K,
+        A.stride(0),
+        B.stride(0),
+        C.stride(0),
+        BLOCK_M=64,
+        BLOCK_N=64,
+        BLOCK_K=32,
+        GROUP_SIZE_M=8,
+        NUM_SMS=NUM_SMS,
+        num_stages=3 if major >= 9 else 2,
+    )
     return C

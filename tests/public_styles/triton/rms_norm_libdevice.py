@@ -26,9 +26,17 @@ def calculate_settings(n):
 
 @triton.jit
 def _rms_norm_forward_kernel(
-    Y_ptr, Y_row_stride, X_ptr, X_row_stride, W_ptr, RSTD_ptr, n_cols, eps, offset,
+    Y_ptr,
+    Y_row_stride,
+    X_ptr,
+    X_row_stride,
+    W_ptr,
+    RSTD_ptr,
+    n_cols,
+    eps,
+    offset,
     BLOCK_SIZE: tl.constexpr,
-):  # fmt: skip
+):
     row_idx = tl.program_id(0).to(tl.int64)
     col = tl.arange(0, BLOCK_SIZE)
     mask = col < n_cols
@@ -54,7 +62,16 @@ def run(x, gamma):
     assert operator.eq(x.shape[1], gamma.shape[0]), "incompatible hidden size"
     with torch.cuda.device(x.device):
         _rms_norm_forward_kernel[(n_rows,)](
-            y, y.stride(0), x, x.stride(0), gamma, rstd, n_cols, 1e-6, 0.0, BLOCK_SIZE=block,
+            y,
+            y.stride(0),
+            x,
+            x.stride(0),
+            gamma,
+            rstd,
+            n_cols,
+            1e-6,
+            0.0,
+            BLOCK_SIZE=block,
             num_warps=num_warps,
-        )  # fmt: skip
+        )
     return y.view(*shape)

@@ -17,9 +17,18 @@ import triton.language as tl
 )
 @triton.jit
 def sddmm_kernel(
-    indptr, indices, U, V, E, M, D, nnz,
-    BLOCK_E: tl.constexpr, BLOCK_D: tl.constexpr, STEPS: tl.constexpr,
-):  # fmt: skip
+    indptr,
+    indices,
+    U,
+    V,
+    E,
+    M,
+    D,
+    nnz,
+    BLOCK_E: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    STEPS: tl.constexpr,
+):
     e = tl.program_id(0) * BLOCK_E + tl.arange(0, BLOCK_E)
     mask = e < nnz
     low = tl.zeros((BLOCK_E,), dtype=tl.int32)

@@ -8,10 +8,24 @@ import triton.language as tl
 @triton.heuristics({"EVEN_K": lambda args: args["K"] % (args["BK"] * args["SPLIT_K"]) == 0})
 @triton.jit
 def _kernel(
-    A, B, C, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPLIT_K: tl.constexpr,
+    A,
+    B,
+    C,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    SPLIT_K: tl.constexpr,
     EVEN_K: tl.constexpr,
-):  # fmt: skip
+):
     pid_m = tl.program_id(0)
     pid_n = tl.program_id(1)
     pid_z = tl.program_id(2)
@@ -45,7 +59,22 @@ def run(A, B):
     BM = BN = 64
     grid = (triton.cdiv(M, BM), triton.cdiv(N, BN), 4)
     _kernel[grid](
-        A, B, C, M, N, K, A.stride(0), A.stride(1), B.stride(0), B.stride(1), C.stride(0),
-        C.stride(1), BM=BM, BN=BN, BK=32, SPLIT_K=4, num_warps=4,
-    )  # fmt: skip
+        A,
+        B,
+        C,
+        M,
+        N,
+        K,
+        A.stride(0),
+        A.stride(1),
+        B.stride(0),
+        B.stride(1),
+        C.stride(0),
+        C.stride(1),
+        BM=BM,
+        BN=BN,
+        BK=32,
+        SPLIT_K=4,
+        num_warps=4,
+    )
     return C

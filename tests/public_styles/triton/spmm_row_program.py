@@ -7,9 +7,16 @@ import triton.language as tl
 
 @triton.jit
 def csr_spmm_kernel(
-    indptr_ptr, indices_ptr, data_ptr, b_ptr, c_ptr, n_cols, stride_b, stride_c,
+    indptr_ptr,
+    indices_ptr,
+    data_ptr,
+    b_ptr,
+    c_ptr,
+    n_cols,
+    stride_b,
+    stride_c,
     BLOCK_N: tl.constexpr,
-):  # fmt: skip
+):
     row = tl.program_id(0)
     cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = cols < n_cols

@@ -7,9 +7,16 @@ import triton.language as tl
 
 @triton.jit
 def scatter_kernel(
-    indptr_ptr, indices_ptr, values_ptr, x_ptr, y_ptr, nnz, n_rows,
-    STEPS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    indptr_ptr,
+    indices_ptr,
+    values_ptr,
+    x_ptr,
+    y_ptr,
+    nnz,
+    n_rows,
+    STEPS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = e < nnz
     low = tl.zeros((BLOCK,), dtype=tl.int32)

@@ -66,8 +66,9 @@ def test_names_and_folders_of_the_build_stay_private(tmp_path: Path, any_jail: J
     told = failed.log + failed.reason + " ".join(failed.command[1:])
     assert "kernelwright-build-" not in told
     assert "candidate.cpp:2:10" in failed.log
-    found = built(HONEST + "extern const char* const w; const char* const w = __FILE__;", tmp_path,
-                  any_jail)  # fmt: skip
+    found = built(
+        HONEST + "extern const char* const w; const char* const w = __FILE__;", tmp_path, any_jail
+    )
     assert b"\0candidate.cpp\0" in found.artefact
 
 
@@ -147,8 +148,10 @@ def test_the_second_build_comes_from_the_cache(tmp_path: Path, any_jail: Jail) -
     again = built(HONEST, tmp_path, any_jail)
     assert again.is_cached
     assert (again.artefact, again.remarks, again.command) == (
-        first.artefact, first.remarks, first.command,
-    )  # fmt: skip
+        first.artefact,
+        first.remarks,
+        first.command,
+    )
     other = built(HONEST + "// other\n", tmp_path, any_jail)
     assert not other.is_cached
 
@@ -183,8 +186,9 @@ def test_the_sanitized_variant_holds_sanitizers(tmp_path: Path, any_jail: Jail) 
     assert b"__asan_" not in built(HONEST, tmp_path, any_jail).artefact
 
 
-@settings(max_examples=12, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(source=st.text(max_size=60))
 def test_any_text_is_a_result(source: str, tmp_path: Path) -> None:
     assert isinstance(attempt(source, tmp_path, None), BuildFailed)

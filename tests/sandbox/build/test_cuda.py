@@ -103,8 +103,10 @@ __global__ void plain(float* p) { *p = 1; }
     found = built(source, *names, at=tmp_path, jail=any_jail)
     assert tuple(kernel.name for kernel in found.kernels) == names
     assert [kernel.symbol for kernel in found.kernels] == [
-        "_ZN2ns3putIfLi4EEEvPT_", "_Z5plainPf", "_ZN2ns3putIdLi2EEEvPT_",
-    ]  # fmt: skip
+        "_ZN2ns3putIfLi4EEEvPT_",
+        "_Z5plainPf",
+        "_ZN2ns3putIdLi2EEEvPT_",
+    ]
 
 
 def test_spills_are_told_and_cannot_be_printed(tmp_path: Path, any_jail: Jail) -> None:
@@ -147,12 +149,20 @@ def test_architecture_specific_instructions(tmp_path: Path, any_jail: Jail) -> N
     [
         ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "stdint.h", "math.h"),
         pytest.param(
-            ("cooperative_groups.h", "cuda/std/cstdint", "cstdint", "limits", "type_traits",
-             "cuda/std/cmath", "cmath", "algorithm"),
+            (
+                "cooperative_groups.h",
+                "cuda/std/cstdint",
+                "cstdint",
+                "limits",
+                "type_traits",
+                "cuda/std/cmath",
+                "cmath",
+                "algorithm",
+            ),
             marks=pytest.mark.slow,
         ),
     ],
-)  # fmt: skip
+)
 def test_the_toolkits_headers_and_ours_go_together(
     headers: tuple[str, ...], tmp_path: Path, any_jail: Jail
 ) -> None:

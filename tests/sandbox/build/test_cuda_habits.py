@@ -24,10 +24,18 @@ from kernelwright.tests.sandbox.build.cuda_habits import (
 
 NO_TENSORS: Any = SimpleNamespace(axes={}, tensors=[])
 CUDA_HEADERS = (
-    "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
-    "cuda_fp16.h", "cuda_bf16.h", "mma.h", "cuda_pipeline.h", "cuda/std/limits",
-    "cuda/std/type_traits", "cuda/std/cstdint", "math_constants.h",
-)  # fmt: skip
+    "cooperative_groups.h",
+    "cooperative_groups/reduce.h",
+    "cooperative_groups/scan.h",
+    "cuda_fp16.h",
+    "cuda_bf16.h",
+    "mma.h",
+    "cuda_pipeline.h",
+    "cuda/std/limits",
+    "cuda/std/type_traits",
+    "cuda/std/cstdint",
+    "math_constants.h",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -122,9 +130,13 @@ def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
     source, names = joined(rows)
     needless = including("torch/extension.h", "ATen/ATen.h", "c10/cuda/CUDAGuard.h", "vector")
     found = cuda.build(
-        needless + source, names, architecture("sm_90"), cache_dir=cache, jail=any_jail,
+        needless + source,
+        names,
+        architecture("sm_90"),
+        cache_dir=cache,
+        jail=any_jail,
         compiler="nvcc",
-    )  # fmt: skip
+    )
     assert isinstance(found, DeviceBuilt), found
 
 

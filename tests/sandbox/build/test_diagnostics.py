@@ -59,12 +59,15 @@ def test_assembler_text_cannot_forge_a_remark(tmp_path: Path) -> None:
 
 
 def test_only_remarks_under_the_secret_name_count() -> None:
-    text = "\n".join([
-        CLAIM.format("secret/candidate.cpp"),
-        CLAIM.format("candidate.cpp").replace(":2:", ":3:"),
-        "secret/candidate.cpp:4:1: optimized: basic block part vectorized using 64 byte vectors",
-        "secret/candidate.cpp:5:1: missed: not vectorized: no grouped stores in basic block.",
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            CLAIM.format("secret/candidate.cpp"),
+            CLAIM.format("candidate.cpp").replace(":2:", ":3:"),
+            "secret/candidate.cpp:4:1: optimized: basic block part vectorized using 64 byte "
+            "vectors",
+            "secret/candidate.cpp:5:1: missed: not vectorized: no grouped stores in basic block.",
+        ]
+    )
     assert diagnostics.remarks(text, "secret/candidate.cpp") == (
         "2: loop vectorized using 64 byte vectors",
         "5: not vectorized: no grouped stores in basic block",

@@ -143,8 +143,9 @@ def test_new_tensors_are_scratch_and_zeros_are_repeated(builder: TritonBuilder) 
     )
     (launches,) = built(builder, source).launches
     assert [(s.dtype, s.shape) for s in launches.scratch] == [
-        ("float32", (64, 200)), ("float16", (200,)),
-    ]  # fmt: skip
+        ("float32", (64, 200)),
+        ("float16", (200,)),
+    ]
     zeros, output, first, second, last = launches.launches
     assert zeros.kernel == output.kernel == ZERO_FILL
     assert zeros.arguments == (scratch(0), number(64 * 200 * 4))

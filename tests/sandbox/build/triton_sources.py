@@ -62,11 +62,15 @@ def build(
 ) -> TritonBuilt | BuildFailed | Unsupported:
     wanted = structures or (shaped(64, 200),)
     plans = [planned(source, problem, each) for each in wanted]
-    return builder.build(TritonRequest(
-        source, problem, wanted,
-        plans=tuple(each for each in plans if each) if all(plans) else None,
-        entry="ModelNew" if "class ModelNew" in source else "run",
-    ))  # fmt: skip
+    return builder.build(
+        TritonRequest(
+            source,
+            problem,
+            wanted,
+            plans=tuple(each for each in plans if each) if all(plans) else None,
+            entry="ModelNew" if "class ModelNew" in source else "run",
+        )
+    )
 
 
 def recorded(builder: TritonBuilder, source: str) -> TritonBuilt | BuildFailed | Unsupported:

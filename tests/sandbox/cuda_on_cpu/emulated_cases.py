@@ -54,13 +54,19 @@ def spmm(rows: int = 50, columns: int = 64) -> Right:
     values, B = random(int(indptr[-1])), random(rows, columns)
     dense = np.zeros((rows, rows))
     for row in range(rows):
-        np.add.at(dense[row], indices[indptr[row] : indptr[row + 1]],
-                  values[indptr[row] : indptr[row + 1]])  # fmt: skip
+        np.add.at(
+            dense[row],
+            indices[indptr[row] : indptr[row + 1]],
+            values[indptr[row] : indptr[row + 1]],
+        )
     arguments = (rows, columns, "indptr", "indices", "values", "B", "C")
     case = Case(
-        SPMM, ("spmm",), {"indptr": indptr, "indices": indices, "values": values, "B": B},
-        {"C": ("float32", (rows, columns))}, (Step((rows, columns // 32), 32, arguments),),
-    )  # fmt: skip
+        SPMM,
+        ("spmm",),
+        {"indptr": indptr, "indices": indices, "values": values, "B": B},
+        {"C": ("float32", (rows, columns))},
+        (Step((rows, columns // 32), 32, arguments),),
+    )
     return Right(case, {"C": dense @ B.astype(np.float64)}, 1e-4)
 
 
@@ -88,9 +94,12 @@ __global__ void __launch_bounds__(TILE * TILE) sgemm(int n, const float* A, cons
 def sgemm(source: str = SGEMM, n: int = 64) -> Right:
     A, B = random(n, n), random(n, n, seed=1)
     case = Case(
-        source, ("sgemm",), {"A": A, "B": B}, {"C": ("float32", (n, n))},
+        source,
+        ("sgemm",),
+        {"A": A, "B": B},
+        {"C": ("float32", (n, n))},
         (Step((n // 16, n // 16), (16, 16), (n, "A", "B", "C")),),
-    )  # fmt: skip
+    )
     return Right(case, {"C": A.astype(np.float64) @ B}, 1e-4)
 
 
@@ -116,12 +125,15 @@ __global__ void reduce(int n, const T* __restrict__ x, T* y) {
 def reduction(dtype: str = "float") -> Right:
     x = np.arange(5000, dtype="float32" if dtype == "float" else "float64") % 7
     case = Case(
-        REDUCE, (f"reduce<{dtype}, 128>",), {"x": x}, {"y": (str(x.dtype), (1,))},
+        REDUCE,
+        (f"reduce<{dtype}, 128>",),
+        {"x": x},
+        {"y": (str(x.dtype), (1,))},
         (
             Step(arguments=("y", x.itemsize), zero=True),
             Step(4, 128, (5000, "x", "y")),
         ),
-    )  # fmt: skip
+    )
     return Right(case, {"y": np.array([x.sum()])})
 
 
@@ -148,8 +160,13 @@ __global__ void softmax(int n, const float* x, float* y) {
 def softmax() -> Right:
     x = random(16, 100)
     e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
-    case = Case(SOFTMAX, ("softmax",), {"x": x}, {"y": ("float32", x.shape)},
-                (Step(4, 64, (100, "x", "y")),))  # fmt: skip
+    case = Case(
+        SOFTMAX,
+        ("softmax",),
+        {"x": x},
+        {"y": ("float32", x.shape)},
+        (Step(4, 64, (100, "x", "y")),),
+    )
     return Right(case, {"y": e / e.sum(1, keepdims=True)}, 1e-6)
 
 
@@ -176,12 +193,15 @@ def axpy() -> Right:
     wide = h.astype(np.float32).reshape(-1, 2)
     low = wide * 2 + np.stack([wide[:, 0], np.ones(len(wide), np.float32)], axis=1)
     case = Case(
-        AXPY, ("axpy",), {"x": x, "y": y, "h": h.view(np.int16)},
+        AXPY,
+        ("axpy",),
+        {"x": x, "y": y, "h": h.view(np.int16)},
         {"z": ("float32", (1024,)), "g": ("float16", (512,))},
         (Step(3, 96, (1024, 2.5, "x", "y", "z", "h", "g")),),
-    )  # fmt: skip
-    return Right(case, {"z": 2.5 * x.astype(np.float64) + y, "g": low.ravel().astype(np.float16)},
-                 1e-6)  # fmt: skip
+    )
+    return Right(
+        case, {"z": 2.5 * x.astype(np.float64) + y, "g": low.ravel().astype(np.float16)}, 1e-6
+    )
 
 
 HISTOGRAM = """
@@ -200,12 +220,15 @@ __global__ void histogram(int n, int bins, const int* x, int* y) {
 def histogram() -> Right:
     x = np.random.default_rng(3).integers(0, 50, 3000).astype(np.int32)
     case = Case(
-        HISTOGRAM, ("histogram",), {"x": x}, {"y": ("int32", (50,))},
+        HISTOGRAM,
+        ("histogram",),
+        {"x": x},
+        {"y": ("int32", (50,))},
         (
             Step(arguments=("y", 200), zero=True),
             Step(5, 64, (3000, 50, "x", "y"), shared_bytes=200),
         ),
-    )  # fmt: skip
+    )
     return Right(case, {"y": np.bincount(x, minlength=50)})
 
 
@@ -233,9 +256,12 @@ def matrix_product() -> Right:
     rng = np.random.default_rng(4)
     A, B = (rng.integers(-3, 4, (64, 64)).astype(np.float16) for _ in range(2))
     case = Case(
-        WMMA, ("product",), {"A": A.view(np.int16), "B": B.view(np.int16)},
-        {"C": ("float32", (64, 64))}, (Step((2, 4), (32, 2), (64, "A", "B", "C")),),
-    )  # fmt: skip
+        WMMA,
+        ("product",),
+        {"A": A.view(np.int16), "B": B.view(np.int16)},
+        {"C": ("float32", (64, 64))},
+        (Step((2, 4), (32, 2), (64, "A", "B", "C")),),
+    )
     return Right(case, {"C": 2 * (A.astype(np.float64) @ B.astype(np.float64).T)})
 
 
@@ -279,22 +305,36 @@ def warps() -> Right:
     t = np.arange(64)
     lane, base = t & 31, t & 32
     columns = [
-        base + 3, np.where(lane < 2, t, t - 2), t ^ 1, np.where(lane % 8 < 5, t + 3, t),
-        np.full(64, sum(1 << i for i in range(32) if i % 3 == 0)), np.full(64, 3),
-        0xF << (lane // 4 * 4), np.full(64, 0xFFFFFFFF), np.full(64, 496), t // 8 * 8 + 7,
-        np.full(64, 10), np.full(64, 1), np.where(lane < 10, 0x3FF, -1),
-        np.where(lane % 2 == 1, 1600 + lane // 2, 0), np.where(lane < 16, lane, -lane),
+        base + 3,
+        np.where(lane < 2, t, t - 2),
+        t ^ 1,
+        np.where(lane % 8 < 5, t + 3, t),
+        np.full(64, sum(1 << i for i in range(32) if i % 3 == 0)),
+        np.full(64, 3),
+        0xF << (lane // 4 * 4),
+        np.full(64, 0xFFFFFFFF),
+        np.full(64, 496),
+        t // 8 * 8 + 7,
+        np.full(64, 10),
+        np.full(64, 1),
+        np.where(lane < 10, 0x3FF, -1),
+        np.where(lane % 2 == 1, 1600 + lane // 2, 0),
+        np.where(lane < 16, lane, -lane),
         2 * (t ^ 1) + 1,
         [bin(i).count("1") + (32 - int(i).bit_length()) + (int(i & -i).bit_length()) for i in t],
-        [int(f"{i:06b}"[::-1], 2) + 0x44 for i in t], np.full(64, 1),
+        [int(f"{i:06b}"[::-1], 2) + 0x44 for i in t],
+        np.full(64, 1),
         2 + 0x3F800000 % 7 + 3 + np.maximum(t, 40),
-    ]  # fmt: skip
+    ]
     expected = np.stack([np.asarray(c, dtype=np.int64) for c in columns], axis=1)
     flat = np.concatenate([expected.astype(np.uint32).view(np.int32).ravel(), [64, 63]])
     case = Case(
-        WARPS, ("warps",), {}, {"y": ("int32", (64 * 20 + 2,))},
+        WARPS,
+        ("warps",),
+        {},
+        {"y": ("int32", (64 * 20 + 2,))},
         (Step(arguments=("y", (64 * 20 + 2) * 4), zero=True), Step(1, 64, ("y",))),
-    )  # fmt: skip
+    )
     return Right(case, {"y": flat})
 
 
@@ -322,13 +362,16 @@ __global__ void total(int blocks, const float* part, float* y) {
 def two_steps() -> Right:
     x = np.arange(1000, dtype=np.float32)
     case = Case(
-        TWO_STEPS, ("partial", "total"), {"x": x}, {"y": ("float32", (1,))},
+        TWO_STEPS,
+        ("partial", "total"),
+        {"x": x},
+        {"y": ("float32", (1,))},
         (
             Step(16, 64, (1000, "x", "part")),
             Step(1, 1, (16, "part", "y"), kernel=1),
         ),
         (Scratch("part", "float32", (16,)),),
-    )  # fmt: skip
+    )
     return Right(case, {"y": np.array([499501.0])})
 
 
@@ -400,12 +443,22 @@ def idioms() -> Right:
     v = np.tile(x, 2)
     halves = v.reshape(4, 16).max(1)
     columns = [
-        np.full(64, x.sum()), np.repeat(halves, 16), 2 * v,
-        np.full(64, x.max() * 100 + x.argmax()), np.full(64, x[0] + 2), lane + 7 + 0.5 + 1,
-        np.full(64, 3), np.where(lane == 0, 3, v > 0),
-    ]  # fmt: skip
-    case = Case(IDIOMS, ("idioms<Mode::SUM, float>",), {"x": x}, {"y": ("float32", (64, 8))},
-                (Step(1, 64, (32, "x", "y")),))  # fmt: skip
+        np.full(64, x.sum()),
+        np.repeat(halves, 16),
+        2 * v,
+        np.full(64, x.max() * 100 + x.argmax()),
+        np.full(64, x[0] + 2),
+        lane + 7 + 0.5 + 1,
+        np.full(64, 3),
+        np.where(lane == 0, 3, v > 0),
+    ]
+    case = Case(
+        IDIOMS,
+        ("idioms<Mode::SUM, float>",),
+        {"x": x},
+        {"y": ("float32", (64, 8))},
+        (Step(1, 64, (32, "x", "y")),),
+    )
     return Right(case, {"y": np.stack(columns, axis=1).astype(np.float32)})
 
 
@@ -432,14 +485,27 @@ def atomic_sums() -> Right:
     kept = np.float32(0)
     for one in x:
         kept += one
-    case = Case(ATOMIC_SUMS, ("sums",), {"x": x}, {"y": ("float32", (4,))},
-                (Step(1, 1, ("x", "y"), shared_bytes=16),))  # fmt: skip
+    case = Case(
+        ATOMIC_SUMS,
+        ("sums",),
+        {"x": x},
+        {"y": ("float32", (4,))},
+        (Step(1, 1, ("x", "y"), shared_bytes=16),),
+    )
     return Right(case, {"y": np.array([0, kept, kept, x[0] + x[1]], np.float32)})
 
 
 RIGHT = {
-    "spmm": spmm, "sgemm": sgemm, "reduce float": reduction,
-    "reduce double": lambda: reduction("double"), "softmax": softmax, "axpy": axpy,
-    "histogram": histogram, "wmma": matrix_product, "warps": warps, "two steps": two_steps,
-    "idioms": idioms, "atomic sums": atomic_sums,
-}  # fmt: skip
+    "spmm": spmm,
+    "sgemm": sgemm,
+    "reduce float": reduction,
+    "reduce double": lambda: reduction("double"),
+    "softmax": softmax,
+    "axpy": axpy,
+    "histogram": histogram,
+    "wmma": matrix_product,
+    "warps": warps,
+    "two steps": two_steps,
+    "idioms": idioms,
+    "atomic sums": atomic_sums,
+}

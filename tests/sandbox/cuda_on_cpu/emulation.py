@@ -116,9 +116,13 @@ class Machine:
         key = case.source, case.kernels, variant
         if key not in self._built:
             self._built[key] = emulated.build(
-                case.source, case.call.problem, case.kernels, variant=variant,
-                cache_dir=self.cache, jail=self.jail,
-            )  # fmt: skip
+                case.source,
+                case.call.problem,
+                case.kernels,
+                variant=variant,
+                cache_dir=self.cache,
+                jail=self.jail,
+            )
         return self._built[key]
 
     def built(self, case: Case, variant: EmulatedVariant = EmulatedVariant.PLAIN) -> Built:
@@ -152,10 +156,15 @@ class Machine:
     def report(self, case: Case, budget: int = 0) -> AccessReport:
         """What the access build says of one call."""
         return examine(
-            self.built(case, EmulatedVariant.ACCESS), case.call, jail=self.jail,
-            cache_dir=self.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
+            self.built(case, EmulatedVariant.ACCESS),
+            case.call,
+            jail=self.jail,
+            cache_dir=self.cache,
+            cpus=CPUS,
+            limits=LIMITS,
+            timeout_s=TIMEOUT_S,
             budget=budget,
-        )  # fmt: skip
+        )
 
 
 def machine_in(cache: Path) -> Machine:

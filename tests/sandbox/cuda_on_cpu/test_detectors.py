@@ -17,8 +17,9 @@ def case(body: str, *, block: int = 64, grid: int = 1, shared_bytes: int = 0, **
     head = more.get("head", "")
     source = f"{head}\n__global__ void k(int n, const float* x, float* y) {{ {body} }}\n"
     step = Step(grid, block, (64, "x", "y"), shared_bytes)
-    return Case(source, ("k",), {"x": np.arange(64, dtype=np.float32)},
-                {"y": ("float32", (64,))}, (step,))  # fmt: skip
+    return Case(
+        source, ("k",), {"x": np.arange(64, dtype=np.float32)}, {"y": ("float32", (64,))}, (step,)
+    )
 
 
 HANGS = {
@@ -44,9 +45,10 @@ HANGS = {
     ),
     "a trap": ("if (threadIdx.x == 5) __trap();", r"trap: thread \(5, 0, 0\) .* line 2: __trap"),
     "an assertion": (
-        "assert(n == 65);", r"trap: thread \(0, 0, 0\) .* line 2: assert\(n == 65\)",
+        "assert(n == 65);",
+        r"trap: thread \(0, 0, 0\) .* line 2: assert\(n == 65\)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HANGS)
@@ -93,26 +95,39 @@ def test_a_yielding_thread_lets_others_run(machine: Machine) -> None:
 OUTSIDE = {
     "one past a tensor": ("y[threadIdx.x + 1] = x[threadIdx.x];", 0, "heap-buffer-overflow"),
     "read before a tensor": (
-        "y[threadIdx.x] = x[(int)threadIdx.x - 1];", 0, "heap-buffer-overflow",
+        "y[threadIdx.x] = x[(int)threadIdx.x - 1];",
+        0,
+        "heap-buffer-overflow",
     ),
     "static shared": (
         "__shared__ float s[63];\ns[threadIdx.x] = x[threadIdx.x]; __syncthreads();"
-        "y[threadIdx.x] = s[0];", 0, "(out of bounds|heap-buffer-overflow)",
+        "y[threadIdx.x] = s[0];",
+        0,
+        "(out of bounds|heap-buffer-overflow)",
     ),
     "static shared by a pointer": (
         "__shared__ float s[63]; __shared__ float t[64];\nfloat* p = s; p[threadIdx.x] = 1;"
-        "t[threadIdx.x] = 1; __syncthreads(); y[threadIdx.x] = t[0];", 0, "heap-buffer-overflow",
+        "t[threadIdx.x] = 1; __syncthreads(); y[threadIdx.x] = t[0];",
+        0,
+        "heap-buffer-overflow",
     ),
     "dynamic shared": (
         "extern __shared__ float s[];\ns[threadIdx.x] = x[threadIdx.x]; __syncthreads();"
-        "y[threadIdx.x] = s[0];", 63 * 4, "heap-buffer-overflow",
+        "y[threadIdx.x] = s[0];",
+        63 * 4,
+        "heap-buffer-overflow",
     ),
-    "a signed overflow": ("int i = 2147483647 - n;\ni += 65; y[threadIdx.x] = i;", 0,
-                          "signed integer overflow"),
+    "a signed overflow": (
+        "int i = 2147483647 - n;\ni += 65; y[threadIdx.x] = i;",
+        0,
+        "signed integer overflow",
+    ),
     "a misaligned vector": (
-        "y[threadIdx.x] = ((const float4*)(x + 1))->x;", 0, "misaligned address",
+        "y[threadIdx.x] = ((const float4*)(x + 1))->x;",
+        0,
+        "misaligned address",
     ),
-}  # fmt: skip
+}
 
 
 MISALIGNED = {
@@ -173,8 +188,9 @@ def test_a_missing_barrier_changes_an_answer_or_races(machine: Machine, barrier:
     assert any(not np.allclose(answer, right.expected["C"], atol=1e-3) for answer in answers)
     races = machine.report(right.case).races
     assert {(race.first_operation, race.second_operation) for race in races} <= {
-        ("write", "read"), ("read", "write"),
-    }  # fmt: skip
+        ("write", "read"),
+        ("read", "write"),
+    }
     lines = {race.first_line for race in races} | {race.second_line for race in races}
     assert lines == {10, 11, 14}
     assert "race on shared memory" in races[0].sentence

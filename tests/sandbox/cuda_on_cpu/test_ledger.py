@@ -41,13 +41,21 @@ class Body:
     def case(self) -> Case:
         source = f"__global__ void k({PARAMETERS}) {{ {self.text} }}\n"
         source += f"__global__ void first({PARAMETERS}) {{ {self.before} }}\n"
-        steps = [Step(grid=(1, 1, 1), arguments=("count", 4), zero=True),
-                 Step(grid=(1, 1, 1), arguments=("lock", 4), zero=True)]  # fmt: skip
+        steps = [
+            Step(grid=(1, 1, 1), arguments=("count", 4), zero=True),
+            Step(grid=(1, 1, 1), arguments=("lock", 4), zero=True),
+        ]
         if self.before:
             steps.append(Step(1, 64, ARGUMENTS, kernel=1))
         steps.append(Step(self.grid, self.block, ARGUMENTS))
-        return Case(source, ("k", "first"), {"x": np.arange(64, dtype=np.float32)},
-                    {"y": ("float32", (64,))}, tuple(steps), SCRATCH)  # fmt: skip
+        return Case(
+            source,
+            ("k", "first"),
+            {"x": np.arange(64, dtype=np.float32)},
+            {"y": ("float32", (64,))},
+            tuple(steps),
+            SCRATCH,
+        )
 
 
 LAST_BLOCK = """int t = threadIdx.x, b = blockIdx.x; __shared__ bool is_last;
@@ -61,8 +69,10 @@ if (is_last) y[t] = parts[t] + parts[t + 32];"""
 MEANT = {
     "the last block adds up": Body(LAST_BLOCK.replace("{fence}", "__threadfence();")),
     "one thread speaks for its block": Body(
-        LAST_BLOCK.replace("{fence}\n__syncthreads();\nif (t == 0)",
-                           "__syncthreads();\nif (t == 0) __threadfence();\nif (t == 0)"),
+        LAST_BLOCK.replace(
+            "{fence}\n__syncthreads();\nif (t == 0)",
+            "__syncthreads();\nif (t == 0) __threadfence();\nif (t == 0)",
+        ),
     ),
     "a queue of work": Body(
         "__shared__ unsigned next;\nfor (;;) {\n__syncthreads();\n"
@@ -75,7 +85,8 @@ MEANT = {
     "a loop around atomicCAS": Body(
         "int* at = (int*)&y[threadIdx.x % 4]; int old = *at, seen;\n"
         "do { seen = old; old = atomicCAS(at, seen, __float_as_int(fmaxf(__int_as_float(seen), "
-        "x[threadIdx.x]))); } while (old != seen);", before="y[threadIdx.x] = 0;",
+        "x[threadIdx.x]))); } while (old != seen);",
+        before="y[threadIdx.x] = 0;",
     ),
     "a look before an atomic": Body(
         "int* at = (int*)y;\nif (*at < (int)threadIdx.x) atomicMax(at, (int)threadIdx.x);",
@@ -89,7 +100,8 @@ MEANT = {
     "a lock for each thread": Body(
         "bool done = false; while (!done) { if (atomicCAS(lock, 0, 1) == 0) { __threadfence();\n"
         "y[0] += x[threadIdx.x];\n__threadfence(); atomicExch(lock, 0); done = true; } "
-        "else __nanosleep(1); }", before="y[threadIdx.x] = 0;",
+        "else __nanosleep(1); }",
+        before="y[threadIdx.x] = 0;",
     ),
     "a flag that a later block waits for": Body(
         "volatile unsigned* flag = count; int b = blockIdx.x;\nif (threadIdx.x == 0) {\n"
@@ -109,31 +121,39 @@ MEANT = {
     "halves of one word": Body("halves[blockIdx.x] = blockIdx.x; y[threadIdx.x] = 1;"),
     "another launch on the same scratch": Body(
         "if (blockIdx.x == 0) parts[threadIdx.x] = parts[threadIdx.x] + parts[threadIdx.x + 32];\n"
-        "y[threadIdx.x] = 1;", before="parts[threadIdx.x] = x[threadIdx.x];",
+        "y[threadIdx.x] = 1;",
+        before="parts[threadIdx.x] = x[threadIdx.x];",
     ),
     "threads behind a barrier": Body(
         "parts[threadIdx.x] = x[threadIdx.x];\n__syncthreads();\n"
-        "y[threadIdx.x] = parts[63 - threadIdx.x];", grid=1, block=64,
+        "y[threadIdx.x] = parts[63 - threadIdx.x];",
+        grid=1,
+        block=64,
     ),
     "lanes behind __syncwarp": Body(
         "parts[threadIdx.x] = x[threadIdx.x];\n__syncwarp();\n"
-        "y[threadIdx.x] = parts[31 - threadIdx.x];", grid=1,
+        "y[threadIdx.x] = parts[31 - threadIdx.x];",
+        grid=1,
     ),
-}  # fmt: skip
+}
 
 MISTAKES = {
     "two blocks add to a word": Body(
-        "if (threadIdx.x == 0)\ny[blockIdx.x / 2] += x[blockIdx.x];", ((2, 2),),
+        "if (threadIdx.x == 0)\ny[blockIdx.x / 2] += x[blockIdx.x];",
+        ((2, 2),),
         before="y[threadIdx.x] = 0;",
     ),
     "two blocks write a word": Body("y[threadIdx.x] = x[threadIdx.x] + blockIdx.x;", ((1, 1),)),
     "a block reads what another writes": Body(
         "parts[blockIdx.x] = x[blockIdx.x];\ny[blockIdx.x] = parts[(blockIdx.x + 7) % 8];",
-        ((1, 2),), buffer="parts",
+        ((1, 2),),
+        buffer="parts",
     ),
     "an early block reads what a later one writes": Body(
         "parts[blockIdx.x] = x[blockIdx.x + 8];\ny[blockIdx.x] = parts[(blockIdx.x + 1) % 8];",
-        ((1, 2),), buffer="parts", before="parts[threadIdx.x] = 0;",
+        ((1, 2),),
+        buffer="parts",
+        before="parts[threadIdx.x] = 0;",
     ),
     "the last block, without a fence": Body(LAST_BLOCK.replace("{fence}", ""), ((2, 7),), "parts"),
     "zeros beside atomics": Body(
@@ -141,25 +161,36 @@ MISTAKES = {
     ),
     "a lock that is given back too early": Body(
         "if (threadIdx.x == 0) { while (atomicCAS(lock, 0, 1)) __nanosleep(10);\n"
-        "atomicExch(lock, 0);\ny[0] += x[blockIdx.x]; }", ((3, 3),), before="y[threadIdx.x] = 0;",
+        "atomicExch(lock, 0);\ny[0] += x[blockIdx.x]; }",
+        ((3, 3),),
+        before="y[threadIdx.x] = 0;",
     ),
     "threads add to a word": Body(
         "y[0] += x[threadIdx.x];", ((1, 1),), grid=1, before="y[threadIdx.x] = 0;"
     ),
     "threads with no barrier": Body(
         "parts[threadIdx.x] = x[threadIdx.x];\ny[threadIdx.x] = parts[63 - threadIdx.x];",
-        ((1, 2),), buffer="parts", grid=1, block=64,
+        ((1, 2),),
+        buffer="parts",
+        grid=1,
+        block=64,
     ),
-}  # fmt: skip
+}
 
 
 def looked(machine: Machine, body: Body, schedule: str) -> AccessReport:
     case = body.case
     return examine(
-        machine.built(case, EmulatedVariant.ACCESS), case.call, jail=machine.jail,
-        cache_dir=machine.cache, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S,
-        schedule=schedule, writers=True,
-    )  # fmt: skip
+        machine.built(case, EmulatedVariant.ACCESS),
+        case.call,
+        jail=machine.jail,
+        cache_dir=machine.cache,
+        cpus=CPUS,
+        limits=LIMITS,
+        timeout_s=TIMEOUT_S,
+        schedule=schedule,
+        writers=True,
+    )
 
 
 @pytest.mark.parametrize("name", MEANT)
@@ -190,8 +221,9 @@ def test_a_plain_read_beside_atomics_is_told_apart(machine: Machine) -> None:
 def test_the_last_writer_of_an_element_is_known(machine: Machine) -> None:
     body = Body(
         "const int i = blockIdx.x * 32 + threadIdx.x;\nif (i < 60)\ny[i] = x[i];\n"
-        "if (i == 40)\ny[i] = 7;", grid=2,
-    )  # fmt: skip
+        "if (i == 40)\ny[i] = 7;",
+        grid=2,
+    )
     writers = looked(machine, body, "order").writers
     assert writers is not None
     plain, again = writers.of("y", 39), writers.of("y", 40)
@@ -215,7 +247,10 @@ def test_what_a_kernel_adds_to_must_have_been_written(machine: Machine) -> None:
 
 
 def test_a_lane_that_takes_no_part_is_told(machine: Machine) -> None:
-    body = Body("float v = x[threadIdx.x];\nv = __shfl_xor_sync(~0u, v, 16);\ny[threadIdx.x] = v;",
-                grid=1, block=20)  # fmt: skip
+    body = Body(
+        "float v = x[threadIdx.x];\nv = __shfl_xor_sync(~0u, v, 16);\ny[threadIdx.x] = v;",
+        grid=1,
+        block=20,
+    )
     (missing,) = looked(machine, body, "order").missing
     assert (missing.line, missing.thread, missing.lane) == (2, 4, 20)

@@ -38,9 +38,12 @@ __global__ void transpose(int n, const float* x, float* y) {
 
 def transpose(source: str, n: int = 64) -> Case:
     return Case(
-        source, ("transpose",), {"x": np.arange(n * n, dtype=np.float32).reshape(n, n)},
-        {"y": ("float32", (n, n))}, (Step((n // 32, n // 32), (32, 8), (n, "x", "y")),),
-    )  # fmt: skip
+        source,
+        ("transpose",),
+        {"x": np.arange(n * n, dtype=np.float32).reshape(n, n)},
+        {"y": ("float32", (n, n))},
+        (Step((n // 32, n // 32), (32, 8), (n, "x", "y")),),
+    )
 
 
 def of(report: AccessReport, space: str, operation: str) -> Accesses:
@@ -109,9 +112,12 @@ def test_every_width(
 ) -> None:
     x = np.arange(64 * size, dtype=np.uint8)
     case = Case(
-        WIDTHS.format(type=dtype, index=index), ("k",), {"x": x}, {"y": ("uint8", (64 * size,))},
+        WIDTHS.format(type=dtype, index=index),
+        ("k",),
+        {"x": x},
+        {"y": ("uint8", (64 * size,))},
         (Step(1, 64, ("x", "y")),),
-    )  # fmt: skip
+    )
     report = machine.report(case)
     load = of(report, "global", "read")
     assert (load.bytes, load.sectors_per_request) == (size, sectors)
@@ -138,8 +144,13 @@ def test_a_vector_is_one_access_whatever_becomes_of_its_elements(
         const VECTOR c = load(s + 4 * threadIdx.x);
         y[threadIdx.x] = c.x + c.y + c.z * c.w;
       }""".replace("VECTOR", vector)
-    case = Case(source, ("k",), {"x": np.ones(256, np.float32)}, {"y": ("float32", (32,))},
-                (Step(1, 32, ("x", "y")),))  # fmt: skip
+    case = Case(
+        source,
+        ("k",),
+        {"x": np.ones(256, np.float32)},
+        {"y": ("float32", (32,))},
+        (Step(1, 32, ("x", "y")),),
+    )
     report = machine.report(case)
     assert (report.outputs["y"] == 4 + 4 + 16).all()
     load, read = of(report, "global", "read"), of(report, "shared", "read")
@@ -154,8 +165,13 @@ def test_a_loop_is_counted_turn_by_turn(machine: Machine) -> None:
         for (int i = 0; i < n; ++i) sum += x[threadIdx.x * n + i];
         y[threadIdx.x] = sum;
       }"""
-    case = Case(source, ("k",), {"x": np.ones(32 * 8, np.float32)}, {"y": ("float32", (32,))},
-                (Step(1, 32, (8, "x", "y")),))  # fmt: skip
+    case = Case(
+        source,
+        ("k",),
+        {"x": np.ones(32 * 8, np.float32)},
+        {"y": ("float32", (32,))},
+        (Step(1, 32, (8, "x", "y")),),
+    )
     load = of(machine.report(case), "global", "read")
     assert (load.requests, load.sectors_per_request) == (8, 32)
 
@@ -236,11 +252,13 @@ def test_indices_of_later_launches_are_made_though_nobody_watches(
 ) -> None:
     n, name = 32 * 256, {"int32": "int", "float32": "float"}[dtype]
     case = Case(
-        STEPS.replace("TYPE", name), ("first", "second"), {"x": np.zeros(1, np.float32)},
+        STEPS.replace("TYPE", name),
+        ("first", "second"),
+        {"x": np.zeros(1, np.float32)},
         {"y": ("float32", (n,))},
         (Step(n // 32, 32, (n, "starts")), Step(n // 32, 32, (n, "starts", "y"), kernel=1)),
         (Scratch("starts", dtype, (n,)),),
-    )  # fmt: skip
+    )
     report = machine.report(case, budget=32)
     assert [(one.kernel, one.counted) for one in report.launches] == [(0, 16), (1, 16)]
     right = report.outputs["y"] == np.arange(n)[::-1]
@@ -261,8 +279,13 @@ def test_what_a_block_reads_again_comes_from_l1(machine: Machine) -> None:
         }
         y[blockIdx.x * 32 + threadIdx.x] = sum;
       }"""
-    case = Case(source, ("k",), {"x": np.ones(32, np.float32)}, {"y": ("float32", (96,))},
-                (Step(3, 32, (10, "x", "y")),))  # fmt: skip
+    case = Case(
+        source,
+        ("k",),
+        {"x": np.ones(32, np.float32)},
+        {"y": ("float32", (96,))},
+        (Step(3, 32, (10, "x", "y")),),
+    )
     report = machine.report(case)
     load, store = of(report, "global", "read"), of(report, "global", "write")
     assert (load.sectors, store.sectors) == (3 * 10 * 4, 3 * 4)
@@ -278,22 +301,40 @@ def test_the_warp_with_the_most_work_is_told(machine: Machine) -> None:
         for (int i = 0; i <= 9 * (warp == 3); ++i) sum += x[i * 32 + threadIdx.x % 32];
         y[threadIdx.x] = sum;
       }"""
-    case = Case(source, ("k",), {"x": np.ones(320, np.float32)}, {"y": ("float32", (128,))},
-                (Step(1, 128, ("x", "y")),))  # fmt: skip
+    case = Case(
+        source,
+        ("k",),
+        {"x": np.ones(320, np.float32)},
+        {"y": ("float32", (128,))},
+        (Step(1, 128, ("x", "y")),),
+    )
     (launch,) = machine.report(case).launches
     # Two requests in three of the warps, eleven in the last one.
     assert launch.longest == 11 / ((2 + 2 + 2 + 11) / 4)
 
 
 LAUNCH = {
-    "what": "launch", "launch": 0, "kernel": 0, "blocks": 4, "counted": 4, "warps": 4,
-    "requests": 8, "longest": 2,
-}  # fmt: skip
+    "what": "launch",
+    "launch": 0,
+    "kernel": 0,
+    "blocks": 4,
+    "counted": 4,
+    "warps": 4,
+    "requests": 8,
+    "longest": 2,
+}
 PLACE = {"code": 1, "line": 2, "kind": "read"}
 RACE = {
-    "what": "race", "first": PLACE, "second": PLACE, "threads": [0, 1], "blocks": [0, 0],
-    "launch": 0, "buffer": 0, "is_weak": 0, "count": 1,
-}  # fmt: skip
+    "what": "race",
+    "first": PLACE,
+    "second": PLACE,
+    "threads": [0, 1],
+    "blocks": [0, 0],
+    "launch": 0,
+    "buffer": 0,
+    "is_weak": 0,
+    "count": 1,
+}
 
 
 @pytest.mark.parametrize("line", [LAUNCH, RACE])
@@ -304,12 +345,24 @@ def test_lines_of_a_report_that_are_whole_are_taken(line: dict[str, object]) -> 
 @pytest.mark.parametrize(
     "line",
     [
-        "launch", [], {}, {"what": "launch"}, {"what": "global"}, {**LAUNCH, "what": "other"},
-        {**LAUNCH, "blocks": -1}, {**LAUNCH, "warps": "4"}, {**LAUNCH, "requests": True},
-        {**LAUNCH, "longest": 1e9}, {**LAUNCH, "counted": 1 << 70}, {**LAUNCH, "what": ["launch"]},
-        {**RACE, "threads": [0]}, {**RACE, "threads": 3}, {**RACE, "first": None},
-        {**RACE, "second": {**PLACE, "kind": "jump"}}, {**RACE, "second": {**PLACE, "line": None}},
+        "launch",
+        [],
+        {},
+        {"what": "launch"},
+        {"what": "global"},
+        {**LAUNCH, "what": "other"},
+        {**LAUNCH, "blocks": -1},
+        {**LAUNCH, "warps": "4"},
+        {**LAUNCH, "requests": True},
+        {**LAUNCH, "longest": 1e9},
+        {**LAUNCH, "counted": 1 << 70},
+        {**LAUNCH, "what": ["launch"]},
+        {**RACE, "threads": [0]},
+        {**RACE, "threads": 3},
+        {**RACE, "first": None},
+        {**RACE, "second": {**PLACE, "kind": "jump"}},
+        {**RACE, "second": {**PLACE, "line": None}},
     ],
-)  # fmt: skip
+)
 def test_what_a_candidate_writes_into_its_report_harms_nobody(line: object) -> None:
     assert not access._is_sound(line)

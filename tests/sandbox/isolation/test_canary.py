@@ -58,10 +58,14 @@ def elsewhere(cache: Path) -> Elsewhere:
             try:
                 done = subprocess.run(
                     [program, "-c", "import kernelwright.sandbox.isolation"],
-                    env={"PYTHONPATH": os.pathsep.join(sys.path)}, user=user, group=user,
-                    extra_groups=None if user is None else [], capture_output=True, check=False,
+                    env={"PYTHONPATH": os.pathsep.join(sys.path)},
+                    user=user,
+                    group=user,
+                    extra_groups=None if user is None else [],
+                    capture_output=True,
+                    check=False,
                     cwd="/",
-                )  # fmt: skip
+                )
             except PermissionError:
                 continue
             if done.returncode == 0:
@@ -73,9 +77,15 @@ def elsewhere(cache: Path) -> Elsewhere:
         done = subprocess.run(
             [interpreter(user), "-W", "error", script, str(cache), *deny, "--", *what],
             env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": "/usr/bin:/bin"},
-            user=user, group=user, extra_groups=None if user is None else [],
-            capture_output=True, text=True, check=False, cwd="/", timeout=200,
-        )  # fmt: skip
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            timeout=200,
+        )
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
@@ -97,8 +107,12 @@ def test_bare_is_told_to_confine_nothing(cache: Path) -> None:
     isolation = probe(BareJail(), cache)
     found = states(isolation)
     assert [name for name, state in found.items() if state == "absent"] == [
-        "fs_read", "fs_write", "net", "ptrace", "uid",
-    ]  # fmt: skip
+        "fs_read",
+        "fs_write",
+        "net",
+        "ptrace",
+        "uid",
+    ]
     assert (found["env"], found["kill_tree"]) == ("enforced", "partial")
     assert isolation.lacking == ("fs_write", "net", "kill_tree")
 
@@ -163,10 +177,17 @@ def test_with_neither_nothing_is_chosen_and_the_remedy_is_told(elsewhere: Elsewh
 
 def _evidence(said: str, **seen: Any) -> Evidence:
     facts: dict[str, Any] = {
-        "token": "feed", "was_written": False, "was_overwritten": False, "was_connected": False,
-        "was_hindered": False, "survivors": 0, "outside_uid": 7, "own_uid": 1000, "capabilities": 0,
+        "token": "feed",
+        "was_written": False,
+        "was_overwritten": False,
+        "was_connected": False,
+        "was_hindered": False,
+        "survivors": 0,
+        "outside_uid": 7,
+        "own_uid": 1000,
+        "capabilities": 0,
         "in_user_namespace": False,
-    }  # fmt: skip
+    }
     ended = Outcome(End.EXITED)
     look = Outcome(End.EXITED, stdout=said.encode())
     return Evidence("landlock", look, ended, 128, ended, Seen(**(facts | seen)))
@@ -201,10 +222,13 @@ def test_every_way_into_another_process_must_be_refused() -> None:
         ("ptrace", "".join(f"{deed}=refused:no\n" for deed in REACHING), {"was_hindered": True}),
         ("env", "env=CANARY_ALLOWED=yes\nenv=HOME=/root", {}),
         ("uid", "uid=65534", {"outside_uid": 1000}),
-        ("uid", "uid=65534", {"outside_uid": 0, "own_uid": 0, "in_user_namespace": True,
-                              "capabilities": 4}),
+        (
+            "uid",
+            "uid=65534",
+            {"outside_uid": 0, "own_uid": 0, "in_user_namespace": True, "capabilities": 4},
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_seen_outweighs_what_is_claimed(row: str, said: str, seen: dict[str, Any]) -> None:
     state, _ = ROWS[row](_evidence(said, **seen))
     assert state is Enforcement.ABSENT

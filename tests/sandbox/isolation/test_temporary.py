@@ -140,8 +140,9 @@ def test_it_goes_where_the_harness_is_killed(jail: Jail) -> None:
     before = ours()
     harness = subprocess.Popen(
         [sys.executable, "-c", KILLED, jail.name],
-        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert harness.stdout is not None
     harness.stdout.readline()
     harness.send_signal(signal.SIGKILL)

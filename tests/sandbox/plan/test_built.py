@@ -14,9 +14,15 @@ from kernelwright.sandbox.plan.limits import fits, registers_wrong
 from kernelwright.tests.sandbox.plan.conftest import CUDA, TRITON, Bench
 
 FACTS = KernelFacts(
-    name="spmm_row", symbol="spmm_row", registers=40, shared_bytes=0, stack_bytes=0, spill_stores=0,
-    spill_loads=0, parameters=(4, 4, 8, 8, 8, 8, 8, 8, 8, 4),
-)  # fmt: skip
+    name="spmm_row",
+    symbol="spmm_row",
+    registers=40,
+    shared_bytes=0,
+    stack_bytes=0,
+    spill_stores=0,
+    spill_loads=0,
+    parameters=(4, 4, 8, 8, 8, 8, 8, 8, 8, 4),
+)
 SM_90 = architecture("sm_90")
 
 
@@ -31,21 +37,46 @@ def test_a_kernel_that_fits(spmm: Bench) -> None:
 @pytest.mark.parametrize(
     ("changes", "line", "words", "kind"),
     [
-        ({"shared_bytes": 240_000}, 11, "asks for 0 dynamic + 240000 static = 240000 bytes of "
-         "shared memory, sm_90 has at most 232448", FaultKind.LIMIT),
+        (
+            {"shared_bytes": 240_000},
+            11,
+            "asks for 0 dynamic + 240000 static = 240000 bytes of "
+            "shared memory, sm_90 has at most 232448",
+            FaultKind.LIMIT,
+        ),
         ({"registers": 256}, 10, "a thread has 256 registers, at most 255 exist", FaultKind.LIMIT),
-        ({"parameters": (4, 4, 8)}, 12, "the kernel has 3 parameters, and the launch gives 10 "
-         "arguments", FaultKind.MISTAKE),
-        ({"parameters": (4, 4, 8, 8, 8, 8, 8, 4, 8, 4)}, 12, "argument 8 is a pointer, and the "
-         "kernel's parameter has 4 bytes", FaultKind.MISTAKE),
-        ({"parameters": (4, 4, 8, 8, 8, 8, 8, 8, 8, 8)}, 12, "argument 10 is a float, and the "
-         "kernel's parameter has 8 bytes", FaultKind.MISTAKE),
-        ({"parameters": (24, 4, 8, 8, 8, 8, 8, 8, 8, 4)}, 12, "argument 1 is an integer, and the "
-         "kernel's parameter has 24 bytes", FaultKind.MISTAKE),
-        ({"parameters": (1, 4, 8, 8, 8, 8, 8, 8, 8, 4)}, 12, "argument 1 is 1000, which the "
-         "kernel's parameter of 1 bytes cannot hold", FaultKind.MISTAKE),
+        (
+            {"parameters": (4, 4, 8)},
+            12,
+            "the kernel has 3 parameters, and the launch gives 10 arguments",
+            FaultKind.MISTAKE,
+        ),
+        (
+            {"parameters": (4, 4, 8, 8, 8, 8, 8, 4, 8, 4)},
+            12,
+            "argument 8 is a pointer, and the kernel's parameter has 4 bytes",
+            FaultKind.MISTAKE,
+        ),
+        (
+            {"parameters": (4, 4, 8, 8, 8, 8, 8, 8, 8, 8)},
+            12,
+            "argument 10 is a float, and the kernel's parameter has 8 bytes",
+            FaultKind.MISTAKE,
+        ),
+        (
+            {"parameters": (24, 4, 8, 8, 8, 8, 8, 8, 8, 4)},
+            12,
+            "argument 1 is an integer, and the kernel's parameter has 24 bytes",
+            FaultKind.MISTAKE,
+        ),
+        (
+            {"parameters": (1, 4, 8, 8, 8, 8, 8, 8, 8, 4)},
+            12,
+            "argument 1 is 1000, which the kernel's parameter of 1 bytes cannot hold",
+            FaultKind.MISTAKE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_kernel_that_does_not_fit(
     changes: dict[str, object], line: int, words: str, kind: FaultKind, spmm: Bench
 ) -> None:

@@ -24,12 +24,36 @@ HEAD = """\
 using real = float;
 typedef float4 quad;
 """
-VALUES = ("int", "unsigned", "unsigned int", "long long", "unsigned long long int", "short", "char",
-          "unsigned char", "bool", "float", "double", "size_t", "long", "__half", "__nv_bfloat16",
-          "number", "real", "quad", "T", "half2", "float3")  # fmt: skip
+VALUES = (
+    "int",
+    "unsigned",
+    "unsigned int",
+    "long long",
+    "unsigned long long int",
+    "short",
+    "char",
+    "unsigned char",
+    "bool",
+    "float",
+    "double",
+    "size_t",
+    "long",
+    "__half",
+    "__nv_bfloat16",
+    "number",
+    "real",
+    "quad",
+    "T",
+    "half2",
+    "float3",
+)
 POINTEES = (*VALUES, "void", "float2", "int4", "double2", "uchar4")
-HEADS = ("__global__ void", "__global__ void __launch_bounds__(128)", "static __global__ void",
-         "__global__ __launch_bounds__(64, 2) void")  # fmt: skip
+HEADS = (
+    "__global__ void",
+    "__global__ void __launch_bounds__(128)",
+    "static __global__ void",
+    "__global__ __launch_bounds__(64, 2) void",
+)
 ARGUMENTS = ("float", "double", "int", "unsigned char", "long long")
 
 
@@ -49,8 +73,11 @@ def drawn_kernels(draw: random.Random, count: int) -> tuple[str, tuple[str, ...]
         kernel = f"template <typename T, int V>\n{draw.choice(HEADS)} k{k}({taken}) {{}}\n"
         space = draw.choice(("", f"n{k}"))
         source += f"namespace {space} {{\n{kernel}}}\n" if space else kernel
-        names.append(f"{space}::k{k}" * bool(space) + f"k{k}" * (not space)
-                     + f"<{draw.choice(ARGUMENTS)}, {k}>")  # fmt: skip
+        names.append(
+            f"{space}::k{k}" * bool(space)
+            + f"k{k}" * (not space)
+            + f"<{draw.choice(ARGUMENTS)}, {k}>"
+        )
     return source, tuple(names)
 
 

@@ -27,17 +27,39 @@ def evaluated(text: str) -> Number:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("cdiv(M, 4)", 250), ("cdiv(N, 32) * 32", 64), ("-N // 2", -17), ("-N % 8", 7),
-        ("M - N - 1", 966), ("2 * (M + 1) % 7", 0), ("1 + 2 * 3", 7),
-        ("4 if avg_row < 32 else 8", 4), ("1 if M < N else 2 if M == 1000 else 3", 2),
-        ("not M == N", True), ("0 < N <= 33 < M", True), ("3 < M > 2000", False),
-        ("M > 1 and N or 5", 33), ("zero and M // zero", 0), ("1 if 1 else M // zero", 1),
-        ("min(M, N, 7)", 7), ("max(1, zero)", 1), ("next_pow2(N)", 64), ("next_pow2(64)", 64),
-        ("next_pow2(zero)", 1), ("next_pow2(-5)", 1), ("ceil(avg_row)", 7), ("floor(avg_row)", 6),
-        ("avg_row * 2", 13.0), ("1.5e1 > 14", True), ("cdiv(zero, 4)", 0), ("cdiv(-7, 2)", -3),
-        ("(M > 3) * 4", 4), (" M\t+\n1 ", 1001), ("big - 1 + big", MAX_INTEGER), ("- - 3", 3),
+        ("cdiv(M, 4)", 250),
+        ("cdiv(N, 32) * 32", 64),
+        ("-N // 2", -17),
+        ("-N % 8", 7),
+        ("M - N - 1", 966),
+        ("2 * (M + 1) % 7", 0),
+        ("1 + 2 * 3", 7),
+        ("4 if avg_row < 32 else 8", 4),
+        ("1 if M < N else 2 if M == 1000 else 3", 2),
+        ("not M == N", True),
+        ("0 < N <= 33 < M", True),
+        ("3 < M > 2000", False),
+        ("M > 1 and N or 5", 33),
+        ("zero and M // zero", 0),
+        ("1 if 1 else M // zero", 1),
+        ("min(M, N, 7)", 7),
+        ("max(1, zero)", 1),
+        ("next_pow2(N)", 64),
+        ("next_pow2(64)", 64),
+        ("next_pow2(zero)", 1),
+        ("next_pow2(-5)", 1),
+        ("ceil(avg_row)", 7),
+        ("floor(avg_row)", 6),
+        ("avg_row * 2", 13.0),
+        ("1.5e1 > 14", True),
+        ("cdiv(zero, 4)", 0),
+        ("cdiv(-7, 2)", -3),
+        ("(M > 3) * 4", 4),
+        (" M\t+\n1 ", 1001),
+        ("big - 1 + big", MAX_INTEGER),
+        ("- - 3", 3),
     ],
-)  # fmt: skip
+)
 def test_values(text: str, value: Number) -> None:
     found = evaluated(text)
     assert found == value
@@ -79,7 +101,7 @@ def test_values(text: str, value: Number) -> None:
         ("(" * 60 + "1" + ")" * 60, MAX_NESTING + 1, "nested deeper than"),
         ("-" * 60 + "1", MAX_NESTING + 1, "nested deeper than"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_expression(text: str, column: int, words: str) -> None:
     with pytest.raises(RefusedError) as error:
         parsed(text)
@@ -131,9 +153,13 @@ def _next_pow2(value: int) -> int:
 
 
 PYTHON = {
-    "cdiv": lambda a, b: -(-a // b), "min": min, "max": max, "next_pow2": _next_pow2,
-    "ceil": math.ceil, "floor": math.floor,
-}  # fmt: skip
+    "cdiv": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+    "next_pow2": _next_pow2,
+    "ceil": math.ceil,
+    "floor": math.floor,
+}
 NAMES = st.sampled_from(("M", "N", "zero", "avg_row"))
 NUMBERS = st.integers(0, 2**20).map(str) | st.sampled_from(("0.5", "2.25", "1e3"))
 
@@ -149,10 +175,11 @@ def compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("({}) if {} else {}".format, inner, inner, inner),
         st.builds("-({})".format, inner),
         st.builds("not {}".format, inner).map("({})".format),
-        st.builds(lambda f, p: f"{f}({p[0]}, {p[1]})", st.sampled_from(("min", "max", "cdiv")),
-                  pairs),
+        st.builds(
+            lambda f, p: f"{f}({p[0]}, {p[1]})", st.sampled_from(("min", "max", "cdiv")), pairs
+        ),
         st.builds(lambda f, x: f"{f}({x})", st.sampled_from(("ceil", "floor", "next_pow2")), inner),
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=400, deadline=None)

@@ -72,8 +72,12 @@ def test_only_two_languages_have_plans() -> None:
         ('"spmm_row"', '"f<int>; g"', '"f<int>', "is not the name of a kernel"),
         ('"spmm_row"', '"f<int>>"', '"f<int>>', "is not the name of a kernel"),
         ('"spmm_row"', '"f<int"', '"f<int', "is not the name of a kernel"),
-        ('"spmm_row"', '"spmm_raw"', '"spmm_raw"',
-         "no __global__ function named 'spmm_raw'; did you mean spmm_row?"),
+        (
+            '"spmm_row"',
+            '"spmm_raw"',
+            '"spmm_raw"',
+            "no __global__ function named 'spmm_raw'; did you mean spmm_row?",
+        ),
         ('"spmm_row"', '"helper"', '"helper"', "in the source, but not as a __global__ function"),
         ('"spmm_row"', '"reduce"', '"reduce"', "is a template; name an instance: 'reduce<…>'"),
         ('"spmm_row"', '"spmm_row<int>"', '"spmm_row<', "'spmm_row' is not a template"),
@@ -89,7 +93,7 @@ def test_only_two_languages_have_plans() -> None:
         ("{f32 = 1e-5}", '{f32 = "x"}', '"x"', "f32 takes a number, not 'x'"),
         ("{f32 = 1e-5}", "{f32 = 1e39}", "1e39", "does not fit 32 bits"),
         ("{f32 = 1e-5}", "{f64 = 1" + "0" * 400 + "}", "100000", "does not fit 64 bits"),
-        ('"nnz", ', '[1], ', "[1]", "is not an integer below 2^63 or an expression"),
+        ('"nnz", ', "[1], ", "[1]", "is not an integer below 2^63 or an expression"),
         ('zero = "C"', "zero = 1", "1\n[scratch", "zero must be a name in quotes"),
         ('zero = "C"', 'zero = "C"\ngrid = [1]', "grid = [1]", "takes `when` and nothing else"),
         ('"float32"', '"flaot32"', '"flaot32"', "no dtype named 'flaot32'; did you mean float32"),
@@ -103,7 +107,7 @@ def test_only_two_languages_have_plans() -> None:
         ("spmm_row(\n", "spmm_row(\0\n", "\0", "a null byte"),
         ("// A lic", "// \ud800 lic", "\ud800", "a character that UTF-8 cannot hold"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_its_place(old: str, new: str, marked: str, words: str) -> None:
     assert old in CUDA
     source = CUDA.replace(old, new, 1)
@@ -122,13 +126,17 @@ def test_what_is_wrong_is_told_with_its_place(old: str, new: str, marked: str, w
         ('kernel = "rows"', 'kernel = "a::rows"', '"a::rows"', "not the name of a kernel"),
         ('kernel = "rows"', 'kernel = "row"', '"row"', "no @triton.jit function named 'row'"),
         ("@triton.jit\n", "", '"rows"', "'rows' is not a kernel; decorate it with @triton.jit"),
-        ("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit", '"rows"',
-         "is decorated with autotune"),
+        (
+            "@triton.jit",
+            "@triton.autotune(configs=[], key=[])\n@triton.jit",
+            '"rows"',
+            "is decorated with autotune",
+        ),
         ("(M, N, indptr", "(*M, N, indptr", '"rows"', "takes *args or **kwargs"),
         ("    pass", "pass", "pass", "expected an indented block"),
         ("BLOCK = 64", "BLOCK = 64 64", "BLOCK = 64 64", "not TOML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_triton_plan(old: str, new: str, marked: str, words: str) -> None:
     assert old in TRITON
     source = TRITON.replace(old, new, 1)
@@ -137,8 +145,10 @@ def test_what_is_wrong_with_a_triton_plan(old: str, new: str, marked: str, words
     assert fault.line == place_of(source, marked)[0]
 
 
-@pytest.mark.parametrize(("source", "language"), [("", "cuda"), ("", "triton"), ("/**/", "cuda"),
-                                                  ("import triton\n", "triton")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [("", "cuda"), ("", "triton"), ("/**/", "cuda"), ("import triton\n", "triton")],
+)
 def test_a_file_without_a_plan(source: str, language: str) -> None:
     assert "there is no launch plan" in refused(source, language).reason
 

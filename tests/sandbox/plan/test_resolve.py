@@ -45,10 +45,14 @@ def test_everything_is_evaluated(spmm: Bench) -> None:
         grid=(250, 1, 1),
         block=(32, 4, 1),
         arguments=(
-            integer(1000), integer(32), *(Argument(ArgumentKind.TENSOR, at) for at in range(5)),
-            Argument(ArgumentKind.SCRATCH, 0), integer(nnz), Argument(ArgumentKind.FLOAT32, eps),
+            integer(1000),
+            integer(32),
+            *(Argument(ArgumentKind.TENSOR, at) for at in range(5)),
+            Argument(ArgumentKind.SCRATCH, 0),
+            integer(nnz),
+            Argument(ArgumentKind.FLOAT32, eps),
         ),
-    )  # fmt: skip
+    )
     fill = Launch(ZERO_FILL, arguments=(Argument(ArgumentKind.TENSOR, 4), integer(128_000)))
     scratch = Scratch("partial", "float32", (1000, 32))
     assert spmm.launches(CUDA) == Launches(("spmm_row",), (row, fill), (scratch,))
@@ -58,8 +62,12 @@ def test_a_triton_plan_says_what_to_compile(spmm: Bench) -> None:
     launches = spmm.launches(TRITON, "triton")
     (special,) = launches.specialisations
     assert special.constants == (
-        ("BLOCK", 64), ("TYPE", Dtype("float32")), ("NAME", "relu"), ("WIDE", True), ("K", 32),
-    )  # fmt: skip
+        ("BLOCK", 64),
+        ("TYPE", Dtype("float32")),
+        ("NAME", "relu"),
+        ("WIDE", True),
+        ("K", 32),
+    )
     label = "rows[BLOCK=64, TYPE=float32, NAME='relu', WIDE=True, K=32, num_warps=4, num_stages=3]"
     assert launches.kernels == (label,)
     (launch,) = launches.launches
@@ -109,61 +117,131 @@ def test_where_no_launch_is_wanted(spmm: Bench) -> None:
         ("[32, 4]", "[64, 32]", "64, 32", "the block has 2048 threads (64 x 32 x 1), at most 1024"),
         ("[32, 4]", "[1, 1, 65]", "65]", "block z is 65, at most 64 is allowed"),
         ("[32, 4]", '["N - 32"]', '"N - 32"', "block x is 0, and a block needs at least 1 thread"),
-        ("ROWS = 4", "ROWS = 0", "cdiv(M, ROWS)", "the second value of cdiv is 0 (with M = 1000, "
-         "ROWS = 0)"),
-        ('"cdiv(N, 32)"]', '"N // 64"]', "N // 64", "grid y is 0, and a grid needs at least 1 "
-         "block (with N = 32); round up with cdiv(), keep it positive with max(1, …)"),
+        (
+            "ROWS = 4",
+            "ROWS = 0",
+            "cdiv(M, ROWS)",
+            "the second value of cdiv is 0 (with M = 1000, ROWS = 0)",
+        ),
+        (
+            '"cdiv(N, 32)"]',
+            '"N // 64"]',
+            "N // 64",
+            "grid y is 0, and a grid needs at least 1 "
+            "block (with N = 32); round up with cdiv(), keep it positive with max(1, …)",
+        ),
         ('"cdiv(N, 32)"]', '"-N"]', "-N", "grid y is -32"),
         ('"cdiv(N, 32)"]', '"N * 2048"]', "N * 2048", "grid y is 65536, at most 65535 is allowed"),
-        ('"cdiv(M, ROWS)", "c', '"M * 2147484", "c', "M * 21",
-         "grid x is 2147484000, at most 2147483647"),
-        ('"cdiv(M, ROWS)", "c', '"avg_row", "c', "avg_row\"",
-         "'avg_row' is 6.0 (with avg_row = 6)"),
-        ('"cdiv(M, ROWS)", "c', '"cdiv(B, 4)", "c', "B, 4",
-         "B is a buffer, which has no value here"),
-        ('"cdiv(M, ROWS)", "c', '"cdiv(Q, 4)", "c', "Q, 4",
-         "there is no axis, feature or knob named 'Q'"),
-        ("shared_bytes = 0", "shared_bytes = 300_000", "300_000",
-         "a block asks for 300000 bytes of shared memory, sm_90 has at most 232448"),
+        (
+            '"cdiv(M, ROWS)", "c',
+            '"M * 2147484", "c',
+            "M * 21",
+            "grid x is 2147484000, at most 2147483647",
+        ),
+        ('"cdiv(M, ROWS)", "c', '"avg_row", "c', 'avg_row"', "'avg_row' is 6.0 (with avg_row = 6)"),
+        (
+            '"cdiv(M, ROWS)", "c',
+            '"cdiv(B, 4)", "c',
+            "B, 4",
+            "B is a buffer, which has no value here",
+        ),
+        (
+            '"cdiv(M, ROWS)", "c',
+            '"cdiv(Q, 4)", "c',
+            "Q, 4",
+            "there is no axis, feature or knob named 'Q'",
+        ),
+        (
+            "shared_bytes = 0",
+            "shared_bytes = 300_000",
+            "300_000",
+            "a block asks for 300000 bytes of shared memory, sm_90 has at most 232448",
+        ),
         ("shared_bytes = 0", 'shared_bytes = "-N"', '"-N"', "shared_bytes is -32 (with N = 32)"),
-        ("grid ", "cluster = [4, 4]\ngrid ", "[4, 4]",
-         "the cluster has 16 blocks, sm_90 takes at most 8"),
-        ("grid ", "cluster = [4]\ngrid ", "[4]", "grid x is 250, which is not a multiple of the "
-         "cluster's 4; round it up: cdiv(…, 4) * 4"),
+        (
+            "grid ",
+            "cluster = [4, 4]\ngrid ",
+            "[4, 4]",
+            "the cluster has 16 blocks, sm_90 takes at most 8",
+        ),
+        (
+            "grid ",
+            "cluster = [4]\ngrid ",
+            "[4]",
+            "grid x is 250, which is not a multiple of the "
+            "cluster's 4; round it up: cdiv(…, 4) * 4",
+        ),
         ("grid ", "cluster = [0]\ngrid ", "[0]", "cluster x is 0; it must be at least 1"),
         ('"indptr"', '"indprt"', '"indprt"', "named 'indprt'; did you mean indptr?"),
-        ('"M", "N", "indptr"', '"indptr", "M", "N"', '"indptr", "M"',
-         "argument 1 is 'indptr', a buffer of int32, and the parameter there is 'int M', "
-         "no pointer; spmm_row takes (int M, int N, const int* indptr"),
-        ('"indices", "values"', '"values", "indices"', '"values", "indices"',
-         "argument 4 is 'values', a buffer of float32, and the parameter there is "
-         "'const int* indices'"),
+        (
+            '"M", "N", "indptr"',
+            '"indptr", "M", "N"',
+            '"indptr", "M"',
+            "argument 1 is 'indptr', a buffer of int32, and the parameter there is 'int M', "
+            "no pointer; spmm_row takes (int M, int N, const int* indptr",
+        ),
+        (
+            '"indices", "values"',
+            '"values", "indices"',
+            '"values", "indices"',
+            "argument 4 is 'values', a buffer of float32, and the parameter there is "
+            "'const int* indices'",
+        ),
         ("{f32 = 1e-5}", "{f64 = 1e-5}", "{f64", "argument 10 is '{f64 = 1e-05}', a double"),
-        ("{f32 = 1e-5}", "1", "1]", "argument 10 is '1', an integer, and the parameter there is "
-         "'float eps'; give a float as {f32 = …}"),
+        (
+            "{f32 = 1e-5}",
+            "1",
+            "1]",
+            "argument 10 is '1', an integer, and the parameter there is "
+            "'float eps'; give a float as {f32 = …}",
+        ),
         ('"nnz"', "{f32 = 1}", "{f32", "a float, and the parameter there is 'long long n'"),
-        ('"M", "N", "ind', '"M * 5000000", "N", "ind', "M * 5", "argument 1 is 5000000000 (with "
-         "M = 1000), which the parameter 'int M' cannot hold; declare it as long long"),
-        (', {f32 = 1e-5}', "", "[\"M\", \"N\", \"indptr\"",
-         "args has 9 arguments, and spmm_row takes"),
-        ('"partial", ', '{buffer = "partial", offset = 2}, ', "2}",
-         "element 2 of partial starts at "
-         "byte 8, and 'float4* partial' must start at a multiple of 16"),
-        ('"B", "C"', '{buffer = "B", offset = "K * N + 1"}, "C"', "K * N + 1",
-         "element 32001 (with K = 1000, N = 32) does not lie in B, which has 32000"),
-        ('"B", "C"', '{buffer = "BB", offset = 0}, "C"', '"BB"',
-         "no tensor or scratch buffer named 'BB'"),
+        (
+            '"M", "N", "ind',
+            '"M * 5000000", "N", "ind',
+            "M * 5",
+            "argument 1 is 5000000000 (with "
+            "M = 1000), which the parameter 'int M' cannot hold; declare it as long long",
+        ),
+        (", {f32 = 1e-5}", "", '["M", "N", "indptr"', "args has 9 arguments, and spmm_row takes"),
+        (
+            '"partial", ',
+            '{buffer = "partial", offset = 2}, ',
+            "2}",
+            "element 2 of partial starts at "
+            "byte 8, and 'float4* partial' must start at a multiple of 16",
+        ),
+        (
+            '"B", "C"',
+            '{buffer = "B", offset = "K * N + 1"}, "C"',
+            "K * N + 1",
+            "element 32001 (with K = 1000, N = 32) does not lie in B, which has 32000",
+        ),
+        (
+            '"B", "C"',
+            '{buffer = "BB", offset = 0}, "C"',
+            '"BB"',
+            "no tensor or scratch buffer named 'BB'",
+        ),
         ('zero = "C"', 'zero = "B"', '"B"\n[', "B is an input, which must not be written"),
         ('zero = "C"', 'zero = "D"', '"D"\n[', "no output or scratch buffer named 'D'"),
         ("[scratch.partial]", "[scratch.C]", "[scratch.C]", "'C' is already a name of spmm_csr"),
         ("ROWS = 4", "ROWS = 4\navg_row = 1", "avg_row", "'avg_row' is already a name of spmm_csr"),
-        ('"M", "N"]\ndtype', '"M", "M", "M"]\ndtype', '["M", "M"',
-         "the scratch buffers take 4000000000 bytes"),
+        (
+            '"M", "N"]\ndtype',
+            '"M", "M", "M"]\ndtype',
+            '["M", "M"',
+            "the scratch buffers take 4000000000 bytes",
+        ),
         ('"M", "N"]\ndtype', '"M", "N - 33"]\ndtype', "N - 33", "the extent is -1 (with N = 32)"),
-        ('"M", "N"]\ndtype', '"M", "R"]\ndtype', 'R"]',
-         "there is no axis, feature or knob named 'R'"),
+        (
+            '"M", "N"]\ndtype',
+            '"M", "R"]\ndtype',
+            'R"]',
+            "there is no axis, feature or knob named 'R'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_its_place(
     old: str, new: str, marked: str, words: str, spmm: Bench
 ) -> None:
@@ -182,25 +260,36 @@ def test_what_is_wrong_is_told_with_its_place(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("num_warps = 4", "num_warps = 3",
-         "num_warps is 3; it must be a power of two from 1 to 32"),
+        (
+            "num_warps = 4",
+            "num_warps = 3",
+            "num_warps is 3; it must be a power of two from 1 to 32",
+        ),
         ("num_warps = 4", 'num_stages = "N"', "num_stages is 32 (with N = 32); it must be 1 to 16"),
         ("num_warps = 4", "maxnreg = 1", "maxnreg is 1; it must be 24 to 255"),
         ('BLOCK = "BLOCK", ', "", "rows needs a value for BLOCK: constexpr = {BLOCK = …}"),
-        ("WIDE = true", "WILD = true",
-         "no tl.constexpr parameter of rows named 'WILD'; did you mean WIDE"),
+        (
+            "WIDE = true",
+            "WILD = true",
+            "no tl.constexpr parameter of rows named 'WILD'; did you mean WIDE",
+        ),
         ("WIDE = true", "WIDE = true, num_stages = 2", "num_stages is a key of the launch itself"),
         ("WIDE = true", "WIDE = true, M = 2", "M is no tl.constexpr of rows; give it in args"),
-        ('"values", "B", "C"]', '"values", "C", "N"]', "argument 7 is 'N', an integer, and the "
-         "parameter there is 'C_ptr', a pointer"),
+        (
+            '"values", "B", "C"]',
+            '"values", "C", "N"]',
+            "argument 7 is 'N', an integer, and the parameter there is 'C_ptr', a pointer",
+        ),
         ('"B", "C"]', '"B", "B"]', "no launch gets the output C, so that it cannot be written"),
         (', "C"]', ', "C", "C"]', "args has 8 arguments, and rows takes (M, N, indptr"),
         ("cdiv(N, BLOCK)", "cdiv(N, K)", ""),
-        ("cdiv(N, BLOCK)", "cdiv(N, WIDE)",
-         "WIDE is a constexpr of this launch, which expressions do "
-         "not see; make it a knob"),
+        (
+            "cdiv(N, BLOCK)",
+            "cdiv(N, WIDE)",
+            "WIDE is a constexpr of this launch, which expressions do not see; make it a knob",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_triton_plan(old: str, new: str, words: str, spmm: Bench) -> None:
     assert old in TRITON
     found = spmm.outcome(TRITON.replace(old, new, 1), "triton")

@@ -75,7 +75,7 @@ def parameter(text: str, before: str = "") -> Parameter:
         ("void (*f)(int)", "f", None, "", 1),
         ("long double x", "x", None, "", 1),
     ],
-)  # fmt: skip
+)
 def test_parameters(
     text: str, name: str, is_pointer: bool | None, dtype: str, alignment: int
 ) -> None:
@@ -86,9 +86,14 @@ def test_parameters(
 
 @pytest.mark.parametrize(
     "before",
-    ["using vec = float4;", "typedef float4 vec;", "#define vec float4", "using f = float4;\n"
-     "typedef f g;\nusing vec = g;", "#define F float4\nusing vec = F;"],
-)  # fmt: skip
+    [
+        "using vec = float4;",
+        "typedef float4 vec;",
+        "#define vec float4",
+        "using f = float4;\ntypedef f g;\nusing vec = g;",
+        "#define F float4\nusing vec = F;",
+    ],
+)
 def test_aliases(before: str) -> None:
     assert parameter("const vec* x", before).dtype == "float32"
     assert parameter("const vec* x", before).alignment == 16
@@ -96,9 +101,12 @@ def test_aliases(before: str) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["#if A\nusing real = half;\n#else\nusing real = float;\n#endif", "using real = real;",
-     "using real = other; using other = real;"],
-)  # fmt: skip
+    [
+        "#if A\nusing real = half;\n#else\nusing real = float;\n#endif",
+        "using real = real;",
+        "using real = other; using other = real;",
+    ],
+)
 def test_what_an_alias_means_may_be_open(before: str) -> None:
     assert parameter("const real* x", before).dtype == ""
 
@@ -115,9 +123,9 @@ def test_what_an_alias_means_may_be_open(before: str) -> None:
         ("/* __global__ void k(float) */ // k(\n__global__ void\nk\n(\nint M\n)\n{}", "k"),
         ('const char* s = "__global__ void k(float x)"; __global__ void k(int M);', "k"),
         ('auto s = R"x(")__global__ void k(float)x"; __global__ void k(int M);', "k"),
-        ("#define KERNEL extern \"C\" __global__\nKERNEL void k(int M) {}", "k"),
+        ('#define KERNEL extern "C" __global__\nKERNEL void k(int M) {}', "k"),
         ("#define BOUNDS(n) __launch_bounds__(n)\n__global__ void BOUNDS(4) k(int M) {}", "k"),
-        ("#define X /* a\n } \" */ 1\n__global__ void k(int M) {}", "k"),
+        ('#define X /* a\n } " */ 1\n__global__ void k(int M) {}', "k"),
         ("namespace a { namespace b { __global__ void k(int M) {} } }", "a::b::k"),
         ("namespace a::b { __global__ void k(int M) {} }", "::a::b::k"),
         ("namespace { __global__ void k(int M) {} }", "k"),
@@ -125,7 +133,7 @@ def test_what_an_alias_means_may_be_open(before: str) -> None:
         ("struct S { int x; }; void f() { if (1 < 2) {} } __global__ void k(int M) {}", "k"),
         ("template <class T> struct S {}; __global__ void k(int M) {}", "k"),
     ],
-)  # fmt: skip
+)
 def test_where_a_kernel_may_stand(source: str, name: str) -> None:
     found = only(source, name)
     assert found.text == "(int M)"
@@ -210,15 +218,30 @@ def c(): pass
     assert isinstance(a, Signature)
     assert a.text == "(x_ptr, n)"
     assert [(p.name, p.has_default) for p in a.parameters or () if p.is_constexpr] == [
-        ("B", True), ("C", False), ("D", False)
-    ]  # fmt: skip
+        ("B", True),
+        ("C", False),
+        ("D", False),
+    ]
 
 
 @pytest.mark.parametrize(
     "piece",
-    ["__global__ __launch_bounds__(", "template <", "R\"a(", "/*", "__global__ void k(",
-     "namespace a {", "#define A /*", "using a = a;", "(", "'", '"', "\\\n", "#\\\n"],
-)  # fmt: skip
+    [
+        "__global__ __launch_bounds__(",
+        "template <",
+        'R"a(',
+        "/*",
+        "__global__ void k(",
+        "namespace a {",
+        "#define A /*",
+        "using a = a;",
+        "(",
+        "'",
+        '"',
+        "\\\n",
+        "#\\\n",
+    ],
+)
 def test_hostile_repetition_ends(piece: str) -> None:
     source = piece * (120_000 // len(piece))
     assert isinstance(read_cuda(source).signatures("no_kernel_of_that_name"), str)
@@ -236,11 +259,14 @@ def test_macros_that_multiply_end() -> None:
     [
         ("// __global__ void no(int)\n__global__ void yes(int) {}", ("yes",)),
         ("template <typename T, int N = 3>\n__global__ void t(T* p) {}", ("t<…>",)),
-        ('extern "C" {\n__global__ void __launch_bounds__(32 * 4) a() {}\n'
-         "static __global__ void b(int x) {} }", ("a", "b")),
+        (
+            'extern "C" {\n__global__ void __launch_bounds__(32 * 4) a() {}\n'
+            "static __global__ void b(int x) {} }",
+            ("a", "b"),
+        ),
         ("namespace n { __global__ void k(); __global__ void k() {} }", ("n::k",)),
         ("__device__ void f() {}", ()),
     ],
-)  # fmt: skip
+)
 def test_the_kernels_of_a_source_as_people_are_told(source: str, labels: tuple[str, ...]) -> None:
     assert read_cuda(source).labels == labels

@@ -34,7 +34,9 @@ def test_candidates_do_not_find_the_runners_functions(tmp_path: Path) -> None:
     runner = binary.runner_binary(tmp_path)
     told = subprocess.run(
         ["nm", "--dynamic", "--demangle", "--defined-only", str(runner)],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert "main" in told
     assert "wire::" not in told

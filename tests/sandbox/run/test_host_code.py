@@ -44,32 +44,41 @@ def judged(court, source: str, problem: str = "softmax") -> Verdict:
 REFUSED = {
     "a decorator": ("@torch.compile\n" + FUNCTION, 2, "torch.compile starts a compiler"),
     "a decorator with a mode": (
-        "@torch.compile(mode='max-autotune')\n" + FUNCTION, 2, "torch.compile starts a compiler"
+        "@torch.compile(mode='max-autotune')\n" + FUNCTION,
+        2,
+        "torch.compile starts a compiler",
     ),
     "a call": (FUNCTION + "\n\nsoftmax = torch.compile(softmax)\n", 10, "torch.compile starts"),
     "a model that compiles itself": (
         MODEL + "    def __init__(self):\n        super().__init__()\n        self.compile()\n"
-        "    def forward(self, x):\n        return x\n", 5, "torch.compile starts"
+        "    def forward(self, x):\n        return x\n",
+        5,
+        "torch.compile starts",
     ),
     "C++ in a string": (
-        INLINE + 'module = load_inline("f", cpp_sources=SOURCE)' + CALLED, 8,
+        INLINE + 'module = load_inline("f", cpp_sources=SOURCE)' + CALLED,
+        8,
         "torch.utils.cpp_extension.load_inline starts a compiler",
     ),
     "CUDA in a string": (
-        INLINE + 'module = load_inline("f", cpp_sources="", cuda_sources=SOURCE)' + CALLED, 8,
+        INLINE + 'module = load_inline("f", cpp_sources="", cuda_sources=SOURCE)' + CALLED,
+        8,
         "torch.utils.cpp_extension.load_inline compiles CUDA",
     ),
     "CUDA in a file": (
         "from torch.utils import cpp_extension\n\n\ndef run(x):\n"
-        "    return cpp_extension.load('f', ['f.cpp', 'f.cu']).f(x)\n", 6,
+        "    return cpp_extension.load('f', ['f.cpp', 'f.cu']).f(x)\n",
+        6,
         "torch.utils.cpp_extension.load compiles CUDA",
     ),
     "a Triton kernel": (TRITON, 15, "Triton kernels do not run on the target cpu"),
     "a tuned Triton kernel": (
-        TRITON.replace("@triton.jit", TUNED), 16, "Triton kernels do not run on the target cpu"
+        TRITON.replace("@triton.jit", TUNED),
+        16,
+        "Triton kernels do not run on the target cpu",
     ),
     "a device": ("def run(x):\n    return x.cuda().softmax(-1)\n", 3, "the target cpu has no GPU"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -137,7 +146,7 @@ MADE = {
     + "\n\ndef get_init_inputs():\n    return [[1], {'scale': 1.0}]\n",
     "KernelBench's whole file": TWO + "\n\nbatch, dim = 16, 64\n\n\ndef get_inputs():\n"
     "    return [torch.rand(batch, dim)]\n\n\ndef get_init_inputs():\n    return [1, 1.0]\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -163,18 +172,28 @@ def test_an_axis_outweighs_the_file(court) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (TWO, "ModelNew.__init__ needs 'dim', which is no axis of the problem (M, N): give it a "
-              "default, or define get_init_inputs()"),
-        (TWO + "def get_init_inputs():\n    return [1, 2, 3]\n",
-         "get_init_inputs() gives what ModelNew.__init__(dim, scale=2.0) does not take: too many"),
-        (TWO + "def get_init_inputs():\n    return 1\n",
-         "get_init_inputs() returns a int, not a list"),
-        (MODEL + "    def forward(self, x, weight):\n        return x\n",
-         "ModelNew.forward(self, x, weight) cannot be called: it is given all inputs of the "
-         "problem in their order, forward(self, x), and returns the outputs"),
+        (
+            TWO,
+            "ModelNew.__init__ needs 'dim', which is no axis of the problem (M, N): give it a "
+            "default, or define get_init_inputs()",
+        ),
+        (
+            TWO + "def get_init_inputs():\n    return [1, 2, 3]\n",
+            "get_init_inputs() gives what ModelNew.__init__(dim, scale=2.0) does not take: "
+            "too many",
+        ),
+        (
+            TWO + "def get_init_inputs():\n    return 1\n",
+            "get_init_inputs() returns a int, not a list",
+        ),
+        (
+            MODEL + "    def forward(self, x, weight):\n        return x\n",
+            "ModelNew.forward(self, x, weight) cannot be called: it is given all inputs of the "
+            "problem in their order, forward(self, x), and returns the outputs",
+        ),
         (MODEL + "    def forward(self):\n        return 1\n", "in their order, forward(self, x)"),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_cannot_be_made_is_told_the_contract(court, source: str, words: str) -> None:
     verdict = judged(court, source)
     assert verdict.status is Status.BUILD_FAILED, verdict.reasons

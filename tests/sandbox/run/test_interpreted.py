@@ -70,11 +70,9 @@ ACCEPTED = {
     "a tensor beside what it has no use for": KERNEL
     + "\n\ndef run(x, **_):\n    y = torch.empty_like(x)\n"
     "    softmax[(x.shape[0],)](x, y, x.shape[1], BLOCK=256)\n    return y\n",
-    "all there is, written": KERNEL
-    + "\n\ndef run(**given):\n"
+    "all there is, written": KERNEL + "\n\ndef run(**given):\n"
     "    softmax[(given['M'],)](given['x'], given['y'], given['N'], BLOCK=256)\n",
-    "all there is, written and returned": KERNEL
-    + "\n\ndef run(**given):\n"
+    "all there is, written and returned": KERNEL + "\n\ndef run(**given):\n"
     "    softmax[(given['M'],)](given['x'], given['y'], given['N'], BLOCK=256)\n"
     "    return given['y']\n",
     "a tensor that host code returns": KERNEL
@@ -104,7 +102,9 @@ def copy(x, y, total, BLOCK: tl.constexpr):
     first = tl.minimum(tl.program_id(0) * BLOCK, total - BLOCK)
     at = first + tl.arange(0, BLOCK)
     tl.store(y + at, tl.load(x + at))
-""" + KERNEL + """
+"""
+    + KERNEL
+    + """
 
 def run(M, N, x, y):
     half = torch.empty_like(x)
@@ -114,7 +114,7 @@ def run(M, N, x, y):
     "nothing left to do for an empty grid": HOST.replace(
         "    softmax[", "    softmax[(0,)](x, y, N, BLOCK=256)\n    softmax["
     ),
-}  # fmt: skip
+}
 
 
 def test_a_kernel_runs_on_what_seems_to_be_a_device(jail: Jail) -> None:
@@ -163,7 +163,8 @@ ORDERED = {
     old = tl.load(C + place, mask=inside, other=0.0)
     tl.store(C + place, old + part, mask=inside)
     tl.atomic_xchg(tile, 0)""",
-        host="    C.zero_()", given="parts, ",
+        host="    C.zero_()",
+        given="parts, ",
     ),
     "the last one adds up": SPLIT.replace("work, M", "work, rest, M").format(
         body="""
@@ -173,9 +174,10 @@ ORDERED = {
         for k in range(PARTS):
             total += tl.load(rest + k * M * N + place, mask=inside, other=0.0)
         tl.store(C + place, total, mask=inside)""",
-        host="    rest = torch.empty(parts, M, N, device=A.device)", given="parts, ",
+        host="    rest = torch.empty(parts, M, N, device=A.device)",
+        given="parts, ",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -200,8 +202,11 @@ def test_a_lock_that_is_not_taken_is_a_race(jail: Jail) -> None:
     ("source", "words"),
     [
         (
-            HOST.replace("e / tl.sum(e, 0)", "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r',"
-                         " [e / tl.sum(e, 0)], dtype=tl.float32, is_pure=True, pack=1)"),
+            HOST.replace(
+                "e / tl.sum(e, 0)",
+                "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r',"
+                " [e / tl.sum(e, 0)], dtype=tl.float32, is_pure=True, pack=1)",
+            ),
             "line 13: the interpreter has no inline_asm_elementwise",
         ),
         (
@@ -213,7 +218,7 @@ def test_a_lock_that_is_not_taken_is_a_race(jail: Jail) -> None:
         ),
     ],
     ids=["inline assembly", "libdevice"],
-)  # fmt: skip
+)
 def test_what_the_interpreter_lacks_is_unsupported(jail: Jail, source: str, words: str) -> None:
     ran = run(source, jail)
     assert ran.status is Status.UNSUPPORTED, ran
@@ -351,17 +356,21 @@ def test_host_code_is_told_of_the_card_that_is_not_there(jail: Jail) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (HOST.replace("tl.store(y +", "tl.store(x +"), "line 13: program (0, 0, 0) of kernel softma"
-         "x writes to the input x"),
+        (
+            HOST.replace("tl.store(y +", "tl.store(x +"),
+            "line 13: program (0, 0, 0) of kernel softmax writes to the input x",
+        ),
         (HOST.replace("tl.load(x + row", "tl.load(x - 1 + row"), "4 bytes before the start of x"),
         (HOST.replace("row * N + at,", "row * N + at + (1 << 40),"), "reads out of bounds"),
         (HOST + "    raise ValueError('no')\n", "its code raised ValueError: no (line 19)"),
         (HOST + "    import ctypes\n    ctypes.string_at(64)\n", "the process died of SIGSEGV"),
-        (HOST + "    import ctypes\n    ctypes.string_at(x.data_ptr() + 4 * M * N)\n",
-         "the process died of SIGSEGV"),
+        (
+            HOST + "    import ctypes\n    ctypes.string_at(x.data_ptr() + 4 * M * N)\n",
+            "the process died of SIGSEGV",
+        ),
         (HOST.replace("(M,)](", "(-1,)]("), "negative"),
     ],
-)  # fmt: skip
+)
 def test_what_goes_wrong_is_a_crash_with_its_reason(jail: Jail, source: str, words: str) -> None:
     ran = run(source, jail)
     assert ran.status is Status.CRASHED, ran

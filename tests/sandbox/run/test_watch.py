@@ -24,10 +24,12 @@ WORDS = 64
 def watch(*schedules: str, steps: int = 1000, sample: int = 1000) -> Watch:
     made = Watch(schedules or ("order",), Patience(steps=steps, sample=sample, sampled=0, small=0))
     made.next_schedule()
-    made.begin([
-        Region("x", BASE, 4 * WORDS, is_writable=False),
-        Region("y", 2 * BASE, 4 * WORDS, is_writable=True),
-    ])  # fmt: skip
+    made.begin(
+        [
+            Region("x", BASE, 4 * WORDS, is_writable=False),
+            Region("y", 2 * BASE, 4 * WORDS, is_writable=True),
+        ]
+    )
     made.kernel = "k"
     return made
 
@@ -54,8 +56,9 @@ def meet(made: Watch, word: int) -> None:
 
 def turns(made: Watch, grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     made.launch(grid)
-    return [made.turn(x, y, z) for x in range(grid[0]) for y in range(grid[1])
-            for z in range(grid[2])]  # fmt: skip
+    return [
+        made.turn(x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2])
+    ]
 
 
 def test_every_schedule_runs_every_program_once() -> None:

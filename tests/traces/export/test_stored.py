@@ -56,18 +56,30 @@ def started(**problem: Any) -> CampaignStarted:
         "source": "a key that exports do not read",
     }
     return CampaignStarted(
-        problem="softmax", workload="realistic", target="cpu", language="cpp", tier="native",
-        workflow="evolve", model="recipe", judge_model="rule", seed=1, limits={},
-        machine={"cpu": "Example CPU 9000"}, config={"problem": described | problem},
-    )  # fmt: skip
+        problem="softmax",
+        workload="realistic",
+        target="cpu",
+        language="cpp",
+        tier="native",
+        workflow="evolve",
+        model="recipe",
+        judge_model="rule",
+        seed=1,
+        limits={},
+        machine={"cpu": "Example CPU 9000"},
+        config={"problem": described | problem},
+    )
 
 
 def proposed(source: str, number: int, *parents: str) -> CandidateProposed:
     return CandidateProposed(
-        candidate=kernels.candidate_id(source), number=number, language="cpp", family="plain",
+        candidate=kernels.candidate_id(source),
+        number=number,
+        language="cpp",
+        family="plain",
         operator="mutate" if parents else "initial",
         parents=tuple(map(kernels.candidate_id, parents)),
-    )  # fmt: skip
+    )
 
 
 def judged(protocol: Protocol, status: Status, source: str = NEW) -> EvaluationFinished:
@@ -84,8 +96,18 @@ def bundle_of(*verdicts: EvaluationFinished, first: CampaignStarted | None = Non
 def test_everything_comes_from_the_events() -> None:
     bundle = bundle_of(judged(Protocol.FULL, Status.VERIFIED))
     made = kernels.softmax()
-    for name in ("problem", "title", "definition", "axes", "inputs", "outputs", "entry", "source",
-                 "candidate", "language"):  # fmt: skip
+    for name in (
+        "problem",
+        "title",
+        "definition",
+        "axes",
+        "inputs",
+        "outputs",
+        "entry",
+        "source",
+        "candidate",
+        "language",
+    ):
         assert getattr(bundle, name) == getattr(made, name), name
     assert [case.name for case in bundle.cases] == ["small"]
     assert bundle.lineage == (

@@ -40,9 +40,14 @@ def test_source_form_holds_kernel_record_and_readme(tmp_path: Path) -> None:
     bundle = kernels.spmm()
     paths = export(bundle, "source", tmp_path / "out")
     assert [path.name for path in paths] == [
-        "LICENSE-NOTE.md", "MANIFEST.json", "README.md", "plan.json", "provenance.json",
-        "record.json", "spmm_csr.cpp",
-    ]  # fmt: skip
+        "LICENSE-NOTE.md",
+        "MANIFEST.json",
+        "README.md",
+        "plan.json",
+        "provenance.json",
+        "record.json",
+        "spmm_csr.cpp",
+    ]
     assert (tmp_path / "out" / "spmm_csr.cpp").read_text() == bundle.source
     record = Verdict.model_validate_json((tmp_path / "out" / "record.json").read_text())
     assert record.status is Status.VERIFIED

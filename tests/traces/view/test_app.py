@@ -101,12 +101,24 @@ def test_a_candidate_shows_everything_that_was_found(client: TestClient, sample:
     for words in (
         "Verified in a fresh process: 2.47× (95 % interval 2.40 – 2.54) against torch eager",
         "full → VERIFIED, confirm → VERIFIED",
-        "G1 condition-scaled error", "4.1e-08", "7.8e-06",
-        "torch.compile", "scipy", "minimum detectable difference", "1.2 %", "1.003",
-        "of a floor of 410 µs", "GFLOP/s", "modelled", "load imbalance", "19 unchanged lines",
-        "schedule", "vectorised with 32-byte", "treat the figure with care",
+        "G1 condition-scaled error",
+        "4.1e-08",
+        "7.8e-06",
+        "torch.compile",
+        "scipy",
+        "minimum detectable difference",
+        "1.2 %",
+        "1.003",
+        "of a floor of 410 µs",
+        "GFLOP/s",
+        "modelled",
+        "load imbalance",
+        "19 unchanged lines",
+        "schedule",
+        "vectorised with 32-byte",
+        "treat the figure with care",
         "Not checked: sanitizers: not run, libasan is not installed",
-    ):  # fmt: skip
+    ):
         assert words in page
     assert len(figures_of(client.get(f"/c/{sample.campaign}/@best").text)) == 2
 
@@ -149,9 +161,14 @@ def test_hostile_names_are_escaped_in_charts_and_tables(
         candidate = store.put_blob("int x;")
         stored["candidate"] = candidate
         proposal = CandidateProposed(
-            candidate=candidate, number=1, language="cpp", family=bad, operator=bad,
-            knobs={bad: bad}, note=bad,
-        )  # fmt: skip
+            candidate=candidate,
+            number=1,
+            language="cpp",
+            family=bad,
+            operator=bad,
+            knobs={bad: bad},
+            note=bad,
+        )
         store.append(campaign, proposal)
         finished = {"kind": "evaluation.finished", "verdict": Verdict.model_validate(stored)}
         store.append(campaign, payload_adapter.validate_python(finished))

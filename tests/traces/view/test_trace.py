@@ -49,14 +49,36 @@ def test_the_trace_tells_each_round(client: TestClient, asked: AskedSample) -> N
     told = [words(step(page, f"p-{number}-0")) for number in range(5)]
     for number, expected in (
         (0, ("Call 1 write", "not usable, asked again", "One block, please.", "BUILD_FAILED")),
-        (1, ("Call 3 judge repair", "said by openai/judge", "confidence high",
-             "bottleneck cut to 20 words", "rate limited", "2 attempts", "1.5 s",
-             "champion, 1.65× credited", "change against #1", "schedule(dynamic, 4)")),
-        (2, ("rules (fallback)", "vectorise", "rests on: vector_share 0.62", "≈ 2,000 tokens",
-             "given up: invalid_json", "Decided: base of the next edit", "much slower")),
+        (
+            1,
+            (
+                "Call 3 judge repair",
+                "said by openai/judge",
+                "confidence high",
+                "bottleneck cut to 20 words",
+                "rate limited",
+                "2 attempts",
+                "1.5 s",
+                "champion, 1.65× credited",
+                "change against #1",
+                "schedule(dynamic, 4)",
+            ),
+        ),
+        (
+            2,
+            (
+                "rules (fallback)",
+                "vectorise",
+                "rests on: vector_share 0.62",
+                "≈ 2,000 tokens",
+                "given up: invalid_json",
+                "Decided: base of the next edit",
+                "much slower",
+            ),
+        ),
         (3, ("Call 6 optimise", "empty", "No candidate: no_candidate", "reply : empty")),
         (4, ("Call 7", "no answer yet", "up to 9,000 tokens are reserved")),
-    ):  # fmt: skip
+    ):
         for expected_words in expected:
             assert expected_words in told[number], (number, expected_words)
     # In the order in which it happened.
@@ -82,10 +104,17 @@ def test_untrusted_parts_are_fenced(client: TestClient, asked: AskedSample) -> N
 def test_a_call_is_shown_whole(client: TestClient, asked: AskedSample) -> None:
     told = words(client.get(f"/c/{asked.campaign}/calls/4").text)
     for part in (
-        "Call 4", "2,000 9,000 were reserved", "$0.2000 was reserved", "2 attempts",
-        "rate limited", "A rule of the house.", "int y;", "reasoning tokens 120",
-        "model big-coder-2026", "effort high",
-    ):  # fmt: skip
+        "Call 4",
+        "2,000 9,000 were reserved",
+        "$0.2000 was reserved",
+        "2 attempts",
+        "rate limited",
+        "A rule of the house.",
+        "int y;",
+        "reasoning tokens 120",
+        "model big-coder-2026",
+        "effort high",
+    ):
         assert part in told, part
     thought = words(client.get(f"/c/{asked.campaign}/calls/1").text)
     assert "Rows of 7 are odd." in thought
@@ -101,9 +130,13 @@ def test_the_campaign_page_tells_what_was_spent(client: TestClient, asked: Asked
     for part in (
         "≈ 12,000 tokens, ≈ $0.3000, in 7 calls",
         "1 without an answer may take up to 9,000 tokens and $0.2000 more",
-        "Limit $1.50", "Limit 200,000 tokens", "openai/big-coder optimise 2",
-        "not usable, asked again", "no candidate: no_candidate", "no answer yet",
-    ):  # fmt: skip
+        "Limit $1.50",
+        "Limit 200,000 tokens",
+        "openai/big-coder optimise 2",
+        "not usable, asked again",
+        "no candidate: no_candidate",
+        "no answer yet",
+    ):
         assert part in told, part
     figures = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     (line,) = json.loads(figures[1])["data"]
@@ -125,9 +158,7 @@ def test_an_unknown_price_is_said_everywhere(unpriced: AskedSample) -> None:
         assert "unknown the price of this model is unknown" in words(
             client.get(f"/c/{unpriced.campaign}/calls/1").text
         )
-        rows = csv.DictReader(io.StringIO(client.get(
-            f"/api/c/{unpriced.campaign}/calls.csv"
-        ).text))  # fmt: skip
+        rows = csv.DictReader(io.StringIO(client.get(f"/api/c/{unpriced.campaign}/calls.csv").text))
         assert [row["usd"] for row in rows] == ["unknown"]
         assert client.get(f"/api/c/{unpriced.campaign}").json()["usd"] is None
 
@@ -173,14 +204,15 @@ def test_calls_as_json_and_csv(client: TestClient, asked: AskedSample) -> None:
     assert [row["number"] for row in rows] == list(range(1, 8))
     assert rows[3]["candidate"] == asked.candidates[1]
     assert rows[5]["missing"] == "no_candidate"
-    table = list(csv.DictReader(io.StringIO(client.get(
-        f"/api/c/{asked.campaign}/calls.csv"
-    ).text)))  # fmt: skip
+    table = list(csv.DictReader(io.StringIO(client.get(f"/api/c/{asked.campaign}/calls.csv").text)))
     assert [row["outcome"] for row in table] == ["stop"] * 5 + ["empty", "no answer yet"]
     whole = client.get(f"/api/c/{asked.campaign}/calls/4").json()
     assert [e["kind"] for e in whole["events"]] == [
-        "model.requested", "model.failed", "model.requested", "model.replied",
-    ]  # fmt: skip
+        "model.requested",
+        "model.failed",
+        "model.requested",
+        "model.replied",
+    ]
 
 
 def test_a_candidate_leads_to_its_place_in_the_trace(
@@ -244,9 +276,16 @@ def test_the_report_holds_the_trace(asked: AskedSample) -> None:
         page = render_report(store, asked.campaign, charts=False)
     told = words(page)
     for part in (
-        "Spent on models", "≈ $0.3000", "A rule of the house.", "Answer now.", "int y;",
-        "rate limited", "rules (fallback)", "No candidate: no_candidate", "base of the next edit",
-    ):  # fmt: skip
+        "Spent on models",
+        "≈ $0.3000",
+        "A rule of the house.",
+        "Answer now.",
+        "int y;",
+        "rate limited",
+        "rules (fallback)",
+        "No candidate: no_candidate",
+        "base of the next edit",
+    ):
         assert part in told, part
     assert page.count(SYSTEM.splitlines()[0]) == 1
     assert HOSTILE not in page

@@ -23,9 +23,17 @@ import triton.language as tl
 
 @triton.jit
 def scatter(
-    indptr_ptr, indices_ptr, values_ptr, B_ptr, C_ptr, M, N, nnz,
-    ENTRIES: tl.constexpr, STEPS: tl.constexpr,
-):  # fmt: skip
+    indptr_ptr,
+    indices_ptr,
+    values_ptr,
+    B_ptr,
+    C_ptr,
+    M,
+    N,
+    nnz,
+    ENTRIES: tl.constexpr,
+    STEPS: tl.constexpr,
+):
     entry = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
     column = tl.program_id(1) * 32 + tl.arange(0, 32)[None, :]
     inside = entry < nnz

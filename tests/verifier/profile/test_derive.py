@@ -133,11 +133,14 @@ def test_samples_are_read_from_lines() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "{", "3", "{}", '{"task": "a", "time_us": 0, "metrics": {}}',
+        "{",
+        "3",
+        "{}",
+        '{"task": "a", "time_us": 0, "metrics": {}}',
         '{"task": "a", "time_us": 1, "metrics": {"m": "x"}}',
         '{"task": "a", "time_us": 1, "metrics": 4}',
     ],
-)  # fmt: skip
+)
 def test_lines_that_are_no_samples_are_named(line: str) -> None:
     with pytest.raises(UsageError, match=r"there:2 is no sample"):
         read_samples(["", line], "there")

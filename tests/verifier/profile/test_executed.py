@@ -29,14 +29,28 @@ def listing(*rows: str) -> Listing:
 
 
 def access(
-    line: int, requests: int, *, space: str = "global", operation: str = "read", size: int = 4,
+    line: int,
+    requests: int,
+    *,
+    space: str = "global",
+    operation: str = "read",
+    size: int = 4,
     sectors: int = 0,
-) -> Accesses:  # fmt: skip
+) -> Accesses:
     ideal = requests * size
     return Accesses(
-        line, space, operation, size, requests, 32 * requests, sectors or ideal, ideal,
-        requests, requests, sectors or ideal,
-    )  # fmt: skip
+        line,
+        space,
+        operation,
+        size,
+        requests,
+        32 * requests,
+        sectors or ideal,
+        ideal,
+        requests,
+        requests,
+        sectors or ideal,
+    )
 
 
 def worked(code: Listing, *accesses: Accesses, counted: int = 50, flops: float = 0) -> Work:
@@ -52,13 +66,16 @@ def times(work: Work) -> list[float]:
 UNROLLED = listing(
     "3 IMAD R1, R2, R3, R4",
     ".L_main:",
-    "5 LDG.E R2, [R4]", "5 LDG.E R3, [R4+0x4]", "5 LDG.E R5, [R4+0x8]", "5 LDG.E R6, [R4+0xc]",
+    "5 LDG.E R2, [R4]",
+    "5 LDG.E R3, [R4+0x4]",
+    "5 LDG.E R5, [R4+0x8]",
+    "5 LDG.E R6, [R4+0xc]",
     "6 FADD R7, R7, R2",
     "4 @P0 BRA `(.L_main)",
     "5 @P1 LDG.E R2, [R4]",
     "6 FADD R7, R7, R2",
     "9 STG.E [R8], R7",
-)  # fmt: skip
+)
 
 
 def test_an_unrolled_loop_does_as_many_passes_as_its_loads_need() -> None:
@@ -87,7 +104,7 @@ BRANCHES = listing(
     "8 FADD R7, R7, R4",
     ".L_join:",
     "9 @P1 BRA `(.L_loop)",
-)  # fmt: skip
+)
 
 
 def test_a_branch_that_is_not_taken_is_not_charged() -> None:
@@ -100,10 +117,11 @@ def test_a_branch_that_is_not_taken_is_not_charged() -> None:
 def test_lines_of_one_statement_may_be_counted_as_one() -> None:
     code = listing(
         ".L_loop:",
-        "5 LDS R2, [R4]", "6 LDS R3, [R4+0x80]",
+        "5 LDS R2, [R4]",
+        "6 LDS R3, [R4+0x80]",
         "7 FFMA R7, R2, R3, R7",
         "8 @P0 BRA `(.L_loop)",
-    )  # fmt: skip
+    )
     assert times(worked(code, access(5, 600, space="shared"))) == [300] * 4
     # Where g++ has it on a line without any access of the code's, the nearest one is meant.
     assert times(worked(code, access(4, 600, space="shared"))) == [600, 0, 600, 600]
@@ -116,7 +134,7 @@ def test_an_asynchronous_copy_is_told_by_what_it_reads() -> None:
         "5 LDGSTS.E.128 [R4], [R2]",
         "6 STS [R4], RZ",
         "8 @P0 BRA `(.L_loop)",
-    )  # fmt: skip
+    )
     copied = access(5, 700, size=16), access(5, 700, size=16, space="shared", operation="write")
     work = worked(code, *copied)
     assert times(work) == [700, 0, 700]
@@ -132,7 +150,7 @@ def test_loops_without_accesses_do_what_flops_are_left() -> None:
         "5 @P0 BRA `(.L_loop)",
         "6 FADD R3, R3, R3",
         "9 STG.E [R8], R3",
-    )  # fmt: skip
+    )
     accesses = access(3, WARPS), access(9, WARPS, operation="write")
     flops = 32.0 * WARPS * (1 + 2 * 25)
     assert times(worked(code, *accesses, flops=flops)) == [100, 2500, 2500, 100, 100]
@@ -147,7 +165,7 @@ def test_a_loop_around_others_is_passed_between_their_numbers() -> None:
         "5 LDS R2, [R4]",
         "5 @P0 BRA `(.L_inner)",
         "6 @P1 BRA `(.L_outer)",
-    )  # fmt: skip
+    )
     work = worked(code, access(5, 6400, space="shared"))
     assert times(work) == [800, 6400, 6400, 800]
 

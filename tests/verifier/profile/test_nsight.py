@@ -23,9 +23,13 @@ TENSOR = "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"
 
 def test_the_command_profiles_the_last_call_and_leaves_clocks_alone() -> None:
     words = nsight.command(
-        Path("/opt/ncu"), ["host", "play"], ["a.sum", "b.pct"], ["spmm", "spmm", "fix.up"],
-        Path("/tmp/log"), launches=3,
-    )  # fmt: skip
+        Path("/opt/ncu"),
+        ["host", "play"],
+        ["a.sum", "b.pct"],
+        ["spmm", "spmm", "fix.up"],
+        Path("/tmp/log"),
+        launches=3,
+    )
     told = dict(pairwise(words))
     assert words[0] == "/opt/ncu"
     assert words[-2:] == ["host", "play"]
@@ -78,26 +82,34 @@ def test_numbers(text: str, value: float | None) -> None:
     [
         (
             "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
-            "Performance Counters on the target device 0.", 1,
-            "administrators only", "CAP_SYS_ADMIN",
+            "Performance Counters on the target device 0.",
+            1,
+            "administrators only",
+            "CAP_SYS_ADMIN",
         ),
         (
-            "==ERROR== Failed to initialize the profiler: LibraryNotLoaded", 1,
-            "cannot load the driver's profiling library", "outside",
+            "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
+            1,
+            "cannot load the driver's profiling library",
+            "outside",
         ),
         ("==WARNING== No kernels were profiled.", 0, "saw none of the candidate's kernels", "log"),
         (
-            "==ERROR== Failed to find metric smsp__nope.sum", 1,
-            "does not know the metric smsp__nope.sum", "quick set",
+            "==ERROR== Failed to find metric smsp__nope.sum",
+            1,
+            "does not know the metric smsp__nope.sum",
+            "quick set",
         ),
         (
-            "==ERROR== Profiling is not supported on this vGPU instance", 1,
-            "virtual or divided GPU", "whole device",
+            "==ERROR== Profiling is not supported on this vGPU instance",
+            1,
+            "virtual or divided GPU",
+            "whole device",
         ),
         ("==ERROR== Something else went wrong", 9, "ncu failed: Something else went wrong", ""),
         ("", 11, "exit status 11 and 0 profiled launches", ""),
     ],
-)  # fmt: skip
+)
 def test_refusals_have_a_reason_and_a_remedy(words: str, code: int, reason: str, hint: str) -> None:
     found = nsight.read_result(words, "", code)
     assert isinstance(found, nsight.NotProfiled)
@@ -156,8 +168,11 @@ def test_there_may_be_no_profiler(tmp_path: Path) -> None:
 def test_whether_counters_are_for_administrators(tmp_path: Path) -> None:
     file = tmp_path / "params"
     assert nsight.counters_are_restricted(file) is None
-    for text, is_so in (("ResmanDebugLevel: 1\nRmProfilingAdminOnly: 1\n", True),
-                        ("RmProfilingAdminOnly: 0\n", False), ("other: 1\n", None)):  # fmt: skip
+    for text, is_so in (
+        ("ResmanDebugLevel: 1\nRmProfilingAdminOnly: 1\n", True),
+        ("RmProfilingAdminOnly: 0\n", False),
+        ("other: 1\n", None),
+    ):
         file.write_text(text)
         assert nsight.counters_are_restricted(file) is is_so
 

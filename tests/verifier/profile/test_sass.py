@@ -48,8 +48,10 @@ def test_loops_and_lines() -> None:
     row = found["row"]
     assert len(row.instructions) == 11, "padding is never reached"
     assert [(loop.first, loop.last, loop.depth) for loop in row.loops] == [
-        (0x20, 0x60, 1), (0x40, 0x50, 2), (0x70, 0x80, 1),
-    ]  # fmt: skip
+        (0x20, 0x60, 1),
+        (0x40, 0x50, 2),
+        (0x70, 0x80, 1),
+    ]
     assert [loop.is_repeated for loop in row.loops] == [False, False, True]
     assert row.depth == 2
     by_address = {i.address: i for i in row.instructions}

@@ -45,15 +45,28 @@ class Bench(NamedTuple):
         return found
 
     def profile(
-        self, source: str, grid: int, block: int = 256, *, chip: str = "sm_90", shared: int = 0,
-        flops: float = N, moved: float = 8 * N, **more,
-    ) -> Profile:  # fmt: skip
+        self,
+        source: str,
+        grid: int,
+        block: int = 256,
+        *,
+        chip: str = "sm_90",
+        shared: int = 0,
+        flops: float = N,
+        moved: float = 8 * N,
+        **more,
+    ) -> Profile:
         launch = Launch(0, (grid, 1, 1), (block, 1, 1), shared)
         more.setdefault("device", device_of(chip))
         return static_profile(
-            self.built(source, chip), Launches(("k",), (launch,)), flops=flops, moved=moved,
-            cache_dir=self.cache, jail=self.jail, **more,
-        )  # fmt: skip
+            self.built(source, chip),
+            Launches(("k",), (launch,)),
+            flops=flops,
+            moved=moved,
+            cache_dir=self.cache,
+            jail=self.jail,
+            **more,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -352,9 +365,15 @@ def test_without_a_disassembler_the_rest_is_told(bench: Bench, tmp_path: Path) -
     broken.chmod(0o755)
     launches = Launches(("k",), (Launch(0, (64, 1, 1), (256, 1, 1)),))
     found = static_profile(
-        built, launches, flops=N, moved=8 * N, device=device_of("sm_90"), cache_dir=tmp_path,
-        jail=bench.jail, home=tmp_path,
-    )  # fmt: skip
+        built,
+        launches,
+        flops=N,
+        moved=8 * N,
+        device=device_of("sm_90"),
+        cache_dir=tmp_path,
+        jail=bench.jail,
+        home=tmp_path,
+    )
     assert found.get("registers")
     assert found.get("instructions") is None
     assert modelled(found) > 0
@@ -371,17 +390,27 @@ def test_every_launch_costs(bench: Bench) -> None:
     times = []
     for plan in ((once,), (fill, once), (fill, once, once)):
         found = static_profile(
-            built, Launches(("k",), plan), flops=N, moved=8 * N, device=device_of("sm_90"),
-            cache_dir=bench.cache, jail=bench.jail,
-        )  # fmt: skip
+            built,
+            Launches(("k",), plan),
+            flops=N,
+            moved=8 * N,
+            device=device_of("sm_90"),
+            cache_dir=bench.cache,
+            jail=bench.jail,
+        )
         assert found.get("launches") == len(plan)
         times.append(modelled(found))
     assert times[1] - times[0] > LAUNCH_US + 4 * N / 4800e3
     assert times[2] - times[1] > LAUNCH_US
     only = static_profile(
-        built, Launches(("k",), (fill,)), flops=0, moved=4 * N, device=device_of("sm_90"),
-        cache_dir=bench.cache, jail=bench.jail,
-    )  # fmt: skip
+        built,
+        Launches(("k",), (fill,)),
+        flops=0,
+        moved=4 * N,
+        device=device_of("sm_90"),
+        cache_dir=bench.cache,
+        jail=bench.jail,
+    )
     assert modelled(only) > 4 * N / 4800e3
 
 
@@ -389,12 +418,19 @@ def test_scratch_is_traffic(bench: Bench) -> None:
     launch = Launch(0, (N // 1024, 1, 1), (256, 1, 1))
     built = bench.built(VECTOR)
     times = [
-        modelled(static_profile(
-            built, Launches(("k",), (launch,), scratch), flops=N, moved=8 * N,
-            device=device_of("sm_90"), cache_dir=bench.cache, jail=bench.jail,
-        ))
+        modelled(
+            static_profile(
+                built,
+                Launches(("k",), (launch,), scratch),
+                flops=N,
+                moved=8 * N,
+                device=device_of("sm_90"),
+                cache_dir=bench.cache,
+                jail=bench.jail,
+            )
+        )
         for scratch in ((), (Scratch("partial", "float32", (N,)),))
-    ]  # fmt: skip
+    ]
     assert times[1] > 1.5 * times[0]
 
 

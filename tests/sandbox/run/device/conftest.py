@@ -153,10 +153,13 @@ class Stage:
         plane = Plane(inputs, self._outputs.fd, self._inputs.bytes, self._outputs.bytes)
         return self._stack.enter_context(
             DeviceRunner(
-                self._jail, replace(program, **changes), plane, cpus=(),  # type: ignore[arg-type]
+                self._jail,
+                replace(program, **changes),
+                plane,
+                cpus=(),  # type: ignore[arg-type]
                 limits=program.limits(wall_s=60.0, cpu_s=60.0, memory_bytes=0),
             )
-        )  # fmt: skip
+        )
 
 
 @pytest.fixture

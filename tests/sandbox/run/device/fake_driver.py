@@ -26,6 +26,9 @@ def fake_driver(folder: Path) -> Path:
 def fake_access(library: Path, extra: Mapping[str, str] | None = None) -> Access:
     """The fake device: a node that does nothing, and all else that a real one is given."""
     return Access(
-        library, "", nodes=(Path("/dev/null"),), readable=(library.parent, *read_by_drivers()),
+        library,
+        "",
+        nodes=(Path("/dev/null"),),
+        readable=(library.parent, *read_by_drivers()),
         extra=extra or {},
-    )  # fmt: skip
+    )

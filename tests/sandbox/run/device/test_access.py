@@ -22,8 +22,10 @@ def test_only_the_leased_device_is_visible() -> None:
 def test_torch_is_told_of_the_device_and_of_a_library_that_is_hidden() -> None:
     library = Path("/usr/local/nvidia/lib64/libcuda.so.1")
     assert Access(library, "GPU-1").shown.keys() == {
-        "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY",
-    }  # fmt: skip
+        "CUDA_DEVICE_ORDER",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_MPS_PIPE_DIRECTORY",
+    }
     hidden = Access(library, "GPU-1", is_known_to_loader=False)
     assert hidden.shown["LD_LIBRARY_PATH"] == str(library.parent)
 

@@ -36,9 +36,12 @@ def test_a_run_that_tried_nothing_says_so_aloud_and_fails_where_it_was_to(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "tests/gpu/test_device.py"],
-        cwd=ROOT, env={**os.environ, REQUIRED: required}, capture_output=True, text=True,
+        cwd=ROOT,
+        env={**os.environ, REQUIRED: required},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == status, done.stdout
     assert "NOT A SINGLE KERNEL WAS RUN" in done.stdout.splitlines()[-1]
 
@@ -47,8 +50,11 @@ def test_a_run_that_tried_nothing_says_so_aloud_and_fails_where_it_was_to(
 def test_first_contact_says_in_one_line_that_there_is_no_device(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "first_contact.py")],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == ExitCode.PREREQUISITE
     assert len(done.stderr.splitlines()) == 1
     assert "nothing was tried: no NVIDIA GPU can be used here" in done.stderr
@@ -62,10 +68,12 @@ def test_its_steps_follow_each_other_and_one_that_hangs_is_ended(
     steps = [
         contact["Step"](name, ["/bin/sh", "-c", script], 0.1)
         for name, script in (
-            ("fine", "echo a word"), ("failing", "echo no >&2; exit 3"), ("hanging", "sleep 60"),
+            ("fine", "echo a word"),
+            ("failing", "echo no >&2; exit 3"),
+            ("hanging", "sleep 60"),
             ("last", "test $KERNELWRIGHT_REQUIRE_GPU = 1 && echo required"),
         )
-    ]  # fmt: skip
+    ]
     log = tmp_path / "log"
     assert contact["run"]("a device", steps, 0.2, log) == 1
     told = capsys.readouterr().out

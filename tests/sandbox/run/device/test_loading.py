@@ -77,7 +77,10 @@ def built(cache: Path) -> Callable[[str], bytes]:
     ],
 )
 def test_so_it_is_with_cubins_of_the_compiler_that_is_here(
-    stage_for: Callable[..., Stage], built: Callable[[str], bytes], driver: str, target: str,
+    stage_for: Callable[..., Stage],
+    built: Callable[[str], bytes],
+    driver: str,
+    target: str,
     error: str,
-) -> None:  # fmt: skip
+) -> None:
     started(stage_for(driver), built(target), error)

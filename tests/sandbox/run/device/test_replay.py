@@ -42,9 +42,14 @@ def played(
     [("copy_first", 0), ("writes_input", WROTE_INPUT), ("wrong_address", KERNEL_FAILED)],
 )
 def test_it_plays_the_call_and_tells_by_its_exit(
-    stage: Stage, access_to: Callable[..., Access], tmp_path: Path, cache: Path, kernel: str,
-    code: int, is_separate: bool,
-) -> None:  # fmt: skip
+    stage: Stage,
+    access_to: Callable[..., Access],
+    tmp_path: Path,
+    cache: Path,
+    kernel: str,
+    code: int,
+    is_separate: bool,
+) -> None:
     done = played(stage, access_to(), tmp_path, cache, kernel, is_separate=is_separate)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""

@@ -165,9 +165,17 @@ def test_instances_of_templates_have_mangled_names(stage: Stage) -> None:
 
 def told(slot: np.ndarray) -> dict[str, float]:
     names = (
-        "flushed_mib", "resets", "persisting", "grid", "block_y", "shared", "cluster", "graph",
-        "uploads", "held_mib",
-    )  # fmt: skip
+        "flushed_mib",
+        "resets",
+        "persisting",
+        "grid",
+        "block_y",
+        "shared",
+        "cluster",
+        "graph",
+        "uploads",
+        "held_mib",
+    )
     return dict(zip(names, slot.tolist(), strict=False))
 
 
@@ -387,9 +395,16 @@ def test_our_declarations_are_those_of_the_drivers_header(tmp_path: Path) -> Non
         pytest.skip("cuda.h is not installed (pip install 'kernelwright[cuda]')")
     done = subprocess.run(
         [
-            compiler(), "-std=c++20", "-fsyntax-only", f"-I{folder}",
-            f"-I{Path(device.__file__).parent}", str(Path(__file__).parent / "abi_check.cpp"),
+            compiler(),
+            "-std=c++20",
+            "-fsyntax-only",
+            f"-I{folder}",
+            f"-I{Path(device.__file__).parent}",
+            str(Path(__file__).parent / "abi_check.cpp"),
         ],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[:2000]
