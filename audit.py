@@ -13,8 +13,8 @@ from typing import Protocol as Interface
 
 from pydantic import ValidationError
 
-from .agents.machine import machine_facts
 from .errors import StorageError, UsageError
+from .kernelbench.machine import machine_facts
 from .kernelbench.problem import Workload
 from .traces.events import (
     AuditOutcome,
@@ -37,8 +37,8 @@ from .traces.records import (
     Verdict,
 )
 from .verifier.request import Order, Referee
-from .verifier.sampling import BLOCKS, ROUNDS
-from .verifier.trials import TRIALS
+from .verifier.stands.contests import BLOCKS, ROUNDS
+from .verifier.truth.trials import TRIALS
 
 LEAST_TRIALS = TRIALS[Protocol.FULL]
 LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least

@@ -1,8 +1,9 @@
 """A campaign from request to result: wires problem, brains, ledger, budget and workflow together.
 
 Here stands the outermost loop, which records how a campaign ended, whatever ended it. What one is
-asked and answers stands in `agents/terms.py`, how candidates are found in `agents/workflows/`, how
-they are proved in `verifier/`. The referee is opened and closed by the caller.
+asked and answers stands in `agents/books/request.py`, how candidates are found in
+`agents/workflows/`, how they are proved in `verifier/`. The referee is opened and closed by the
+caller.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol as Interface
 
-from .agents import roster
-from .agents.asking import book_cut_off
-from .agents.budget import Budget, Clock, check_limits, check_priced
-from .agents.ledger import Ledger, OnEvent, Recorder
-from .agents.loop import Loop
+from .agents.books.asking import book_cut_off
+from .agents.books.budget import Budget, Clock, check_limits, check_priced
+from .agents.books.ledger import Ledger, OnEvent, Recorder
+from .agents.books.model_memory import recall
+from .agents.books.progress import Progress
+from .agents.books.request import Best, CampaignRequest, CampaignResult, first_event, result_of
+from .agents.casting import roster
+from .agents.casting.cast import Players, seated
 from .agents.models.choosing import ModelSettings
-from .agents.players import Players, seated
-from .agents.progress import Progress
-from .agents.prompting.cards import card_of
+from .agents.prompting.target_card import card_of
 from .agents.stop import Stop
-from .agents.teaching import recall
-from .agents.terms import Best, CampaignRequest, CampaignResult, first_event, result_of
+from .agents.workflows.loop import Loop
 from .errors import ProviderError, StorageError, UsageError
 from .kernelbench.problem import Problem, Workload
 from .traces.events import (

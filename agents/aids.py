@@ -8,15 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from enum import StrEnum
+from typing import Literal, Protocol
 
-from .brains.second_opinion import SecondOpinion
-from .brains.soft import Kind, Opinion
-from .protocols import Member, Situation
+from ..traces.records import Record
+from .roles import Member, Situation
+
+SECOND_OPINION = "second opinion"
+"""Under this name one stands in the record."""
 
 
-class Doubter(Protocol):
-    """Guesses what a candidate would fail at: `brains.soft.SoftVerifier` is one."""
+class Kind(StrEnum):
+    """What is asked."""
+
+    BUILD = "build"
+    MEMORY = "memory"
+    NUMERICS = "numerics"
+
+
+class Opinion(Record):
+    """What the votes of one kind come to."""
+
+    kind: Kind
+    model: str
+    verdict: Literal["ok", "suspect", "broken"]
+    """Of the majority; `suspect` where there is none."""
+    broken: int
+    """Votes for `broken`."""
+    votes: int
+    """Votes that could be read."""
+    line: int = 0
+    reason: str = ""
+    """Of the first vote with the majority."""
+
+
+class SecondOpinion(Record):
+    """What a model made of a surprising candidate."""
+
+    candidate: str
+    label: Literal["honest", "suspect", "none"]
+    """`none`: its answer could not be used."""
+    case: str = ""
+    """The case of the catalogue that it names; empty: none of them."""
+    line: int = 0
+    reason: str = ""
+    shown: tuple[str, ...] = ()
+    """The cases that it was shown."""
+    by: str = ""
+
+
+class SoftVerifier(Protocol):
+    """Guesses what a candidate would fail at: `brains.soft_verifier.LlmSoftVerifier` is one."""
 
     name: str
 
@@ -33,8 +75,8 @@ class Reflector(Protocol):
         """At most three; each attempt comes with the line that its Coder said of it."""
 
 
-class Doubts(Protocol):
-    """Looks at a result that is too good: `brains.second_opinion.Doubter` is one."""
+class SecondLook(Protocol):
+    """Looks at a result that is too good: `brains.second_opinion.LlmSecondLook` is one."""
 
     def __call__(self, member: Member, why: str, situation: Situation) -> SecondOpinion:
         """What it makes of exactly this member; `why` says what is surprising."""
@@ -44,6 +86,6 @@ class Doubts(Protocol):
 class Aids:
     """None: there is no such help, and a workflow does without."""
 
-    doubter: Doubter | None = None
+    doubter: SoftVerifier | None = None
     reflector: Reflector | None = None
-    second: Doubts | None = None
+    second: SecondLook | None = None

@@ -49,7 +49,7 @@ from kernelwright.traces.records import (
     candidate_id,
 )
 from kernelwright.traces.store import Store
-from kernelwright.verifier.client import open_referee
+from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Referee, Task
 
 PROBLEM = "softmax"

@@ -28,9 +28,9 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.kernelbench.targets import Architecture, architecture
-from kernelwright.sandbox.build import cuda, toolchain
-from kernelwright.sandbox.build.compiler import find_compiler
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import cuda, toolchain
+from kernelwright.sandbox.builders.compiler import find_compiler
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan import PlanFault, parse, resolve
@@ -128,7 +128,7 @@ def triton_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path)
     """Source to cubin of Triton, with its compiler warm."""
     if importlib.util.find_spec("triton") is None:
         raise PrerequisiteError("triton is not installed", hint="pip install triton")
-    from kernelwright.sandbox.build.triton import TritonBuilder, TritonRequest
+    from kernelwright.sandbox.builders.triton import TritonBuilder, TritonRequest
 
     problem = registry.get("softmax")
     structure = Structure({"M": 4096, "N": 1000})

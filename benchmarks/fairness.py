@@ -21,13 +21,14 @@ import numpy as np
 from machine import machine
 
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.build.model import BuildFailed
+from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import CHAMPION, Protocol, Speedup
-from kernelwright.verifier import sampling, statistics
-from kernelwright.verifier.programs import build_program
+from kernelwright.verifier.clock import statistics
 from kernelwright.verifier.request import Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands.programs import build_program
+from kernelwright.verifier.stands.session import Session
 
 SPMM = """\
 #include <cstring>
@@ -126,10 +127,10 @@ def confirm(session: Session, candidate: str, champion: str, seed: int) -> Pairi
     started = time.monotonic()
     rng = np.random.default_rng(seed)
     ours, theirs = (_built(session, source) for source in (candidate, champion))
-    contest = sampling.Contest(session, Protocol.CONFIRM, sampling.Rival(theirs), rng)
-    with sampling.arena_for(session) as arena:
+    contest = contests.Contest(session, Protocol.CONFIRM, contests.Rival(theirs), rng)
+    with contests.arena_for(session) as arena:
         while contest.goes_on():
-            with sampling.started(session, Protocol.CONFIRM, "candidate", ours, arena, rng) as side:
+            with contests.started(session, Protocol.CONFIRM, "candidate", ours, arena, rng) as side:
                 contest.add(side)
     series = contest.series
     gain = statistics.speedup(series.of("candidate", CHAMPION), series.of(CHAMPION), rng)

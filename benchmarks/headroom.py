@@ -29,11 +29,11 @@ from machine import machine
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Problem, Structure
 from kernelwright.kernelbench.recipes import recipes_for
-from kernelwright.sandbox.build import cpp
-from kernelwright.sandbox.build.model import BuildFailed
+from kernelwright.sandbox.builders import cpp
+from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Check
-from kernelwright.verifier import gates, poison, trials
+from kernelwright.verifier.truth import gates, poison, trials
 
 HONEST = Path(__file__).resolve().parent.parent / "tests" / "honest"
 VARIANTS = 2

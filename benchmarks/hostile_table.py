@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Status, Verdict
-from kernelwright.verifier.client import RefereeProcess, open_referee
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "hostile"

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernelwright.kernelbench.targets import Architecture, architecture, device_of
-from kernelwright.sandbox.build import cuda
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import cuda
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launch, Launches
-from kernelwright.sandbox.run.access import Accesses, LaunchCount
+from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.traces.records import Profile
 from kernelwright.verifier.profile.executed import Counts
 from kernelwright.verifier.profile.static import static_profile

@@ -19,7 +19,7 @@ from pathlib import Path
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier.client import open_referee
+from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 
 PROBLEM = "spmm_csr"

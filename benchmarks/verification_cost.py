@@ -16,7 +16,7 @@ import time
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.traces.records import Protocol, Verdict
-from kernelwright.verifier.client import RefereeProcess, open_referee
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
 LIMIT_S = 10.0

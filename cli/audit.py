@@ -59,9 +59,9 @@ def audit(
         cache_dir=cache_dir,
         max_preparation=max_preparation,
     ).config
-    from . import setting_up
+    from . import task_of
 
-    setting_up.check_cpus(config.cpus)
+    task_of.check_cpus(config.cpus)
     from ..traces.events import AuditOutcome
     from ..traces.store import Store
 
@@ -132,14 +132,14 @@ def _bench(config: Config, prose: Console) -> Bench:
     from contextlib import contextmanager
 
     from ..kernelbench.problem import Workload
-    from ..verifier.client import open_referee
+    from ..verifier.process.client import open_referee
     from ..verifier.request import Referee
-    from . import setting_up
+    from . import task_of
 
     @contextmanager
     def opened(problem: str, workload: Workload, target: str) -> Iterator[Referee]:
-        with open_referee(setting_up.task_for(config, problem, workload, target)) as referee:
-            setting_up.warn_of_weakness(prose, referee.isolation)
+        with open_referee(task_of.task_for(config, problem, workload, target)) as referee:
+            task_of.warn_of_weakness(prose, referee.isolation)
             yield referee
 
     return opened

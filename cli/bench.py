@@ -15,11 +15,11 @@ from . import common
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..agents.ledger import OnEvent
+    from ..agents.books.ledger import OnEvent
     from ..agents.models.choosing import ModelSettings
-    from ..bench.plan import Bench
-    from ..bench.running import Standing
-    from ..bench.scores import Score
+    from ..compare.plan import Bench
+    from ..compare.running import Standing
+    from ..compare.scores import Score
     from ..traces.store import Store
     from ..verifier.request import Referee
 
@@ -88,17 +88,17 @@ def bench(
         model_patience=model_patience,
         max_preparation=max_preparation,
     ).config
-    from ..bench.plan import Bench, check, parse_budget, parse_names
-    from . import setting_up
+    from ..compare.plan import Bench, check, parse_budget, parse_names
+    from . import task_of
 
-    chosen = setting_up.choose_target(config.target, language or "")
+    chosen = task_of.choose_target(config.target, language or "")
     planned = Bench(
         workflows=parse_names(workflows, "--workflows"),
         problems=parse_names(problems, "--problems"),
         seeds=seeds,
         limits=parse_budget(budget),
         target=chosen,
-        language=language or setting_up.languages_of(chosen)[0],
+        language=language or task_of.languages_of(chosen)[0],
         workload=workload or "",
         model=config.model,
         judge_model=config.judge_model,
@@ -111,7 +111,7 @@ def bench(
 
 
 def _tell(planned: Bench, scores: list[Score] | None, config: Config, *, as_json: bool) -> None:
-    from ..bench.summary import summarise
+    from ..compare.summary import summarise
     from . import standings
 
     if scores is None:
@@ -130,17 +130,17 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     """Runs what is left of the bench; None after a Ctrl-C."""
     from ..agents.models.choosing import ModelSettings
     from ..agents.stop import Stop
-    from ..bench.running import carry_out
+    from ..compare import running
     from ..traces.store import Store
-    from ..verifier.client import RefereeProcess, open_referee
-    from . import campaigning, setting_up
+    from ..verifier.process.client import RefereeProcess, open_referee
+    from . import carry_out, task_of
     from .progress import Progress
 
     prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
     opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:
-        task = setting_up.make_task(
+        task = task_of.make_task(
             config, problem, planned.workload or None, None, planned.target, planned.language
         )
         prose.print(f"starting the referee for {problem} …", markup=False)
@@ -153,15 +153,17 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
         before = store.events(standing.campaign) if standing.campaign else ()
         with (
             Progress(prose, dict(planned.limits), before) as progress,
-            campaigning.interrupts(stop, progress, opened[-1].kill, lambda: GOES_ON),
+            carry_out.interrupts(stop, progress, opened[-1].kill, lambda: GOES_ON),
         ):
             yield progress.on_event
 
-    setting_up.check_cpus(config.cpus)
+    task_of.check_cpus(config.cpus)
     _check_budget(planned, settings)
     with Store.open(config.home) as store:
         _tell_plan(planned, store, prose)
-        return carry_out(planned, store, referee_of, watch=watch, stop=stop, settings=settings)
+        return running.carry_out(
+            planned, store, referee_of, watch=watch, stop=stop, settings=settings
+        )
 
 
 def _heading(standing: Standing) -> str:
@@ -172,9 +174,9 @@ def _heading(standing: Standing) -> str:
 
 def _check_budget(planned: Bench, settings: ModelSettings) -> None:
     """Names of models and prices are looked at before anything is started."""
+    from ..agents.casting.cast import choose
     from ..agents.models.replay import PREFIX
-    from ..agents.players import choose
-    from ..bench.plan import Trial, check_ends
+    from ..compare.plan import Trial, check_ends
 
     if planned.model.startswith(PREFIX):
         raise UsageError(
@@ -190,7 +192,7 @@ def _check_budget(planned: Bench, settings: ModelSettings) -> None:
 
 
 def _tell_plan(planned: Bench, store: Store, prose: Console) -> None:
-    from ..bench.running import known_campaigns
+    from ..compare.running import known_campaigns
     from .planning import limit_text
 
     known = len(known_campaigns(planned, store))

@@ -94,7 +94,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
 
 def _reach(device: Device) -> Iterator[Finding]:
     """Whether a runner could get to it: the driver's library and the nodes."""
-    from ..sandbox.run.device.access import access
+    from ..sandbox.run.device.device_files import access
 
     try:
         found = access(device)
@@ -107,8 +107,8 @@ def _reach(device: Device) -> Iterator[Finding]:
 
 def _loaded(config: Config, device: Device) -> Iterator[Finding]:
     """Whether the driver loads what our compilers make."""
-    from ..sandbox.build import toolchain
-    from ..sandbox.build.compatibility import compiler_for, major_of
+    from ..sandbox.builders import toolchain
+    from ..sandbox.builders.compatibility import compiler_for, major_of
 
     told = f"CUDA {device.cuda // 1000}.{device.cuda % 1000 // 10}" if device.cuda else "unknown"
     for language in ("cuda", "triton"):
@@ -148,7 +148,7 @@ def ncu(_: Config, search: str | None = None, parameters: Path | None = None) ->
 
 def sanitizer(_: Config, search: str | None = None) -> Iterator[Finding]:
     """compute-sanitizer, which looks at device code before it is promoted."""
-    from ..verifier import device_sanitizer
+    from ..verifier.stands import device_sanitizer
 
     found = device_sanitizer.find(search)
     if found is None:

@@ -52,19 +52,19 @@ def evaluate(
     ).config
     source = _read(file)
     from ..traces.records import Protocol, Status
-    from ..verifier.client import open_referee
+    from ..verifier.process.client import open_referee
     from ..verifier.request import Order
-    from . import documents, setting_up
+    from . import documents, task_of
     from .summary import print_verdict
 
     spoken = language or _spoken(file, config.target)
-    where = setting_up.choose_target(config.target, spoken, devices=config.devices)
-    task = setting_up.make_task(config, problem, workload, matrix, where, spoken)
+    where = task_of.choose_target(config.target, spoken, devices=config.devices)
+    task = task_of.make_task(config, problem, workload, matrix, where, spoken)
     prose = common.console(config)
     prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
     with open_referee(task) as referee:
-        setting_up.warn_of_weakness(prose, referee.isolation)
-        setting_up.tell_emulated(prose, where, referee.is_emulated)
+        task_of.warn_of_weakness(prose, referee.isolation)
+        task_of.tell_emulated(prose, where, referee.is_emulated)
         protocol = Protocol.RECORD if record else Protocol.FULL
         order = Order(source=source, language=spoken, protocol=protocol)
         verdict = referee.evaluate(order)

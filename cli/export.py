@@ -45,7 +45,7 @@ def export(
     """Write a verified candidate as a package or as source, with its plan and its evidence."""
     from ..traces import export as exporting
     from ..traces.history import derive
-    from .cases import recorded_cases
+    from .export_cases import recorded_cases
     from .plans import launch_plan
 
     config = common.load(ctx, home=home).config

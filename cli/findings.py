@@ -148,7 +148,7 @@ def _peaks(config: Config) -> Iterator[Finding]:
         return
     from pydantic import ValidationError
 
-    from ..verifier.roofline import Peaks
+    from ..verifier.clock.roofline import Peaks
 
     try:
         peaks = Peaks.model_validate_json(files[-1].read_text("utf-8"))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..config import format_duration
-from . import setting_up
+from . import task_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..agents.players import Players
-    from ..agents.terms import CampaignRequest
+    from ..agents.books.request import CampaignRequest
+    from ..agents.casting.cast import Players
     from ..traces.events import CampaignStarted
     from ..verifier.request import Referee, Task
 
@@ -31,7 +31,7 @@ def show_plan(
     subject: Subject, players: Players, referee: Referee, prose: Console, *, note: str = ""
 ) -> dict[str, Any]:
     """Prints the plan and gives it as a document."""
-    from ..agents.asking import Asking
+    from ..agents.books.asking import Asking
     from ..kernelbench.recipes import recipes_for
 
     task, names, facts = subject.task, subject.names, referee.facts
@@ -55,8 +55,8 @@ def show_plan(
         lines["replay" if note.startswith("replays") else "resume"] = note
     for name, text in lines.items():
         prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
-    setting_up.warn_of_weakness(prose, referee.isolation)
-    setting_up.tell_emulated(prose, task.target, referee.is_emulated)
+    task_of.warn_of_weakness(prose, referee.isolation)
+    task_of.tell_emulated(prose, task.target, referee.is_emulated)
     return {
         "problem": task.problem,
         "workload": task.workload.model_dump(mode="json"),
@@ -76,8 +76,8 @@ def show_foreseen(
     subject: Subject, players: Players, referee: Referee, prose: Console
 ) -> dict[str, Any] | None:
     """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
-    from ..agents.preview import preview
-    from ..agents.terms import CampaignRequest
+    from ..agents.books.request import CampaignRequest
+    from ..agents.casting.preview import preview
     from ..campaign import planned
 
     names = subject.names

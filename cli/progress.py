@@ -50,7 +50,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`before`: the events of a campaign that is taken up again."""
-        from ..agents.progress import Progress as WhereItStands
+        from ..agents.books.progress import Progress as WhereItStands
 
         before = list(before)
         self.campaign = before[0].campaign if before else ""

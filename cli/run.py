@@ -15,7 +15,7 @@ from ..errors import ExitCode, UsageError
 from . import common
 
 if TYPE_CHECKING:
-    from . import campaigning
+    from . import carry_out
 
 EPILOG = "\n\n".join(
     (
@@ -137,13 +137,13 @@ def run(
             "--from": source,
         },
     )
-    from . import campaigning
+    from . import carry_out
 
     paid = {"usd": max_usd, "tokens": max_tokens, "device_seconds": _seconds(max_device_time)}
     config, limits = resolved.config, _asked_limits(resolved.config, paid)
-    job: campaigning.Job = campaigning.Resume(config, resume or "", limits)
+    job: carry_out.Job = carry_out.Resume(config, resume or "", limits)
     if resume is None:
-        job = campaigning.Fresh(
+        job = carry_out.Fresh(
             config,
             problem or "",
             language=language or "",
@@ -155,13 +155,13 @@ def run(
             options=_options(settings or []),
             source=_source(source) if source else "",
         )
-    outcome = campaigning.carry_out(
+    outcome = carry_out.carry_out(
         job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)
     )
     _tell(outcome, resolved, as_json=as_json)
 
 
-def _tell(outcome: campaigning.Outcome, resolved: Resolved, *, as_json: bool) -> None:
+def _tell(outcome: carry_out.Outcome, resolved: Resolved, *, as_json: bool) -> None:
     """Prints what came of it, and leaves with its exit status."""
     from . import documents
     from .summary import next_steps, winner_lines

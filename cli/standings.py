@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..bench.plan import Bench
-from ..bench.scores import Score
-from ..bench.summary import THRESHOLDS, Arm, Estimate
+from ..compare.plan import Bench
+from ..compare.scores import Score
+from ..compare.summary import THRESHOLDS, Arm, Estimate
 from ..config import format_duration
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier import emulation
-from kernelwright.verifier.client import RefereeProcess, open_referee
-from kernelwright.verifier.device_session import Machine
-from kernelwright.verifier.draft import Draft
 from kernelwright.verifier.evaluation import evaluate
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands import emulated
+from kernelwright.verifier.stands.leased import Machine
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.verdict_draft import Draft
 
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
@@ -97,7 +97,7 @@ class Court:
         if not seed:
             return evaluate(session, order)
         assert session.device is not None
-        return emulation.look(Draft(order, session, seed), session.device)
+        return emulated.look(Draft(order, session, seed), session.device)
 
     def close(self) -> None:
         for referee in self._open.values():

@@ -13,18 +13,19 @@ import numpy as np
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build.model import Built
+from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.plan.declared import Plan
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.resolve import resolve
+from kernelwright.sandbox.run.arena import NOTHING_MORE, Arena, Extra, footprint
 from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.interpreted import SCHEDULES, STEPS, interpreted_program, table
-from kernelwright.sandbox.run.process import Plane, RunFault, Runner
+from kernelwright.sandbox.run.process import RunFault, Runner
+from kernelwright.sandbox.run.starting import Plane
 from kernelwright.traces.records import Status
-from kernelwright.verifier import gates, poison
-from kernelwright.verifier.arena import NOTHING_MORE, Arena, Extra, footprint
+from kernelwright.verifier.truth import gates, poison
 
 TARGET = architecture("sm_90")
 TIMEOUT_S = 120.0

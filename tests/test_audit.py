@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.machine import machine_facts
-from kernelwright.agents.progress import Progress
+from kernelwright.agents.books.progress import Progress
 from kernelwright.audit import audit_campaign, differences, lacks
 from kernelwright.cli.documents import campaign_document
 from kernelwright.errors import MatrixError, PrerequisiteError, UsageError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.machine import machine_facts
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.cli import stored
 from kernelwright.traces.audits import audit_sentence, last_audit_sentence

@@ -14,32 +14,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..sandbox.build.model import BuildFailed
+from ..sandbox.builders.model import BuildFailed
+from ..sandbox.run.arena import Arena
 from ..sandbox.run.process import RunFault
 from ..sandbox.run.program import Program
 from ..traces.records import CHAMPION, Protocol, Status, Verdict
-from . import (
-    clocks,
-    emulation,
-    fences,
-    gates,
-    measured_device,
-    rivalry,
-    roofline,
-    sampling,
-    sanitize,
-    stress,
-    timing,
-)
-from .arena import Arena
-from .checking import run_trials
-from .draft import Draft
+from .checks import fenced_memory, stress
+from .checks.checking import run_trials
+from .clock import clocks, roofline, timing
+from .clock.timed_sides import CandidateSide, Wrong
 from .profile import cpu as profile
-from .programs import LANGUAGES, build_program
 from .request import Order
-from .rivalry import ChampionFailed
-from .session import Session
-from .sides import CandidateSide, Wrong
+from .stands import contests, device, emulated, rivalry, sanitize
+from .stands.programs import LANGUAGES, build_program
+from .stands.rivalry import ChampionFailed
+from .stands.session import Session
+from .stands.verdict_draft import Draft
+from .truth import gates
 
 LOOKS = 3
 """Evaluations before a candidate stays SUSPECT."""
@@ -80,8 +71,8 @@ def _look(session: Session, order: Order) -> Verdict:
     draft = _draft(session, order)
     if session.device is not None:
         if session.leased is not None:
-            return measured_device.look(draft, session.device, session.leased)
-        return emulation.look(draft, session.device)
+            return device.look(draft, session.device, session.leased)
+        return emulated.look(draft, session.device)
     if order.language not in LANGUAGES:
         return draft.close(
             Status.UNSUPPORTED,
@@ -138,7 +129,7 @@ def _judge(draft: Draft, built: _Programs) -> Verdict:
     session, protocol, program = draft.session, draft.order.protocol, built.program
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     champion = _champion(session, draft.order)
-    with sampling.arena_for(session) as arena:
+    with contests.arena_for(session) as arena:
         with _side(draft, program, arena, rng) as side:
             with draft.span("verify"):
                 draft.checks += run_trials(side, session.stage, protocol, rng)
@@ -150,7 +141,7 @@ def _judge(draft: Draft, built: _Programs) -> Verdict:
             with draft.span("wait for baselines"):
                 session.await_reference()
             with draft.span("time"):
-                contest = sampling.Contest(session, protocol, champion, rng)
+                contest = contests.Contest(session, protocol, champion, rng)
                 contest.add(side)
         while contest.goes_on():
             with (
@@ -167,20 +158,20 @@ def _side(
 ) -> Iterator[CandidateSide]:
     with ExitStack() as stack:
         with draft.span("start"):
-            started = sampling.started(
+            started = contests.started(
                 draft.session, draft.order.protocol, "candidate", program, arena, rng
             )
             side = stack.enter_context(started)
         yield side
 
 
-def _champion(session: Session, order: Order) -> sampling.Rival | None:
+def _champion(session: Session, order: Order) -> contests.Rival | None:
     if not order.champion:
         return None
     champion = build_program(session, order.champion, order.language)
     if isinstance(champion, BuildFailed):
         raise ChampionFailed(Status.BUILD_FAILED, champion.reason)
-    return sampling.Rival(champion)
+    return contests.Rival(champion)
 
 
 def _look_closer(
@@ -213,7 +204,7 @@ def _look_beside(
         if not found.check.passed:
             return
     with draft.span("fences"):
-        draft.checks.append(fences.examine(side, draft.session.stage, rng))
+        draft.checks.append(fenced_memory.examine(side, draft.session.stage, rng))
     if draft.checks[-1].passed and (reason := sanitize.apart(draft.order.source)):
         raise RunFault(Status.UNSUPPORTED, reason)
 

@@ -55,7 +55,7 @@ class Outlook(Record):
 
 
 class Referee(Interface):
-    """Evaluates candidates one at a time. `verifier.client.open_referee` gives the real one."""
+    """Evaluates candidates one at a time. `process.client.open_referee` gives the real one."""
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
         """Waits until nothing but candidates takes time; what it took since the referee's start.

@@ -9,7 +9,7 @@ from typing import Protocol as Interface
 
 from pydantic import BaseModel, JsonValue
 
-from ..models.protocol import Ask, Finish, Message, Reply
+from ..model import Ask, Finish, Message, Reply
 from ..prompting.render import render
 from ..text.found import Outcome, Unusable
 from ..text.json_text import read

@@ -7,7 +7,7 @@ figures are missing does not speak.
 
 from __future__ import annotations
 
-from .evidence import Evidence, Finding, Rule
+from ..prompting.evidence import Evidence, Finding, Rule
 
 WASTED = 0.6
 """Share of the bytes moved that were asked for, below which accesses are uncoalesced."""

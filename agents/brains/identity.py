@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import SandboxError
 from ...traces.records import Advice, candidate_id
-from ..protocols import Member
+from ..roles import Member
 
 
 def ensure_one(member: Member, base: Member | None = None, advice: Advice | None = None) -> None:

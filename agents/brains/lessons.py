@@ -10,7 +10,7 @@ from ...traces.records import Verdict
 from ..prompting import parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
-from ..protocols import Member, Situation
+from ..roles import Member, Situation
 from ..text.untrusted import clip_sentences, fenced, one_line
 from .asks import Asks, Parameters, ask_typed
 

@@ -10,13 +10,13 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from ..models.protocol import Finish, Reply
+from ..model import Finish, Reply
 from ..prompting import parts, techniques
 from ..prompting.figures import profile
 from ..prompting.parts import FENCES, SOURCE_CHARACTERS, Briefing
 from ..prompting.past import past
 from ..prompting.render import render
-from ..protocols import Assignment, Member, Missing, Mode, Proposal, Situation
+from ..roles import Assignment, Member, Missing, Mode, Proposal, Situation
 from ..text.candidate_text import extract
 from ..text.edits import revised
 from ..text.found import Found, Outcome, Unusable

@@ -14,15 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ...traces.records import Advice, Status
 from ..prompting import parts, techniques
+from ..prompting.evidence import figures_of
 from ..prompting.figures import profile, shown_figures
 from ..prompting.parts import Briefing
 from ..prompting.past import past
 from ..prompting.render import render
 from ..prompting.techniques import Technique
-from ..protocols import Judge, Member, Situation
+from ..roles import Judge, Member, Situation
 from ..text.untrusted import clip_sentences, readable
 from .asks import Asks, Parameters, Typed, ask_typed, schema_of
-from .evidence import figures_of
 from .evidence_check import LEAST, MOST, Cited, supported, unsupported
 from .identity import ensure_one
 

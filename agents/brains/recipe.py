@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...errors import UsageError
 from ...kernelbench.recipe import Facts, Knob, Knobs, KnobValue, Recipe
 from ...traces.records import candidate_id
-from ..protocols import Proposal, Situation
+from ..roles import Proposal, Situation
 
 SAMPLES_PER_FAMILY = 3
 """The default and two random ones: enough to rank families without spending the budget on them."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ...kernelbench.recipe import Recipe
 from ...traces.records import Advice, Check, Status
-from ..protocols import Member, Situation
+from ..prompting.evidence import Evidence, Finding, Hints, Rule
+from ..roles import Member, Situation
 from . import gpu_rules
-from .evidence import Evidence, Finding, Hints, Rule
 
 AT_ROOF = 0.85
 """Share of the roofline above which the timing noise is larger than what is left to gain."""

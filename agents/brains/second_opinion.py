@@ -10,12 +10,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ...traces.records import Record
-from ..progress import Progress
+from ..aids import SecondOpinion
 from ..prompting import hack_cases, parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
-from ..protocols import Member, Situation
+from ..roles import Member, Situation
 from ..text.untrusted import clip_words, readable
 from .asks import Asks, Parameters, ask_typed
 from .identity import ensure_one
@@ -23,8 +22,6 @@ from .identity import ensure_one
 SHOWN = 3
 """Cases beside the candidate."""
 REASON_WORDS = 25
-DECIDED = "second opinion"
-"""Under this name an opinion stands in the record."""
 
 
 class _Label(BaseModel):
@@ -38,28 +35,7 @@ class _Label(BaseModel):
     reason: str
 
 
-class SecondOpinion(Record):
-    """What a model made of a surprising candidate."""
-
-    candidate: str
-    label: Literal["honest", "suspect", "none"]
-    """`none`: its answer could not be used."""
-    case: str = ""
-    """The case of the catalogue that it names; empty: none of them."""
-    line: int = 0
-    reason: str = ""
-    shown: tuple[str, ...] = ()
-    """The cases that it was shown."""
-    by: str = ""
-
-
-def is_suspected(progress: Progress, place: str) -> bool:
-    """Whether a model holds the candidate of this place for unearned."""
-    said = progress.decisions.get((place, DECIDED))
-    return said is not None and said.details["label"] == "suspect"
-
-
-class Doubter:
+class LlmSecondLook:
     """Asks one model about one candidate."""
 
     def __init__(

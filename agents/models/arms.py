@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from ...errors import UsageError
-from .protocol import Ask, Bound, Model, Reply, Usage
+from ..model import Ask, Bound, Model, Reply, Usage
 
 MOST_TEMPERATURE = 2.0
 _MANNER = re.compile(r"@(?P<said>[a-z_]+=[^@,=]*(?:,[a-z_]+=[^@,=]*)*)\Z")

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model import Ask, Finish, Reply, Usage
 from ..text.untrusted import capped
 from .capabilities import Capabilities, Rung
 from .corrections import nearest_effort
-from .protocol import Ask, Finish, Reply, Usage
 from .tokens import most_prompt_tokens, most_tokens
 
 MOST_CHARACTERS = 4 << 20

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config, user_file
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
+from ..model import Model
 from ..offered import MODELS
 from .arms import Arm, named
 from .capabilities import capabilities_for
 from .keys import VARIABLE, find_key
 from .openai_client import Connection, OpenAIModel
 from .pricing import PriceList, find_price, read_prices
-from .protocol import Model
 
 OPENAI = "openai/"
 SCRIPTED = "scripted:"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import UsageError
 from ...traces.records import Record
-from .protocol import Ask, Bound, Model, Reply, Usage
+from ..model import Ask, Bound, Model, Reply, Usage
 
 EXPLORATION = 0.5
 """Weight of what is unknown. UCB1's own sqrt(2) is for rewards that fill [0, 1]; gains are rare."""

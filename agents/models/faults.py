@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..model import FaultKind, ModelFault
 from .keys import scrub
-from .protocol import FaultKind, ModelFault
 
 LONGEST_MESSAGE = 400
 """Of a server's own words; some send their whole validation report, prompt included."""

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...config import DEFAULT_SILENCE_S, format_duration
+from ..model import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
 from .capabilities import Capabilities, Rung
 from .chat import Received, is_json_of, most_prompt, parameters, reply_of
 from .corrections import Correction, Learned, learn, learn_window, step_down
 from .faults import dropped, fault_of, refusal_of, reset_s
 from .keys import Key
 from .pricing import Price
-from .protocol import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
 
 DEFAULT_SLOTS = 4
 CONNECT_TIMEOUT_S = 10.0

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ...errors import ConfigError
 from ...traces.records import Record
-from .protocol import Usage
+from ..model import Usage
 
 MILLION = 1_000_000
 ANY_MODEL = "*"

@@ -37,8 +37,8 @@ from ...traces.events import (
 )
 from ...traces.records import Protocol, Verdict
 from ...traces.spending import never_asked
+from ..model import Ask, Bound, FaultKind, Model, ModelFault, Reply, Usage
 from ..stop import Halt
-from .protocol import Ask, Bound, FaultKind, Model, ModelFault, Reply, Usage
 
 PREFIX = "replay:"
 

@@ -19,10 +19,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from ...errors import UsageError
 from ...traces.records import Record
+from ..model import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
 from .capabilities import Rung
 from .chat import most_prompt
 from .pricing import Price
-from .protocol import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
 from .tokens import most_tokens
 
 MOST_BYTES = 16 << 20

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .protocol import Message
+from ..model import Message
 
 PER_MESSAGE = 16
 """Role and delimiters of a message, in the most talkative templates."""

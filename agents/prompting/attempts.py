@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...traces.records import CHAMPION, Protocol, Speedup, Verdict
-from ..progress import Progress, Track
-from ..protocols import Assignment, Attempt
+from ..books.progress import Progress, Track
+from ..roles import Assignment, Attempt
 from ..text.diffs import changed_lines, unified
 from ..text.untrusted import one_line
 

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...traces.records import Status, Verdict
-from ..archive import score_of
-from ..brains.second_opinion import is_suspected
-from ..progress import Progress, Track
-from ..protocols import Digest
+from ..books.progress import Progress, Track
+from ..roles import Digest
+from ..search.archive import score_of
 from ..text.untrusted import one_line
 from .attempts import Source, attempt, fault_of, looked_at
 
@@ -49,7 +48,7 @@ def _best(progress: Progress, known: Sequence[Track]) -> list[Track]:
         if not fault_of(track)
         and (screened := looked_at(track)) is not None
         and (score := score_of(screened)) is not None
-        and not is_suspected(progress, track.proposed.place)
+        and not progress.is_suspected(track.proposed.place)
     ]
     return [track for _, _, track in sorted(ranked, key=lambda each: each[:2])[:MOST_BEST]]
 

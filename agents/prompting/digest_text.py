@@ -6,7 +6,7 @@ data and held to a size, so that no campaign, however long, makes prompts grow.
 
 from __future__ import annotations
 
-from ..protocols import Attempt, Digest
+from ..roles import Attempt, Digest
 from ..text.untrusted import fenced, one_line
 from .attempts import interval
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from ...kernelbench.targets import CPU
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
 from ...verifier.profile.metrics import STALLS, packaged
-from ..brains.evidence import figures_of
-from ..protocols import Member, Situation
+from ..roles import Member, Situation
 from ..text.untrusted import fenced
+from .evidence import figures_of
 
 PACKAGED = Path(__file__).with_name("figures.toml")
 REMARKS = 16

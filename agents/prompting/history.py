@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..archive import score_of
-from ..progress import Progress, Track
-from ..protocols import Assignment, Attempt, History
+from ..books.progress import Progress, Track
+from ..roles import Assignment, Attempt, History
+from ..search.archive import score_of
 from . import digest
 from .attempts import (
     Source,

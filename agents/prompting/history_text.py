@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...traces.records import Speedup
-from ..protocols import Attempt, History
+from ..roles import Attempt, History
 from ..text.untrusted import fenced, one_line
 from .attempts import interval
 

@@ -14,17 +14,17 @@ from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
 from ...kernelbench.signature import signature
 from ...kernelbench.targets import CPU
-from ...sandbox.build.compiler import BASE_FLAGS, VARIANT_FLAGS
-from ...sandbox.build.model import Variant
+from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
+from ...sandbox.builders.model import Variant
 from ...traces.events import CampaignStarted
 from ...traces.records import Check, Speedup, Status, Verdict
-from ..protocols import Assignment, Member, Situation
+from ..roles import Assignment, Member, Situation
 from ..text.candidate_text import ORDINARY
 from ..text.untrusted import fenced, one_line
 from . import techniques
-from .cards import Card
 from .figures import busy_machine, profile, with_lines
 from .render import render
+from .target_card import Card
 
 SOURCE_CHARACTERS = 48_000
 """Of a base; a longer one is shown in part, and then may not be edited by search and replace."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocols import History
+from ..roles import History
 from .digest_text import told_digest
 from .history_text import told_history
 

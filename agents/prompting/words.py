@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...traces.records import Advice, Verdict
-from ..protocols import Member
+from ..roles import Member
 from ..text.untrusted import one_line
 
 REASON_CHARACTERS = 300

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ...sandbox.front_matter import MalformedError
 from ...sandbox.source_text import SOURCE_BYTES, encoded
-from ..models.protocol import Finish
-from .fences import Block, Markdown, split, unix_lines
+from ..model import Finish
+from .code_blocks import Block, Markdown, split, unix_lines
 from .found import Found, Outcome, Unusable
 from .languages import (
     PROGRAMMING,

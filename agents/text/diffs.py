@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from typing import NamedTuple
 
-from .fences import unix_lines
+from .code_blocks import unix_lines
 
 MOST_LINES = 4000
 """Beyond this two sources are not aligned: it takes too long, and nobody reads it."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..models.protocol import Finish
+from ..model import Finish
 from .candidate_text import (
     SEARCH_SIGN,
     Answer,
@@ -30,7 +30,7 @@ from .candidate_text import (
     unclosed_fence,
     whole_source,
 )
-from .fences import split, unix_lines
+from .code_blocks import split, unix_lines
 from .found import Found, Outcome, Unusable
 from .languages import Language, head_of, language_of
 from .untrusted import one_line

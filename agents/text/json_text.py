@@ -13,9 +13,9 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ..models.protocol import Finish
+from ..model import Finish
 from .candidate_text import answered
-from .fences import Markdown, split
+from .code_blocks import Markdown, split
 from .found import Outcome, Unusable
 from .languages import UNLABELLED
 from .untrusted import one_line, readable

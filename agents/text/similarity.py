@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from .fences import unix_lines
+from .code_blocks import unix_lines
 from .languages import Head, Language, body_of, head_of, language_of
 
 _RUN = 3

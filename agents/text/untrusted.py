@@ -10,7 +10,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from .fences import unix_lines
+from .code_blocks import unix_lines
 
 BIDIRECTIONAL = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

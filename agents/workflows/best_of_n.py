@@ -16,11 +16,11 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from ..loop import Loop
 from ..prompting.history import strategies
-from ..protocols import Assignment, Mode, Sample
+from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
-from . import driver, nodes
+from . import driver, steps
+from .loop import Loop
 
 SAMPLES = 10
 """As many candidates as a chain of `forge` has rounds."""
@@ -57,7 +57,7 @@ def admit(state: State, loop: Loop) -> State:
     is_next = slot >= state["last"]
     if is_next and "refused_by" in state:
         return {"stopped_by": state["refused_by"]}
-    if by := nodes.why_not_admitted(loop, _place(slot)):
+    if by := steps.why_not_admitted(loop, _place(slot)):
         return {"stopped_by": by}
     return {"first": slot, "last": _end_of_generation(loop, slot)} if is_next else {}
 
@@ -65,10 +65,10 @@ def admit(state: State, loop: Loop) -> State:
 def ask(state: State, loop: Loop) -> State:
     """Pays for one slot's answer; the state is the slot alone."""
     assignment = _assignment(state, loop)
-    if not nodes.is_placed(loop, assignment.place):
+    if not steps.is_placed(loop, assignment.place):
         # `propose` comes to it again once the calls beside it are settled.
         with suppress(BudgetSpent):
-            if proposal := nodes.rehearse(loop, assignment):
+            if proposal := steps.rehearse(loop, assignment):
                 loop.ledger.foresee_proposed(proposal)
     return {}
 
@@ -76,7 +76,7 @@ def ask(state: State, loop: Loop) -> State:
 def propose(state: State, loop: Loop) -> State:
     """Records what the slot's answer holds."""
     try:
-        return {"current": nodes.propose(loop, _assignment(state, loop))}
+        return {"current": steps.propose(loop, _assignment(state, loop))}
     except BudgetSpent as spent:
         return {"current": "", "refused_by": spent.by}
 
@@ -85,7 +85,7 @@ def evaluate(state: State, loop: Loop) -> State:
     """Has the slot's candidate screened, and confirmed if it may be the champion."""
     current = state["current"]
     if current:
-        nodes.screen(loop, current)
+        steps.screen(loop, current)
     return {}
 
 
@@ -93,7 +93,7 @@ def promote(state: State, loop: Loop) -> State:
     """Confirms a candidate that may be the new champion, and goes on to the next slot."""
     champion = state["champion"]
     if state["current"]:
-        champion = nodes.promote(loop, state["current"], champion)
+        champion = steps.promote(loop, state["current"], champion)
     return {"champion": champion, "slot": state["slot"] + 1}
 
 
@@ -127,8 +127,8 @@ def graph() -> StateGraph[State, Loop, State, State]:
     """admit → ask × slots → (propose → evaluate → promote → admit) …"""
     sampling = StateGraph(State, context_schema=Loop)
     for step in (admit, ask, propose, evaluate):
-        sampling.add_node(step.__name__, nodes.node(step), input_schema=State)
-    sampling.add_node("promote", nodes.node(promote, is_owed=True), input_schema=State)
+        sampling.add_node(step.__name__, steps.node(step), input_schema=State)
+    sampling.add_node("promote", steps.node(promote, is_owed=True), input_schema=State)
 
     def route(state: State) -> str | list[Send]:
         if state.get("stopped_by"):

@@ -12,8 +12,8 @@ from typing import TypedDict
 from langgraph.graph import END, StateGraph
 from langgraph.typing import StateT
 
-from ..loop import Loop
-from . import nodes
+from . import steps
+from .loop import Loop
 
 
 class Link(TypedDict, total=False):
@@ -27,7 +27,7 @@ class Link(TypedDict, total=False):
 def evaluate(state: Link, loop: Loop) -> Link:
     """Has the round's candidate screened."""
     if state["current"]:
-        nodes.screen(loop, state["current"])
+        steps.screen(loop, state["current"])
     return {}
 
 
@@ -35,7 +35,7 @@ def promote(state: Link, loop: Loop) -> Link:
     """Confirms a candidate that may be the new champion."""
     if not state["current"]:
         return {}
-    return {"champion": nodes.promote(loop, state["current"], state["champion"])}
+    return {"champion": steps.promote(loop, state["current"], state["champion"])}
 
 
 def close(
@@ -48,8 +48,8 @@ def close(
     Args:
         begin: After `admit`: `judge`, `propose` or END.
     """
-    chain.add_node("evaluate", nodes.node(evaluate), input_schema=Link)
-    chain.add_node("promote", nodes.node(promote, is_owed=True), input_schema=Link)
+    chain.add_node("evaluate", steps.node(evaluate), input_schema=Link)
+    chain.add_node("promote", steps.node(promote, is_owed=True), input_schema=Link)
     chain.add_conditional_edges("admit", begin, ["judge", "propose", END])
     chain.add_edge("judge", "propose")
     chain.add_edge("propose", "evaluate")

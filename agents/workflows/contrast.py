@@ -19,15 +19,15 @@ from pydantic import Field
 
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
-from .. import contrasting
-from ..asking import PromptTooLong
-from ..brains.second_opinion import DECIDED, is_suspected
-from ..loop import Loop
+from ..aids import SECOND_OPINION
+from ..books.asking import PromptTooLong
 from ..prompting.history import strategies
 from ..prompting.words import over_baseline, over_best, over_roofline
-from ..protocols import Assignment, Mode, Sample
+from ..roles import Assignment, Mode, Sample
+from ..search import contrast_pairs
 from ..stop import BudgetSpent
-from . import driver, fan, nodes
+from . import driver, steps, waves
+from .loop import Loop
 
 ROUNDS = 10
 """The drafts included; as many as a chain of `forge` has."""
@@ -37,7 +37,7 @@ OVER_BEST, OVER_BASELINE = 3.0, 10.0
 hacks as sudden jumps)."""
 
 EXEMPLARS, SCORES, CHECKED = "exemplars", "group score", "hack check"
-SECOND, NO_SECOND = DECIDED, "no second opinion"
+SECOND, NO_SECOND = SECOND_OPINION, "no second opinion"
 MOST_TOLD = 6
 """Strategies of earlier drafts that a new draft is told."""
 
@@ -53,7 +53,7 @@ class Settings(Record):
     """Of one wave: so many do not know of each other."""
 
 
-class State(fan.Round, total=False):
+class State(waves.Round, total=False):
     """The cursor. Every key takes the last value written."""
 
     round: int
@@ -72,11 +72,11 @@ def settings(loop: Loop) -> Settings:
 def plan(state: State, loop: Loop) -> State:
     """Whether another round begins, and which variants its slots contrast."""
     number, chosen = state["round"], settings(loop)
-    if by := nodes.why_ended(loop, number, ROUNDS, state["champion"], state["stale"]):
+    if by := steps.why_ended(loop, number, ROUNDS, state["champion"], state["stale"]):
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
     begun = loop.ledger.progress.decisions.get((f"{number}/plan", "round"))
-    count = begun.details["slots"] if begun else fan.width(loop, wanted)
+    count = begun.details["slots"] if begun else waves.width(loop, wanted)
     assert isinstance(count, int)
     loop.ledger.decide(f"{number}/plan", "round", slots=count)
     places = [f"{number}/{slot}" for slot in range(count)]
@@ -87,7 +87,7 @@ def plan(state: State, loop: Loop) -> State:
 
 def propose(state: State, loop: Loop) -> State:
     """Records the wave's candidates."""
-    born = fan.settle(loop, state["places"], assignment)
+    born = waves.settle(loop, state["places"], assignment)
     return {"born": [*state["born"], *born], "queue": born}
 
 
@@ -107,7 +107,7 @@ def suspect(state: State, loop: Loop) -> State:
             place,
             SCORES,
             candidate=candidate,
-            score=round(contrasting.group_score(candidate, group), 4),
+            score=round(contrast_pairs.group_score(candidate, group), 4),
         )
     return {}
 
@@ -115,8 +115,8 @@ def suspect(state: State, loop: Loop) -> State:
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the round if it may be the new champion."""
     # Who falls later was sound when this round was decided.
-    sound = [c for c in state["born"] if nodes.is_sound(loop, c, state["round"])]
-    won = fan.crown(state, loop, sound)
+    sound = [c for c in state["born"] if steps.is_sound(loop, c, state["round"])]
+    won = waves.crown(state, loop, sound)
     return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
 
 
@@ -141,11 +141,11 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
     """What ranks each right candidate that was born before a round and may be shown to others."""
     found = {}
     for candidate, track in loop.ledger.progress.tracks.items():
-        score = nodes.score(loop, candidate)
+        score = steps.score(loop, candidate)
         place = track.proposed.place
         is_earlier = int(place.partition("/")[0]) < before
-        is_doubted = is_suspected(loop.ledger.progress, place)
-        is_shown = nodes.is_sound(loop, candidate, before - 1) and not is_doubted
+        is_doubted = loop.ledger.progress.is_suspected(place)
+        is_shown = steps.is_sound(loop, candidate, before - 1) and not is_doubted
         if is_earlier and score is not None and is_shown:
             found[candidate] = score
     return found
@@ -155,7 +155,7 @@ def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
     second, decisions = loop.aids.second, loop.ledger.progress.decisions
     is_told = (place, SECOND) in decisions or (place, NO_SECOND) in decisions
-    if second is None or is_told or not nodes.is_sound(loop, candidate):
+    if second is None or is_told or not steps.is_sound(loop, candidate):
         return
     member = loop.ledger.member(candidate)
     situation = loop.situation((), Assignment(place=place, mode=Mode.CONTRAST, base=member))
@@ -168,13 +168,13 @@ def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
 
 
 def _choose(loop: Loop, place: str) -> None:
-    if (place, EXEMPLARS) in loop.ledger.progress.decisions or nodes.is_placed(loop, place):
+    if (place, EXEMPLARS) in loop.ledger.progress.decisions or steps.is_placed(loop, place):
         return
     known = scores(loop, int(place.partition("/")[0]))
-    drawn = contrasting.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
+    drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
     if drawn:
-        filled = contrasting.buckets(known)
-        chances = [round(chance, 4) for chance in contrasting.chances(filled, known)]
+        filled = contrast_pairs.buckets(known)
+        chances = [round(chance, 4) for chance in contrast_pairs.chances(filled, known)]
         loop.ledger.decide(
             place,
             EXEMPLARS,
@@ -187,7 +187,7 @@ def _choose(loop: Loop, place: str) -> None:
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     """Why a result is looked at twice; "": it is not."""
     screened = loop.ledger.progress.tracks[candidate].verdicts.get(Depth.SCREEN)
-    score = nodes.score(loop, candidate)
+    score = steps.score(loop, candidate)
     if screened is None or score is None:
         return ""
     best = max(earlier.values(), default=0.0)
@@ -209,10 +209,10 @@ def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
     contrast = StateGraph(State, context_schema=Loop)
     for step in (plan, propose, suspect, promote):
-        contrast.add_node(step.__name__, nodes.node(step), input_schema=State)
+        contrast.add_node(step.__name__, steps.node(step), input_schema=State)
     contrast.add_edge(START, "plan")
-    contrast.add_conditional_edges("plan", fan.if_it_goes_on, ["more", END])
-    fan.wire_waves(contrast, assignment, then="suspect")
+    contrast.add_conditional_edges("plan", waves.if_it_goes_on, ["more", END])
+    waves.wire_waves(contrast, assignment, then="suspect")
     contrast.add_edge("suspect", "promote")
     contrast.add_edge("promote", "plan")
     return contrast

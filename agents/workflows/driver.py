@@ -19,8 +19,8 @@ from langgraph.graph.state import StateGraph
 from langsmith import tracing_context
 
 from ...traces.faults import storage_fault, storage_faults
-from ..loop import Loop
 from ..stop import Halt
+from .loop import Loop
 
 STEPS_BOUND = 2**31 - 1
 """langgraph's bound on steps; rounds and budgets end a campaign, never this."""

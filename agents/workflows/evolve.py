@@ -24,13 +24,13 @@ from langsmith import tracing_context
 
 from ...kernelbench.targets import CPU
 from ...traces.records import Protocol
-from ..champion import displaces
-from ..loop import Loop
-from ..protocols import Assignment, Mode, Proposal
+from ..roles import Assignment, Mode, Proposal
+from ..search.championship import displaces
 from ..stop import BudgetSpent, Halt
-from . import generations, nodes
+from . import generations, steps
 from .driver import STEPS_BOUND
 from .generations import Settings
+from .loop import Loop
 
 __all__ = ["Settings", "run"]
 
@@ -54,8 +54,8 @@ def propose(state: State, runtime: Runtime[Loop]) -> State:
     loop = runtime.context
     parents = tuple(state.get("parents", []))
     try:
-        return {"candidate": nodes.propose(loop, _assignment(loop, parents), parents)}
-    except (nodes.Exhausted, BudgetSpent) as halt:
+        return {"candidate": steps.propose(loop, _assignment(loop, parents), parents)}
+    except (steps.Exhausted, BudgetSpent) as halt:
         return {"stopped_by": _hold_challenges(loop, is_last_call=True) or halt.by}
 
 
@@ -79,7 +79,7 @@ def diagnose(state: State, runtime: Runtime[Loop]) -> State:
     # Without advice the next proposal does as well as it can, or meets the same cap.
     with suppress(BudgetSpent):
         situation = loop.situation(list(member.parents))
-        loop.ledger.advise(nodes.diagnosis(loop, member, situation))
+        loop.ledger.advise(steps.diagnosis(loop, member, situation))
     return {}
 
 

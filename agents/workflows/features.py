@@ -21,12 +21,12 @@ from pydantic import Field, JsonValue
 from ...kernelbench.problem import Problem
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record, Status
-from .. import gains, niches
-from ..brains.evidence import figures_of
-from ..loop import Loop
 from ..prompting import techniques
-from ..protocols import Assignment, Mode
-from . import driver, fan, nodes
+from ..prompting.evidence import figures_of
+from ..roles import Assignment, Mode
+from ..search import niches, technique_gains
+from . import driver, steps, waves
+from .loop import Loop
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
@@ -47,7 +47,7 @@ class Settings(Record):
     """Of a candidate inside its depth."""
 
 
-class State(fan.Round, total=False):
+class State(waves.Round, total=False):
     """The cursor. Every key takes the last value written."""
 
     depth: int
@@ -66,17 +66,17 @@ def settings(loop: Loop) -> Settings:
 def plan(state: State, loop: Loop) -> State:
     """Whether another depth begins, what it extends and which techniques its slots try."""
     depth = state["depth"]
-    if by := nodes.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
+    if by := steps.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
         return {"stopped_by": by}
     if (f"{depth}/plan", PLANNED) not in loop.ledger.progress.decisions:
-        _plan(loop, depth, fan.width(loop, settings(loop).proposals))
+        _plan(loop, depth, waves.width(loop, settings(loop).proposals))
     places = [f"{depth}/{slot}" for slot in range(len(_planned(loop, depth)["slots"]))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
 def propose(state: State, loop: Loop) -> State:
     """Records the turn's candidates."""
-    return {"queue": fan.settle(loop, state["places"], assignment)}
+    return {"queue": waves.settle(loop, state["places"], assignment)}
 
 
 def repair(state: State, loop: Loop) -> State:
@@ -86,11 +86,11 @@ def repair(state: State, loop: Loop) -> State:
     failed = []
     for place in state["planned"]:
         candidate = loop.ledger.progress.placed.get(place, "")
-        if candidate and nodes.score(loop, candidate) is None:
+        if candidate and steps.score(loop, candidate) is None:
             failed.append(int(place.partition("/")[2]) % count)
     places = [f"{depth}/{turn * count + slot}" for slot in failed]
     left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
-    asked = [place for place in places if nodes.is_placed(loop, place)]
+    asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
     places = sorted(asked) if turn <= settings(loop).repairs else []
     return {"turn": turn, "planned": places, "abreast": max(1, len(places)), "places": []}
@@ -98,7 +98,7 @@ def repair(state: State, loop: Loop) -> State:
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the depth if it may be the new champion."""
-    won = fan.crown(state, loop, _born(loop, state["depth"]))
+    won = waves.crown(state, loop, _born(loop, state["depth"]))
     return {"champion": won.champion, "stale": won.stale}
 
 
@@ -137,7 +137,7 @@ def assignment(loop: Loop, place: str) -> Assignment:
             mode=Mode.REPAIR,
             base=loop.ledger.member(failed),
         )
-    base = nodes.member(loop, planned["base"])
+    base = steps.member(loop, planned["base"])
     mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
     features = () if planned["is_repair"] else tuple(planned["slots"][slot])
     if not features and base is None:
@@ -154,14 +154,19 @@ def first(problem: Problem, language: str, target: str, seed: int) -> Assignment
 
 
 def _draws(
-    known: Sequence[str], worth: gains.Table, bound: str, depth: int, count: int, seed: int
+    known: Sequence[str],
+    worth: technique_gains.Table,
+    bound: str,
+    depth: int,
+    count: int,
+    seed: int,
 ) -> Iterator[tuple[str, ...]]:
     """Techniques for each slot; they lead with different ones, while there are enough."""
     taken: set[str] = set()
     for slot in range(count):
         rng = random.Random(f"{seed}:{depth}/{slot}:features")
         fresh = [name for name in known if name not in taken] or known
-        drawn = gains.draw(worth, fresh, bound, rng.choice((1, 2)), rng)
+        drawn = technique_gains.draw(worth, fresh, bound, rng.choice((1, 2)), rng)
         taken.update(drawn[:1])
         yield drawn
 
@@ -169,11 +174,11 @@ def _draws(
 def _plan(loop: Loop, depth: int, count: int) -> None:
     fastest, furthest = "", ""
     for candidate in _before(loop, depth):
-        if nodes.is_sound(loop, candidate):
-            fastest = nodes.better(loop, fastest, candidate)
+        if steps.is_sound(loop, candidate):
+            fastest = steps.better(loop, fastest, candidate)
         furthest = max(furthest, candidate, key=lambda c: _reached(loop, c))
     base = fastest or furthest
-    member = nodes.member(loop, base)
+    member = steps.member(loop, base)
     figures = figures_of(member) if member else {}
     bound = str(niches.bound_of(figures))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
@@ -195,14 +200,15 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
     ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
     place = track.proposed.place
     depth, slot = _numbers(place)
-    base, score = planned["base"], nodes.score(loop, candidate)
-    before = nodes.score(loop, base)
+    base, score = planned["base"], steps.score(loop, candidate)
+    before = steps.score(loop, base)
     if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
         return
     asked = planned["slots"][slot % len(planned["slots"])]
     said = track.proposed.techniques
     uses = {
-        name: gains.use(name, ledger.source(base), ledger.source(candidate), said) for name in asked
+        name: technique_gains.use(name, ledger.source(base), ledger.source(candidate), said)
+        for name in asked
     }
     ledger.decide(
         place,
@@ -216,15 +222,17 @@ def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
     )
 
 
-def _table(loop: Loop, before: int) -> dict[tuple[str, str], gains.Tally]:
+def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tally]:
     """What techniques were worth at the depths before this one."""
     credits = []
     for (_, what), decided in loop.ledger.progress.decisions.items():
         details: dict[str, Any] = dict(decided.details)
         if what in _USED and details["depth"] < before:
             gain = -math.inf if details["gain"] is None else details["gain"]
-            credits += [gains.Credit(name, details["bound"], gain) for name in details["used"]]
-    return gains.table(credits)
+            credits += [
+                technique_gains.Credit(name, details["bound"], gain) for name in details["used"]
+            ]
+    return technique_gains.table(credits)
 
 
 def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
@@ -268,14 +276,14 @@ def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
     search = StateGraph(State, context_schema=Loop)
     for step in (plan, propose, repair, promote, credit):
-        search.add_node(step.__name__, nodes.node(step), input_schema=State)
+        search.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def mend(state: State) -> str:
         return "more" if state["planned"] else "promote"
 
     search.add_edge(START, "plan")
-    search.add_conditional_edges("plan", fan.if_it_goes_on, ["more", END])
-    fan.wire_waves(search, assignment, then="repair")
+    search.add_conditional_edges("plan", waves.if_it_goes_on, ["more", END])
+    waves.wire_waves(search, assignment, then="repair")
     search.add_conditional_edges("repair", mend, ["more", "promote"])
     search.add_edge("promote", "credit")
     search.add_edge("credit", "plan")

@@ -12,9 +12,9 @@ from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from ..loop import Loop
-from ..protocols import Assignment, Mode
-from . import chain, driver, nodes
+from ..roles import Assignment, Mode
+from . import chain, driver, steps
+from .loop import Loop
 
 ROUNDS = 10
 """Round 0 included; CudaForge's number."""
@@ -62,33 +62,33 @@ def admit(state: State, loop: Loop) -> State:
     """Whether another round may begin."""
     if "stopped_by" in state:
         return {}
-    if by := _why_ended(state, loop) or nodes.why_not_admitted(loop, _place(state)):
+    if by := _why_ended(state, loop) or steps.why_not_admitted(loop, _place(state)):
         return {"stopped_by": by}
     return {}
 
 
 def judge(state: State, loop: Loop) -> State:
     """One diagnosis of what is about to be edited."""
-    nodes.judge(loop, _assignment(state, loop))
+    steps.judge(loop, _assignment(state, loop))
     return {}
 
 
 def propose(state: State, loop: Loop) -> State:
     """A first kernel, a repair or an optimisation; none where the Judge sees nothing left."""
     base = state["base"]
-    if nodes.why_nothing_left(loop, _place(state)):
+    if steps.why_nothing_left(loop, _place(state)):
         return {"current": ""}
     assignment = _assignment(state, loop)
-    return {"current": nodes.propose(loop, assignment, (base,) if base else ())}
+    return {"current": steps.propose(loop, assignment, (base,) if base else ())}
 
 
 def decide(state: State, loop: Loop) -> State:
     """What the round was worth, and what the next one edits."""
-    if why := nodes.why_nothing_left(loop, _place(state)):
+    if why := steps.why_nothing_left(loop, _place(state)):
         return _left(state, loop, why)
     current, best, number = state["current"], state["best"], state["round"]
-    is_right = nodes.worth(loop, current, number) is not None
-    leader = nodes.better(loop, best, current, number)
+    is_right = steps.worth(loop, current, number) is not None
+    leader = steps.better(loop, best, current, number)
     failures = 0 if is_right else state["failures"] + 1
     base, why = _next_base(state, loop, leader, failures)
     if why:
@@ -105,9 +105,9 @@ def decide(state: State, loop: Loop) -> State:
 def _left(state: State, loop: Loop, why: str) -> State:
     """Turns from a base with nothing left to the best candidate, and ends if it is that."""
     base, best = state["base"], state["best"]
-    loop.ledger.decide(_place(state), nodes.NOTHING_LEFT, candidate=base, why=why)
+    loop.ledger.decide(_place(state), steps.NOTHING_LEFT, candidate=base, why=why)
     if not best or best == base:
-        return {"stopped_by": nodes.NOTHING_LEFT}
+        return {"stopped_by": steps.NOTHING_LEFT}
     return {
         "round": state["round"] + 1,
         "base": best,
@@ -118,7 +118,7 @@ def _left(state: State, loop: Loop, why: str) -> State:
 
 def _why_ended(state: State, loop: Loop) -> str | None:
     number, champion, stale = state["round"], state["champion"], state["stale"]
-    return nodes.why_ended(loop, number, ROUNDS, champion, stale, PATIENCE, state["best"])
+    return steps.why_ended(loop, number, ROUNDS, champion, stale, PATIENCE, state["best"])
 
 
 def _next_base(state: State, loop: Loop, best: str, failures: int) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def _next_base(state: State, loop: Loop, best: str, failures: int) -> tuple[str,
     current = state["current"]
     if best and best != current:
         number = state["round"]
-        found, top = nodes.worth(loop, current, number), nodes.worth(loop, best, number)
+        found, top = steps.worth(loop, current, number), steps.worth(loop, best, number)
         if failures >= FAILURES:
             return best, f"{failures} failures in a row"
         if found is not None and top is not None and found * MUCH_SLOWER < top:
@@ -150,27 +150,27 @@ def _place(state: State) -> str:
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
-    place, base = _place(state), nodes.member(loop, state["base"])
+    place, base = _place(state), steps.member(loop, state["base"])
     if base is None:
         return Assignment(place=place, mode=Mode.WRITE)
-    mode = Mode.OPTIMISE if nodes.worth(loop, base.candidate) is not None else Mode.REPAIR
+    mode = Mode.OPTIMISE if steps.worth(loop, base.candidate) is not None else Mode.REPAIR
     advice = loop.ledger.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 
 def graph(*, has_judge: bool) -> StateGraph[State, Loop, State, State]:
     """The chain: admit → (judge →) propose → evaluate → promote → decide → admit."""
-    steps = StateGraph(State, context_schema=Loop)
+    chained = StateGraph(State, context_schema=Loop)
     for step in (admit, judge, propose, decide):
-        steps.add_node(step.__name__, nodes.node(step), input_schema=State)
+        chained.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def begin(state: State) -> str:
         if state.get("stopped_by"):
             return END
         return "judge" if has_judge and state["base"] else "propose"
 
-    steps.add_edge(START, "admit")
-    return chain.close(steps, begin)
+    chained.add_edge(START, "admit")
+    return chain.close(chained, begin)
 
 
 def follow(loop: Loop, number: int, best: str, champion: str) -> str:
@@ -183,8 +183,8 @@ def follow(loop: Loop, number: int, best: str, champion: str) -> str:
         "best": best,
         "champion": champion,
     }
-    steps = graph(has_judge=True)
-    return driver.run(steps, replace(loop, rounds=rounds, options={}), dict(start), "forge")
+    chained = graph(has_judge=True)
+    return driver.run(chained, replace(loop, rounds=rounds, options={}), dict(start), "forge")
 
 
 def run(loop: Loop) -> str:

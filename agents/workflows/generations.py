@@ -17,10 +17,10 @@ from langgraph.types import Send
 from pydantic import Field
 
 from ...traces.records import Record
-from ..loop import Loop
-from ..protocols import Assignment
+from ..roles import Assignment
 from ..stop import BudgetSpent
-from . import breeding, doubting, driver, fan, nodes
+from . import driver, generation_plan, shortlisting, steps, waves
+from .loop import Loop
 
 
 class Settings(Record):
@@ -48,7 +48,7 @@ class Settings(Record):
     """Whether the leader of each generation is diagnosed for its next edit."""
 
 
-class State(fan.Round, total=False):
+class State(waves.Round, total=False):
     """The cursor, whose places are those of a wave. Every key takes the last value written."""
 
     generation: int
@@ -71,21 +71,21 @@ def plan(state: State, loop: Loop) -> State:
     """Whether another generation begins, and what each of its slots is to do."""
     chosen, number = settings(loop), state["generation"]
     champion, stale = state["champion"], state["stale"]
-    if by := nodes.why_ended(loop, number, chosen.generations, champion, stale):
+    if by := steps.why_ended(loop, number, chosen.generations, champion, stale):
         return {"stopped_by": by}
-    if not breeding.is_planned(loop, number):
-        breeding.plan(loop, number, fan.width(loop, chosen.proposals), chosen)
+    if not generation_plan.is_planned(loop, number):
+        generation_plan.plan(loop, number, waves.width(loop, chosen.proposals), chosen)
     return _wave(loop, number, 0)
 
 
 def propose(state: State, loop: Loop) -> State:
     """Records the wave's candidates and how new they are; those that are new are evaluated."""
-    fan.settle(loop, state["places"], _assignment)
+    waves.settle(loop, state["places"], _assignment)
     for place in state["places"]:
-        breeding.compare(loop, place)
+        generation_plan.compare(loop, place)
     if settings(loop).soft:
         return {"queue": []}
-    fresh, placed = breeding.novel(loop, state["generation"])[0], loop.ledger.progress.placed
+    fresh, placed = generation_plan.novel(loop, state["generation"])[0], loop.ledger.progress.placed
     return {"queue": [c for place in state["places"] if (c := placed.get(place, "")) in fresh]}
 
 
@@ -96,30 +96,30 @@ def wave(state: State, loop: Loop) -> State:
 
 def doubt(state: State, loop: Loop) -> State:
     """Has the votes on one candidate paid and stored."""
-    doubting.ask(loop, state["candidate"])
+    shortlisting.ask(loop, state["candidate"])
     return {}
 
 
 def shortlist(state: State, loop: Loop) -> State:
     """What is evaluated of the generation, and in which order."""
     number, chosen = state["generation"], settings(loop)
-    fresh, close = breeding.novel(loop, number)
-    if not chosen.soft or not doubting.kinds(loop, number):
-        room = breeding.slots(loop, number)
-        done = breeding.evaluated(loop, number)
+    fresh, close = generation_plan.novel(loop, number)
+    if not chosen.soft or not shortlisting.kinds(loop, number):
+        room = generation_plan.slots(loop, number)
+        done = generation_plan.evaluated(loop, number)
         return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
-    return {"queue": list(doubting.shortlist(loop, number, fresh or close, chosen.evaluated))}
+    return {"queue": list(shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated))}
 
 
 def archive(state: State, loop: Loop) -> State:
     """Records the niche of everybody who was evaluated, and the islands as they now stand."""
-    breeding.record(loop, state["generation"], settings(loop))
+    generation_plan.record(loop, state["generation"], settings(loop))
     return {}
 
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the generation if it may be the new champion."""
-    won = fan.crown(state, loop, breeding.evaluated(loop, state["generation"]))
+    won = waves.crown(state, loop, generation_plan.evaluated(loop, state["generation"]))
     return {"champion": won.champion, "stale": won.stale}
 
 
@@ -131,52 +131,52 @@ def reflect(state: State, loop: Loop) -> State:
     number, chosen = state["generation"], settings(loop)
     try:
         if chosen.judged:
-            breeding.diagnose(loop, number)
+            generation_plan.diagnose(loop, number)
         if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
-            breeding.reflect(loop, number)
+            generation_plan.reflect(loop, number)
     except BudgetSpent as spent:
         loop.ledger.decide(f"{number}/reflect", "no reflection", by=spent.by)
     return {"generation": number + 1}
 
 
 def _assignment(loop: Loop, place: str) -> Assignment:
-    return breeding.assignment(loop, place, settings(loop).abreast)
+    return generation_plan.assignment(loop, place, settings(loop).abreast)
 
 
 def _wave(loop: Loop, number: int, wave: int) -> State:
     """What is asked next; the wave after the last one asks again for what was too close."""
-    chosen, count = settings(loop), breeding.slots(loop, number)
-    waves = -(-count // chosen.abreast)
+    chosen, count = settings(loop), generation_plan.slots(loop, number)
+    last = -(-count // chosen.abreast)
     slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
     places = [f"{number}/{slot}" for slot in slots]
-    if wave == waves:
-        places = breeding.second_places(loop, number)
-    doubted = [] if places else doubting.waiting(loop, number) if chosen.soft else []
+    if wave == last:
+        places = generation_plan.second_places(loop, number)
+    doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
     return {
         "wave": wave,
         "places": places,
-        "waiting": fan.side_by_side(loop, places),
+        "waiting": waves.side_by_side(loop, places),
         "doubted": doubted,
     }
 
 
 def _after_wave(state: State) -> str | list[Send]:
     if state.get("stopped_by") or state["places"]:
-        return fan.begin(state)
+        return waves.begin(state)
     return [Send("doubt", {"candidate": c}) for c in state["doubted"]] or "shortlist"
 
 
 def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
     evolution = StateGraph(State, context_schema=Loop)
-    steps = (plan, propose, wave, doubt, shortlist, archive, promote, reflect)
-    for step in steps:
-        evolution.add_node(step.__name__, nodes.node(step), input_schema=State)
+    nodes = (plan, propose, wave, doubt, shortlist, archive, promote, reflect)
+    for step in nodes:
+        evolution.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def rest(state: State) -> str:
         return "wave" if state["places"] else "promote"
 
-    fan.wire(
+    waves.wire(
         evolution, _assignment, after=["propose", "shortlist"], rest=rest, to=["wave", "promote"]
     )
     following = ["ask", "propose", "doubt", "shortlist", END]
@@ -193,7 +193,7 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def follow(loop: Loop, number: int, best: str, champion: str) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
-    breeding.found(loop, number, best, chosen.islands)
+    generation_plan.found(loop, number, best, chosen.islands)
     rounds = number + 1 + (chosen.generations if loop.rounds is None else loop.rounds)
     start: State = {"generation": number + 1, "champion": champion, "stale": 0}
     return driver.run(graph(), replace(loop, rounds=rounds, options={}), dict(start), "evolve")

@@ -5,8 +5,8 @@ It is the control that tells what a Judge is worth: the same chain, the same ref
 
 from __future__ import annotations
 
-from ..loop import Loop
 from . import driver, forge
+from .loop import Loop
 
 
 def run(loop: Loop) -> str:

@@ -20,13 +20,13 @@ from ...errors import UsageError
 from ...kernelbench.targets import CPU
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
-from ..loop import Loop
+from ..books.request import CampaignRequest
 from ..prompting.words import source_checked
-from ..protocols import Assignment, Mode, Proposal
-from ..terms import CampaignRequest
-from ..text import foreign
+from ..roles import Assignment, Mode, Proposal
+from ..text import foreign_source
 from ..text.constants import Variant, variants
-from . import chain, driver, nodes
+from . import chain, driver, steps
+from .loop import Loop
 
 CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
@@ -91,13 +91,13 @@ def check(request: CampaignRequest) -> None:
         raise UsageError("transpile needs a source to begin from", hint="give it: --from FILE")
     if request.model == "recipe":
         raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
-    if foreign.is_cuda(request.source):
+    if foreign_source.is_cuda(request.source):
         if request.language != "cpp":
             raise UsageError(
                 f"a CUDA source is translated to C++ for cpu, not to {request.language}",
                 hint="--target cpu --language cpp; `forge` improves CUDA kernels",
             )
-    elif not foreign.is_torch(request.source):
+    elif not foreign_source.is_torch(request.source):
         raise UsageError(
             "the source is neither CUDA (no __global__ function) nor PyTorch (no import of torch)",
             hint="give a .cu or a .py file",
@@ -115,23 +115,25 @@ def translation(place: str, source: str, checked: str = "") -> Assignment:
     Args:
         checked: What the referee found of the source itself, in words.
     """
-    mode = Mode.TRANSLATE if foreign.is_cuda(source) else Mode.CONVERT
-    told = (*foreign.facts(source), *([checked] if checked else ()))
+    mode = Mode.TRANSLATE if foreign_source.is_cuda(source) else Mode.CONVERT
+    told = (*foreign_source.facts(source), *([checked] if checked else ()))
     return Assignment(place=place, mode=mode, source=source, told=told)
 
 
 def check_module(state: State, loop: Loop) -> State:
     """Has the PyTorch source itself verified, where it can run."""
     del state
-    is_here = loop.target == CPU and settings(loop).check and not foreign.is_cuda(loop.source)
-    text = foreign.as_module(loop.source) if is_here else ""
+    is_here = (
+        loop.target == CPU and settings(loop).check and not foreign_source.is_cuda(loop.source)
+    )
+    text = foreign_source.as_module(loop.source) if is_here else ""
     if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:
         return {}
-    if by := nodes.why_not_admitted(loop, CHECK):
+    if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
     itself = Proposal(text, "python", CHECK, {}, CHECK, strategy="the source itself")
-    candidate = nodes.record(loop, itself, CHECK)
-    nodes.screen(loop, candidate)
+    candidate = steps.record(loop, itself, CHECK)
+    steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
     loop.ledger.decide(
         CHECK,
@@ -152,39 +154,39 @@ def admit(state: State, loop: Loop) -> State:
     if last is not None and state["round"] >= last:
         return {"stopped_by": "rounds"}
     kind = _kind(state, loop)
-    if by := _why_ended(state, kind, loop) or nodes.why_not_admitted(loop, _place(state)):
+    if by := _why_ended(state, kind, loop) or steps.why_not_admitted(loop, _place(state)):
         return {"stopped_by": by}
     return {"kind": kind}
 
 
 def judge(state: State, loop: Loop) -> State:
     """One diagnosis of what is about to be optimised."""
-    nodes.judge(loop, _assignment(state, loop))
+    steps.judge(loop, _assignment(state, loop))
     return {}
 
 
 def propose(state: State, loop: Loop) -> State:
     """A translation, a fix, another constant or an optimisation."""
     base = state["base"]
-    if nodes.why_nothing_left(loop, _place(state)):
+    if steps.why_nothing_left(loop, _place(state)):
         return {"current": ""}
     if state["kind"] == TUNE:
         variant = _variants(state, loop)[state["tunings"]]
         tuned = Proposal(
             variant.source, loop.language, "model", {}, TUNE, (state["first"],), variant.change
         )
-        return {"current": nodes.record(loop, tuned, _place(state))}
-    return {"current": nodes.propose(loop, _assignment(state, loop), (base,) if base else ())}
+        return {"current": steps.record(loop, tuned, _place(state))}
+    return {"current": steps.propose(loop, _assignment(state, loop), (base,) if base else ())}
 
 
 def decide(state: State, loop: Loop) -> State:
     """What the next round edits: what failed, until one is right, then always the best."""
     current, kind, number = state["current"], state["kind"], state["round"]
-    if why := nodes.why_nothing_left(loop, _place(state)):
+    if why := steps.why_nothing_left(loop, _place(state)):
         place, base = _place(state), state["base"]
-        loop.ledger.decide(place, nodes.NOTHING_LEFT, candidate=base, why=why)
-        return {"stopped_by": nodes.NOTHING_LEFT}
-    best = nodes.better(loop, state["best"], current, number)
+        loop.ledger.decide(place, steps.NOTHING_LEFT, candidate=base, why=why)
+        return {"stopped_by": steps.NOTHING_LEFT}
+    best = steps.better(loop, state["best"], current, number)
     return {
         "round": number + 1,
         "first": state["first"] or best,
@@ -210,7 +212,7 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
         return "no candidate" if state["fixes"] >= chosen.fixes else None
     if kind == TRANSLATE:
         return None
-    if nodes.is_near_roof(loop, state["champion"]):
+    if steps.is_near_roof(loop, state["champion"]):
         return "roofline"
     if kind == TUNE:
         return None
@@ -236,7 +238,7 @@ def _place(state: State) -> str:
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
-    place, base = _place(state), nodes.member(loop, state["base"])
+    place, base = _place(state), steps.member(loop, state["base"])
     if base is None:
         checked = loop.ledger.progress.decisions.get((CHECK, CHECKED))
         return translation(place, loop.source, str(checked.details["told"]) if checked else "")
@@ -247,20 +249,20 @@ def _assignment(state: State, loop: Loop) -> Assignment:
 
 def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
-    steps = StateGraph(State, context_schema=Loop)
+    chained = StateGraph(State, context_schema=Loop)
     for step in (check_module, admit, judge, propose, decide):
-        steps.add_node(step.__name__, nodes.node(step), input_schema=State)
+        chained.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def begin(state: State) -> str:
         if state.get("stopped_by"):
             return END
         return "judge" if state["kind"] == OPTIMISE else "propose"
 
-    steps.add_edge(START, "check_module")
-    steps.add_conditional_edges(
+    chained.add_edge(START, "check_module")
+    chained.add_conditional_edges(
         "check_module", lambda state: END if state.get("stopped_by") else "admit", ["admit", END]
     )
-    return chain.close(steps, begin)
+    return chain.close(chained, begin)
 
 
 def run(loop: Loop) -> str:

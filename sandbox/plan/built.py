@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...kernelbench.targets import Architecture
-from ..build.model import KernelFacts
+from ..builders.model import KernelFacts
 from ..front_matter import Place
 from .declared import Plan
 from .faults import PlanFault, fault_at

@@ -14,7 +14,7 @@ from ...kernelbench.targets import (
     WARP,
     Architecture,
 )
-from ..build.model import KernelFacts
+from ..builders.model import KernelFacts
 from .dtypes import ITEM_BYTES
 from .faults import FaultKind
 from .model import ArgumentKind, Extent, Launch

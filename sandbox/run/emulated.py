@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..build.emulated import EXITS, SCHEDULE
-from ..build.model import Built, EmulatedVariant
+from ..builders.emulated import EXITS, SCHEDULE
+from ..builders.model import Built, EmulatedVariant
 from .native import native_program
 from .program import Program
 

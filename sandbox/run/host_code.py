@@ -38,7 +38,7 @@ from pathlib import Path
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Problem
 from ...traces.records import Status
-from ..build.model import Built
+from ..builders.model import Built
 from ..interpreter import FLAGS, homes, interpreter, needed
 from .program import Descriptors, Program
 

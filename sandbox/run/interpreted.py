@@ -2,7 +2,7 @@
 
 Nothing is timed. The interpreter runs the programs of a grid one after the other; calls take
 three schedules in turn. Every access is held against the tensors, and programs that touch the same
-memory in no order are found (`triton_inside/watch.py`). What the interpreter cannot do is
+memory in no order are found (`triton_on_cpu/watch.py`). What the interpreter cannot do is
 UNSUPPORTED: neither a pass nor a failure.
 
 A candidate with a plan is given its launches as a table that stands, for each call, behind the
@@ -20,17 +20,17 @@ from typing import Any
 from ...kernelbench.problem import Problem
 from ...kernelbench.targets import WARP, Architecture
 from ...traces.records import Status
-from ..build import triton
-from ..build.model import Built, KernelFacts
+from ..builders import triton
+from ..builders.model import Built, KernelFacts
 from ..isolation.model import Limits
 from ..plan.model import Launches
-from ..triton_inside.outside import readable, started
+from ..triton_on_cpu.outside import readable, started
 from .host_code import EXITS, STATUSES, signature
 from .program import Descriptors, Program
 from .starting import Waiting
 
 LIMITED, FAULT = 91, 92
-"""Exit statuses of `triton_inside/interpreting.py`."""
+"""Exit statuses of `triton_on_cpu/interpreting.py`."""
 STEPS = 40_000
 """Loads, stores, atomics and products of one program; a step takes 0.1 to 0.3 ms."""
 LIMITS = Limits(
@@ -66,7 +66,7 @@ def interpreted_program(
             reverse, tensors begin where memory begins, else they end where it ends.
         steps: Loads, stores, atomics and products that one program may take at most.
         waiting: Where a process may wait that has imported all.
-        sample: From how many on programs are left out; 0: as `triton_inside/watch.py` has it.
+        sample: From how many on programs are left out; 0: as `triton_on_cpu/watch.py` has it.
 
     Raises:
         PrerequisiteError: torch is not where packages are installed.

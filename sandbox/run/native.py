@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..build.model import Built
+from ..builders.model import Built
 from .binary import runner_binary
 from .program import Descriptors, Program
 

@@ -19,8 +19,9 @@ from ...errors import SandboxError
 from ...kernelbench.problem import Arrays, Axes, Problem
 from ..isolation.model import Jail, Limits
 from ..plan.model import Launches
-from .process import Plane, Runner
+from .process import Runner
 from .program import Program
+from .starting import Plane
 
 ALIGNMENT = 256
 """What device memory comes with; sectors and cache lines are counted from there."""

@@ -31,8 +31,7 @@ from ..frames import (
 from ..isolation.model import End, Jail, Limits, Outcome
 from .gate import Coverage
 from .program import Program
-from .starting import Plane as Plane
-from .starting import begin
+from .starting import Plane, begin
 from .threads import Threads
 
 CLEAN_CALLS = 15

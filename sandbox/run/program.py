@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...traces.records import Status
-from ..build.model import Built
+from ..builders.model import Built
 from ..isolation.model import Limits
 
 if TYPE_CHECKING:

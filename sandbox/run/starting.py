@@ -24,7 +24,7 @@ from .gate import Gate
 from .program import Descriptors, Program
 
 SIZES = struct.Struct("<QQ")
-"""Of the two memories whose descriptors come with it; `triton_inside/interpreting.py` reads it."""
+"""Of the two memories whose descriptors come with it; `triton_on_cpu/interpreting.py` reads it."""
 
 
 class Plane(NamedTuple):

@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.asking import Asker, Asking
-from kernelwright.agents.budget import Budget
-from kernelwright.agents.ledger import Ledger
-from kernelwright.agents.models.protocol import (
+from kernelwright.agents.books.asking import Asker, Asking
+from kernelwright.agents.books.budget import Budget
+from kernelwright.agents.books.ledger import Ledger
+from kernelwright.agents.books.progress import Progress
+from kernelwright.agents.books.request import first_event
+from kernelwright.agents.casting.cast import Players
+from kernelwright.agents.model import (
     Ask,
     Bound,
     FaultKind,
@@ -28,11 +31,8 @@ from kernelwright.agents.models.protocol import (
     Reply,
     Usage,
 )
-from kernelwright.agents.players import Players
-from kernelwright.agents.progress import Progress
-from kernelwright.agents.protocols import Coder, Judge, Member, Missing, Proposal, Situation
+from kernelwright.agents.roles import Coder, Judge, Member, Missing, Proposal, Situation
 from kernelwright.agents.stop import Stop
-from kernelwright.agents.terms import first_event
 from kernelwright.campaign import CampaignRequest
 from kernelwright.tests.agents.played import Clock, PlayedReferee, fields_of, problem
 from kernelwright.traces.events import ModelFailed, ModelReplied, ModelRequested

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.agents import roster
-from kernelwright.agents.models.protocol import Ask
+from kernelwright.agents.casting import roster
+from kernelwright.agents.casting.cast import Players
+from kernelwright.agents.model import Ask
 from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
-from kernelwright.agents.players import Players
 from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.tests.agents.asked import needs
 from kernelwright.tests.agents.played import PlayedReferee, problem

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.agents.archive import AddStatus, Archive
+from kernelwright.agents.search.archive import AddStatus, Archive
 from kernelwright.tests.agents.played import verdict_with
 
 NICHES = st.sampled_from(["row", "nnz", "tiled"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.asking import BudgetSpent, PromptTooLong
+from kernelwright.agents.books.asking import BudgetSpent, PromptTooLong
+from kernelwright.agents.books.progress import Progress
+from kernelwright.agents.model import Ask, FaultKind, ModelFault
 from kernelwright.agents.models import replay
-from kernelwright.agents.models.protocol import Ask, FaultKind, ModelFault
-from kernelwright.agents.progress import Progress
 from kernelwright.agents.stop import Interrupted
 from kernelwright.errors import ExitCode, ProviderError, StorageError
 from kernelwright.tests.agents.asked import (

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from kernelwright.agents.ledger import Ledger
-from kernelwright.agents.progress import Progress
-from kernelwright.agents.protocols import Proposal
+from kernelwright.agents.books.ledger import Ledger
+from kernelwright.agents.books.progress import Progress
+from kernelwright.agents.roles import Proposal
 from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, asking_players, kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee

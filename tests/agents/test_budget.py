@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from kernelwright.agents.budget import Budget, check_limits
+from kernelwright.agents.books.budget import Budget, check_limits
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.played import Clock
 

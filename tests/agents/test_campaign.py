@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.champion import screened_median
-from kernelwright.agents.progress import Progress
+from kernelwright.agents.books.progress import Progress
+from kernelwright.agents.search.championship import screened_median
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import (
     CampaignRequest,

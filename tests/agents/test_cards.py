@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.prompting.cards import Card, cpu_card, device_card
+from kernelwright.agents.prompting.target_card import Card, cpu_card, device_card
 from kernelwright.errors import UnknownNameError
 from kernelwright.kernelbench.targets import ARCHITECTURES, DEVICES, architecture, product
 from kernelwright.sandbox.run.device.nvml import Device as Driven
-from kernelwright.verifier.roofline import Peaks
+from kernelwright.verifier.clock.roofline import Peaks
 
 
 def driven(name: str, capability: int) -> Driven:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.champion import displaces, may_challenge
+from kernelwright.agents.search.championship import displaces, may_challenge
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.records import Status
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from kernelwright.agents.contrasting import CLIP, buckets, chances, draw, group_score
+from kernelwright.agents.search.contrast_pairs import CLIP, buckets, chances, draw, group_score
 
 TEN = {f"c{n}": 1.1**n for n in range(10)}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.progress import Progress
-from kernelwright.bench.plan import Trial
-from kernelwright.bench.scores import score
+from kernelwright.agents.books.progress import Progress
 from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.compare.plan import Trial
+from kernelwright.compare.scores import score
 from kernelwright.tests.agents.asked import kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, Scene, referee, request

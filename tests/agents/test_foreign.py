@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.text.foreign import as_module, facts, is_cuda, is_torch
+from kernelwright.agents.text.foreign_source import as_module, facts, is_cuda, is_torch
 
 CUDA = "__global__ void doubled(float* y) { __shared__ float t[32]; __syncthreads(); }\n"
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.agents.asking import Asker, Asking
-from kernelwright.agents.models.protocol import FaultKind, ModelFault
-from kernelwright.agents.protocols import Member, Missing, Proposal, Sample, Situation
-from kernelwright.agents.roster import WORKFLOWS
+from kernelwright.agents.books.asking import Asker, Asking
+from kernelwright.agents.casting.roster import WORKFLOWS
+from kernelwright.agents.model import FaultKind, ModelFault
+from kernelwright.agents.roles import Member, Missing, Proposal, Sample, Situation
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.asked import (

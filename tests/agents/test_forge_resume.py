@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kernelwright.agents.asking import Asking
-from kernelwright.agents.players import Players
-from kernelwright.agents.protocols import Missing, Proposal, Situation
+from kernelwright.agents.books.asking import Asking
+from kernelwright.agents.casting.cast import Players
+from kernelwright.agents.roles import Missing, Proposal, Situation
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
@@ -327,7 +327,7 @@ def test_b9_another_version_of_the_workflow_is_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B9: never mixed; the remedy is told."""
-    from kernelwright.agents import roster
+    from kernelwright.agents.casting import roster
 
     seats = asking_players(model())
     first = run_campaign(request("forge", rounds=1), store, referee(), players=seats)

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from kernelwright.agents.gains import Credit, Tally, draw, table, use
+from kernelwright.agents.search.technique_gains import Credit, Tally, draw, table, use
 
 SOME = [
     Credit("tiling", "memory", math.log(1.5)),

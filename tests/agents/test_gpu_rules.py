@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.agents.protocols import Member, Situation
+from kernelwright.agents.roles import Member, Situation
 from kernelwright.tests.agents.played import FACTS, problem, recipe, verdict_with
 from kernelwright.traces.records import Advice, Level, Metric, Profile, Status
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.agents.progress import Progress
 from kernelwright.agents.prompting.history import history
 from kernelwright.agents.prompting.history_text import told_history
-from kernelwright.agents.protocols import Assignment, Attempt, Digest, History, Member, Mode
+from kernelwright.agents.roles import Assignment, Attempt, Digest, History, Member, Mode
 from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import (
     PlayedModel,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from kernelwright.agents.archive import Elite
-from kernelwright.agents.islands import Birth, Islands, weigh
+from kernelwright.agents.search.archive import Elite
+from kernelwright.agents.search.islands import Birth, Islands, weigh
 from kernelwright.tests.agents.played import verdict_with
 
 CELL, OTHER = "m0 a0 c0 memory", "m2 a1 c0 memory"

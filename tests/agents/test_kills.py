@@ -75,7 +75,7 @@ from pathlib import Path
 import openai
 from kernelwright.agents.models.choosing import ModelSettings, model
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
-from kernelwright.agents.roster import workflow as imported
+from kernelwright.agents.casting.roster import workflow as imported
 from kernelwright.tests.agents.asked import as_it_says
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import seats

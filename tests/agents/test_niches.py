@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.niches import Bound, Niche, bound_of, neighbours, niche, parse
+from kernelwright.agents.search.niches import Bound, Niche, bound_of, neighbours, niche, parse
 
 PLAIN = "void f(const float* x, float* y, long n) { for (long i = 0; i < n; ++i) y[i] = x[i]; }"
 

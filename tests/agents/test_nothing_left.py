@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kernelwright.agents.asking import Asking
+from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.brains.llm_coder import LlmCoder
-from kernelwright.agents.players import Players
-from kernelwright.agents.protocols import Coder, Judge, Member, Missing, Mode, Proposal, Situation
+from kernelwright.agents.casting.cast import Players
+from kernelwright.agents.roles import Coder, Judge, Member, Missing, Mode, Proposal, Situation
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.progress import Progress
+from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.agents.brains.recipe import RecipeCoder
-from kernelwright.agents.protocols import Member, Proposal, Situation
+from kernelwright.agents.roles import Member, Proposal, Situation
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.tests.agents.played import (

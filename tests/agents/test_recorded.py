@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.players import recording_of, replay_request
+from kernelwright.agents.casting.cast import recording_of, replay_request
 from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.agents.deciding import decisions

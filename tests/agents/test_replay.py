@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.asking import Asking
+from kernelwright.agents.books.asking import Asking
+from kernelwright.agents.casting.cast import Players, recording_of, replay_request
+from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.models import replay
-from kernelwright.agents.models.protocol import FaultKind, ModelFault
 from kernelwright.agents.models.replay import Recording, ReplayModel
-from kernelwright.agents.players import Players, recording_of, replay_request
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import ProviderError, UsageError
 from kernelwright.tests.agents.asked import (

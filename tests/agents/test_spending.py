@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.asking import BudgetSpent, book_cut_off
-from kernelwright.agents.budget import check_priced
-from kernelwright.agents.models.protocol import FaultKind, ModelFault, Usage
+from kernelwright.agents.books.asking import BudgetSpent, book_cut_off
+from kernelwright.agents.books.budget import check_priced
+from kernelwright.agents.model import FaultKind, ModelFault, Usage
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import ProviderError, StorageError, UsageError
 from kernelwright.tests.agents.asked import (

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelwright.agents.archive import score_of
 from kernelwright.agents.prompting import parts
-from kernelwright.agents.protocols import Member
+from kernelwright.agents.roles import Member
+from kernelwright.agents.search.archive import score_of
 from kernelwright.tests.cli import stored
 from kernelwright.traces.events import EvaluationFinished, EvaluationStarted
 from kernelwright.traces.history import derive

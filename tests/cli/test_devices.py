@@ -13,7 +13,7 @@ from kernelwright.cli import devices
 from kernelwright.cli.finding import Finding, Level
 from kernelwright.config import Config, resolve
 from kernelwright.errors import PrerequisiteError
-from kernelwright.sandbox.build import toolchain
+from kernelwright.sandbox.builders import toolchain
 from kernelwright.sandbox.run.device.health import Health
 from kernelwright.sandbox.run.device.lease import lease
 from kernelwright.tests.sandbox.run.device import fake_nvml

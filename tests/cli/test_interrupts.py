@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.cli.campaigning import remembered_presses
+from kernelwright.cli.carry_out import remembered_presses
 from kernelwright.tests.agents.endpoint import Endpoint, Turn
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.outcome import why_no_winner

@@ -12,7 +12,7 @@ from kernelwright.kernelbench import names
 from kernelwright.kernelbench.registry import problems
 from kernelwright.kernelbench.signature import languages
 from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
-from kernelwright.sandbox.build import toolchain
+from kernelwright.sandbox.builders import toolchain
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Protocol, Status
 

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import common, documents, names, run, setting_up, summary, verdicts
-from kernelwright.cli.cases import recorded_cases
+from kernelwright.cli import common, documents, names, run, summary, task_of, verdicts
+from kernelwright.cli.export_cases import recorded_cases
 from kernelwright.cli.progress import Progress
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
@@ -71,17 +71,17 @@ def test_every_status_has_words() -> None:
 )
 def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
     with pytest.raises(UsageError) as caught:
-        setting_up.choose_target(target, language, FakeNvml(fails_with="Driver Not Loaded"))
+        task_of.choose_target(target, language, FakeNvml(fails_with="Driver Not Loaded"))
     assert caught.value.hint
 
 
 def test_auto_is_the_first_device_or_the_cpu() -> None:
     present, absent = FakeNvml(), FakeNvml(fails_with="Driver Not Loaded")
-    assert setting_up.choose_target("auto", nvml=absent) == "cpu"
-    assert setting_up.choose_target("auto", nvml=present) == "sm_90"
-    assert setting_up.choose_target("auto", "cuda", present) == "sm_90"
-    assert setting_up.choose_target("auto", "python", present) == "cpu"
-    assert setting_up.choose_target("cpu", "cpp", present) == "cpu"
+    assert task_of.choose_target("auto", nvml=absent) == "cpu"
+    assert task_of.choose_target("auto", nvml=present) == "sm_90"
+    assert task_of.choose_target("auto", "cuda", present) == "sm_90"
+    assert task_of.choose_target("auto", "python", present) == "cpu"
+    assert task_of.choose_target("cpu", "cpp", present) == "cpu"
 
 
 def history(*payloads: Payload):

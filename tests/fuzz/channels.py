@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernelwright.sandbox import frames
 from kernelwright.tests.fuzz.target import JSON, Target, attempt
-from kernelwright.verifier import wire
+from kernelwright.verifier.process import wire
 
 _FRAME = struct.Struct("<IIQQ")
 _PATIENCE_S = 20.0

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
+from kernelwright.sandbox.run.arena import Arena, Slot, footprint
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.tests.fuzz.target import Target
-from kernelwright.verifier import clocks, timing
-from kernelwright.verifier.arena import Arena, Slot, footprint
-from kernelwright.verifier.sides import CandidateSide, told
-from kernelwright.verifier.trials import make_item
+from kernelwright.verifier.clock import clocks, timing
+from kernelwright.verifier.clock.timed_sides import CandidateSide, told
+from kernelwright.verifier.truth.trials import make_item
 
 SLOTS = 3
 CALL_NS, EMPTY_NS = 100_000, 1_000

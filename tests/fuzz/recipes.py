@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kernelwright.agents.brains.recipe import RecipeCoder
-from kernelwright.agents.protocols import Member, Situation
+from kernelwright.agents.roles import Member, Situation
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Recipe

@@ -9,7 +9,7 @@ from typing import Literal
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from kernelwright.agents.models.protocol import Finish
+from kernelwright.agents.model import Finish
 from kernelwright.agents.text import (
     Found,
     Unusable,
@@ -22,8 +22,8 @@ from kernelwright.agents.text import (
     similarity,
 )
 from kernelwright.agents.text.candidate_text import SEARCH_SIGN
+from kernelwright.agents.text.code_blocks import unix_lines
 from kernelwright.agents.text.edits import DIVIDER, REPLACE_SIGN
-from kernelwright.agents.text.fences import unix_lines
 from kernelwright.agents.text.json_text import REASON_CHARACTERS
 from kernelwright.agents.text.languages import head_of, language_of
 from kernelwright.agents.text.untrusted import BIDIRECTIONAL

@@ -20,17 +20,18 @@ from kernelwright.errors import KernelwrightError, PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
-from kernelwright.sandbox.build.compatibility import major_of
+from kernelwright.sandbox.builders.compatibility import major_of
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.model import Jail
+from kernelwright.sandbox.run.arena import Arena, footprint
 from kernelwright.sandbox.run.device import nvml
-from kernelwright.sandbox.run.device.access import Access, access
+from kernelwright.sandbox.run.device.device_files import Access, access
 from kernelwright.sandbox.run.device.health import Health, probe
 from kernelwright.sandbox.run.device.lease import Lease, lease
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import Call, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.process import Plane
+from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.gpu.attempt import (
     JAIL,
     REQUIRED,
@@ -40,10 +41,9 @@ from kernelwright.tests.gpu.attempt import (
 )
 from kernelwright.tests.gpu.kernels import HONEST
 from kernelwright.traces.records import Check
-from kernelwright.verifier.arena import Arena, footprint
-from kernelwright.verifier.devices import CudaCandidate, Workshop
-from kernelwright.verifier.sides import CandidateSide
-from kernelwright.verifier.trials import Item, make_item
+from kernelwright.verifier.clock.timed_sides import CandidateSide
+from kernelwright.verifier.stands.gpu_candidates import CudaCandidate, Workshop
+from kernelwright.verifier.truth.trials import Item, make_item
 
 ROOM = 32 << 20
 """For launch tables, work buffers and shifts, beside the tensors."""

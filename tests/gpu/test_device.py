@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelwright.sandbox.run.device import nvml
-from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.health import probe
 
 

@@ -11,7 +11,7 @@ import pytest
 from kernelwright.sandbox.run.device.health import probe
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
-from kernelwright.verifier.devices import Refused
+from kernelwright.verifier.stands.gpu_candidates import Refused
 
 if TYPE_CHECKING:
     from .conftest import Bench

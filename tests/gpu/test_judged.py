@@ -18,7 +18,7 @@ from kernelwright.tests.gpu.kernels import INDEX, source
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.evaluation import evaluate
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands.session import Session
 
 
 @pytest.fixture(scope="module")

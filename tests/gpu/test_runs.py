@@ -15,8 +15,8 @@ from kernelwright.sandbox.run.device.health import probe
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.tests.gpu.kernels import HONEST, INDEX, source
 from kernelwright.traces.records import Check, Status
-from kernelwright.verifier.clocks import Clocks, checks
-from kernelwright.verifier.gates import first_failure
+from kernelwright.verifier.clock.clocks import Clocks, checks
+from kernelwright.verifier.truth.gates import first_failure
 
 if TYPE_CHECKING:
     from .conftest import Bench

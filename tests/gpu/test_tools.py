@@ -10,10 +10,10 @@ import pytest
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.tests.gpu.kernels import INDEX, source
 from kernelwright.traces.records import Check
-from kernelwright.verifier import device_sanitizer
 from kernelwright.verifier.profile import nsight
 from kernelwright.verifier.profile.counters import with_counters
 from kernelwright.verifier.profile.metrics import packaged
+from kernelwright.verifier.stands import device_sanitizer
 
 if TYPE_CHECKING:
     from .conftest import Bench

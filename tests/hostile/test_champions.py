@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.champion import displaces
+from kernelwright.agents.search.championship import displaces
 from kernelwright.traces.records import CHAMPION, Protocol, Status
 from kernelwright.verifier.request import Order
 

@@ -28,13 +28,13 @@ from emulation import CPUS, LIMITS, TIMEOUT_S, Machine, machine_in
 
 from kernelwright.kernelbench import registry, targets
 from kernelwright.kernelbench.problem import Arrays, Family, Problem, Structure
-from kernelwright.sandbox.build.model import EmulatedVariant
-from kernelwright.sandbox.run.access import examine
+from kernelwright.sandbox.builders.model import EmulatedVariant
+from kernelwright.sandbox.run.memory_access import examine
 from kernelwright.sandbox.run.once import Call, play
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.verifier import gates
-from kernelwright.verifier.devices import CudaCandidate, Workshop
-from kernelwright.verifier.trials import make_item
+from kernelwright.verifier.stands.gpu_candidates import CudaCandidate, Workshop
+from kernelwright.verifier.truth import gates
+from kernelwright.verifier.truth.trials import make_item
 
 HERE = Path(__file__).parent / "cuda_bugs"
 BUGS = {

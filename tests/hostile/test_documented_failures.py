@@ -13,7 +13,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Structure
 from kernelwright.traces.records import Status
-from kernelwright.verifier import null_kernels
+from kernelwright.verifier.truth import null_kernels
 
 LENGTHS = tuple(1 << power for power in range(6, 17))
 ROWS = 4

@@ -13,10 +13,10 @@ import kernelwright
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.sandbox import frames
+from kernelwright.sandbox.run.arena import Arena, footprint
 from kernelwright.traces.records import Status
-from kernelwright.verifier import timing
-from kernelwright.verifier.arena import Arena, footprint
-from kernelwright.verifier.trials import Item, make_item
+from kernelwright.verifier.clock import timing
+from kernelwright.verifier.truth.trials import Item, make_item
 
 HERE = Path(__file__).parent
 ROOT = Path(kernelwright.__file__).parent

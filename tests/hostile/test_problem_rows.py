@@ -19,9 +19,10 @@ from kernelwright.kernelbench.problem import (
     Workload,
 )
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier import null_kernels, timing
-from kernelwright.verifier.clocks import Clocks
-from kernelwright.verifier.trials import Stage, plan
+from kernelwright.verifier.clock import timing
+from kernelwright.verifier.clock.clocks import Clocks
+from kernelwright.verifier.truth import null_kernels
+from kernelwright.verifier.truth.trials import Stage, plan
 
 Operator = Callable[[np.ndarray], np.ndarray]
 PROBLEMS = registry.names()

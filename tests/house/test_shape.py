@@ -6,8 +6,8 @@ import ast
 import importlib
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
 from package_tree import Module, modules
 
 MAX_MODULE = 450
@@ -42,46 +42,51 @@ def body_lines(function: Function) -> int:
     return len(lines)
 
 
-each_module = pytest.mark.parametrize(
-    "module", modules(), ids=lambda module: module.name or "kernelwright"
-)
+def test_size() -> None:
+    long = []
+    for module in modules():
+        if (lines := len(module.path.read_text("utf-8").splitlines())) > MAX_MODULE:
+            long.append(f"{module.path}: {lines} lines")
+        long += [
+            f"{module.path}:{function.lineno}: {function.name} has {body_lines(function)} lines"
+            for function in functions(module)
+            if body_lines(function) > MAX_FUNCTION
+        ]
+    assert long == []
 
 
-@each_module
-def test_size(module: Module) -> None:
-    assert len(module.path.read_text("utf-8").splitlines()) <= MAX_MODULE
-    long = {f.name: body_lines(f) for f in functions(module) if body_lines(f) > MAX_FUNCTION}
-    assert long == {}
+def test_everything_public_is_annotated() -> None:
+    assert [each for module in modules() for each in bare_functions(module)] == []
 
 
-@each_module
-def test_everything_public_is_annotated(module: Module) -> None:
-    bare = []
+def bare_functions(module: Module) -> Iterator[str]:
     for function in functions(module):
         parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         missing = [
             p.arg for p in parameters if p.annotation is None and p.arg not in ("self", "cls")
         ]
         if not function.name.startswith("_") and (missing or function.returns is None):
-            bare.append(function.name)
-    assert bare == []
+            yield f"{module.path}:{function.lineno}: {function.name}"
 
 
-@each_module
-def test_the_module_says_what_it_is(module: Module) -> None:
-    if module.is_package and not module.tree.body[1:]:
-        pytest.skip("a package without contents of its own")
-    assert ast.get_docstring(module.tree)
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(module.path)
+        for module in modules()
+        if not (module.is_package and not module.tree.body[1:])
+        and not ast.get_docstring(module.tree)
+    ]
+    assert silent == []
 
 
-@pytest.mark.parametrize(
-    "module",
-    [module for module in modules() if module.is_package],
-    ids=lambda module: module.name or "kernelwright",
-)
-def test_the_face_is_exact(module: Module) -> None:
-    name = f"kernelwright.{module.name}".rstrip(".")
-    package = importlib.import_module(name)
+def test_faces_are_exact() -> None:
+    packages = [module for module in modules() if module.is_package]
+    assert {each.name: why for each in packages if (why := wrong_face(each))} == {}
+
+
+def wrong_face(module: Module) -> str:
+    """What a package offers and does not declare, or the other way round."""
+    package = importlib.import_module(f"kernelwright.{module.name}".rstrip("."))
     bound = {
         key
         for key, value in vars(package).items()
@@ -90,7 +95,15 @@ def test_the_face_is_exact(module: Module) -> None:
         and key != "annotations"
     }
     declared = list(getattr(package, "__all__", []))
-    assert len(declared) == len(set(declared))
-    assert {each for each in declared if not each.startswith("__")} == bound
-    for each in declared:
-        assert hasattr(package, each)
+    if len(declared) != len(set(declared)):
+        return "a name is declared twice"
+    missing = [each for each in declared if not hasattr(package, each)]
+    differ = {each for each in declared if not each.startswith("__")} ^ bound
+    return f"declared and absent {missing}, or not declared {sorted(differ)}" if differ else ""
+
+
+def test_the_rules_see_what_they_forbid() -> None:
+    long = "def f():\n" + "    pass\n" * (MAX_FUNCTION + 1)
+    assert body_lines(ast.parse(long).body[0]) > MAX_FUNCTION  # type: ignore[arg-type]
+    bare = Module("x", Path("x.py"), ast.parse("def f(a) -> None: ...\ndef _g(a): ..."))
+    assert list(bare_functions(bare)) == ["x.py:1: f"]

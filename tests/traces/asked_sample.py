@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelwright.agents.models.protocol import Ask, Finish, Message, Reply, Usage
+from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
 from kernelwright.agents.text.untrusted import fenced
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
 from kernelwright.traces.events import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.agents.models.protocol import Ask, Finish, Message, Reply, Usage
+from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
 from kernelwright.agents.text.untrusted import delimiter, fenced
 from kernelwright.errors import UnknownNameError
 from kernelwright.traces.conversation import passages, read_answer, read_prompt, visible

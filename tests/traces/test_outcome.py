@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelwright.agents.models.protocol import FaultKind, ModelFault
+from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.cli.documents import campaign_document
 from kernelwright.cli.summary import winner_lines

@@ -11,7 +11,7 @@ import sys
 
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.client import RefereeProcess, open_referee
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)

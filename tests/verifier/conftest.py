@@ -11,10 +11,10 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Isolation
+from kernelwright.verifier.clock.roofline import Peaks
 from kernelwright.verifier.request import Task
-from kernelwright.verifier.roofline import Peaks
-from kernelwright.verifier.session import Session
-from kernelwright.verifier.trials import Stage
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.truth.trials import Stage
 
 
 @pytest.fixture(scope="module")

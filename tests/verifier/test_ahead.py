@@ -14,11 +14,11 @@ from kernelwright.kernelbench import registry
 from kernelwright.sandbox.run.program import Program
 from kernelwright.tests.verifier.test_seven import below
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.ahead import Ahead, Work, ahead_of
-from kernelwright.verifier.client import open_referee
-from kernelwright.verifier.programs import build_program
+from kernelwright.verifier.process.client import open_referee
+from kernelwright.verifier.process.prefetch import Ahead, Work, ahead_of
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands.programs import build_program
+from kernelwright.verifier.stands.session import Session
 
 LONG_S = 60.0
 CUDA = """/*---

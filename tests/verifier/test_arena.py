@@ -11,8 +11,8 @@ import pytest
 
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
-from kernelwright.verifier import poison
-from kernelwright.verifier.arena import ALIGN, GUARD_BYTES, MAX_SLOTS, Arena, Fence, footprint
+from kernelwright.sandbox.run.arena import ALIGN, GUARD_BYTES, MAX_SLOTS, Arena, Fence, footprint
+from kernelwright.verifier.truth import poison
 
 
 @pytest.fixture

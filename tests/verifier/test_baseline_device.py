@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from kernelwright.verifier import baseline_device
+from kernelwright.verifier.baselines import device
 
 
 def test_baselines_compute_as_exactly_as_candidates_must() -> None:
@@ -19,7 +19,7 @@ def test_baselines_compute_as_exactly_as_candidates_must() -> None:
         set_float32_matmul_precision=said.append,
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul), cudnn=cudnn),
     )
-    baseline_device._exact(torch)
+    device._exact(torch)
     assert said == ["highest"]
     assert not any(vars(matmul).values())
     assert not cudnn.allow_tf32

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.build.model import BuildFailed
+from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier import sampling
-from kernelwright.verifier.clocks import Clocks
-from kernelwright.verifier.programs import build_program
+from kernelwright.verifier.clock.clocks import Clocks
+from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands.programs import build_program
 
 HOOK = Path(__file__).parent.parent / "hostile" / "native" / "C07_answers_as_inputs_come.cpp"
 """Whose first part points the runner's own calls of a function at another one."""
@@ -46,8 +46,8 @@ def test_who_works_behind_the_answer_is_stopped_there_and_pays(session_for) -> N
     assert not isinstance(program, BuildFailed), program.reason
     rng, clocks = np.random.default_rng(1), Clocks()
     with (
-        sampling.arena_for(session) as arena,
-        sampling.started(session, Protocol.SCREEN, "candidate", program, arena, rng) as side,
+        contests.arena_for(session) as arena,
+        contests.started(session, Protocol.SCREEN, "candidate", program, arena, rng) as side,
     ):
         side.place(session.stage.target, 2)
         runner = side._runner

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.traces.records import Check
-from kernelwright.verifier import device_sanitizer
+from kernelwright.verifier.stands import device_sanitizer
 
 OUT_OF_BOUNDS = """\
 ========= COMPUTE-SANITIZER

@@ -8,11 +8,11 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Structure
-from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
-from kernelwright.sandbox.build.triton import TritonBuilt
+from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.builders.triton import TritonBuilt
 from kernelwright.sandbox.plan.model import Launch, Launches, Scratch
 from kernelwright.traces.records import Status
-from kernelwright.verifier.devices import Refused, _Tables
+from kernelwright.verifier.stands.gpu_candidates import Refused, _Tables
 
 PROBLEM = registry.get("softmax")
 SIZES = {"M": 4, "N": 8}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.kernelbench.recipes import get
-from kernelwright.sandbox.triton_inside.interpreting import UNWRITTEN
+from kernelwright.sandbox.triton_on_cpu.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
-from kernelwright.verifier import emulation, poison
-from kernelwright.verifier.devices import Refused
-from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.clock.timed_sides import Seen
 from kernelwright.verifier.request import Order
-from kernelwright.verifier.sides import Seen
+from kernelwright.verifier.stands import emulated
+from kernelwright.verifier.stands.gpu_candidates import Refused
+from kernelwright.verifier.stands.verdict_draft import Draft
+from kernelwright.verifier.truth import poison
 
 LONG = 8192
 
@@ -102,12 +103,12 @@ def test_a_row_number_that_overflows_is_seen(court: Court) -> None:
 
 def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
     draft = Draft(Order(source="", language="triton"), court.emulated("bias_gelu", "triton"), b"")
-    emulation._left_out(draft, Seen(calls=3))
+    emulated._left_out(draft, Seen(calls=3))
     assert not draft.unchecked
-    emulation._left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
+    emulated._left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
     assert "50 % of all answers were judged, in 1 calls none" in draft.unchecked[0]
     with pytest.raises(Refused) as refused:
-        emulation._left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
+        emulated._left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
     assert refused.value.status is Status.UNSUPPORTED
 
 

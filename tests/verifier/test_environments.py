@@ -27,7 +27,7 @@ from kernelwright.tests.poorer_machine import (
     interpreter,
     python_path,
 )
-from kernelwright.verifier.roofline import measured_peaks
+from kernelwright.verifier.clock.roofline import measured_peaks
 
 pytestmark = pytest.mark.slow
 DRIVER = Path(__file__).with_name("_judge_elsewhere.py")

@@ -10,11 +10,11 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier import statistics, timing
-from kernelwright.verifier.baselines import BaselineProcess
+from kernelwright.verifier.baselines.process import BaselineProcess
+from kernelwright.verifier.clock import statistics, timing
+from kernelwright.verifier.clock.timed_sides import BaselineSide
 from kernelwright.verifier.request import Order
-from kernelwright.verifier.sides import BaselineSide
-from kernelwright.verifier.trials import make_item
+from kernelwright.verifier.truth.trials import make_item
 
 ATTEMPTS = 3
 """An interval of 95 % misses one time in twenty, and a busy machine more often."""

@@ -12,9 +12,10 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import Check, Protocol, Status
-from kernelwright.verifier import fences, sampling
-from kernelwright.verifier.programs import build_program
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.checks import fenced_memory
+from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands.programs import build_program
+from kernelwright.verifier.stands.session import Session
 
 HONEST = """
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
@@ -39,12 +40,12 @@ def examined(session: Session, source: str) -> Check:
     program = build_program(session, source, "cpp")
     assert isinstance(program, Program)
     with (
-        sampling.arena_for(session) as arena,
-        sampling.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.arena_for(session) as arena,
+        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
     ):
-        found = fences.examine(side, session.stage, rng)
+        found = fenced_memory.examine(side, session.stage, rng)
         # The fences are down again: a plain call finds its guard bands as they were.
-        assert fences.examine(side, session.stage, rng).passed == found.passed
+        assert fenced_memory.examine(side, session.stage, rng).passed == found.passed
         return found
 
 

@@ -11,8 +11,8 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Precision, Structure
 from kernelwright.traces.records import Check
-from kernelwright.verifier import gates
-from kernelwright.verifier.poison import PATTERNS
+from kernelwright.verifier.truth import gates
+from kernelwright.verifier.truth.poison import PATTERNS
 
 STEPS = (0, *(1 << power for power in range(25)))
 """Units in the last place that an answer is moved by."""

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 from kernelwright.kernelbench.problem import Expected, Family, Precision
 from kernelwright.traces.records import Check
-from kernelwright.verifier import gates
-from kernelwright.verifier.poison import PATTERNS
+from kernelwright.verifier.truth import gates
+from kernelwright.verifier.truth.poison import PATTERNS
 
 POISON = PATTERNS[0]
 

@@ -13,10 +13,10 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import FLUSHED, Expected, Family
-from kernelwright.sandbox.triton_inside import rounding
+from kernelwright.sandbox.triton_on_cpu import rounding
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Status, Verdict
-from kernelwright.verifier import gates
+from kernelwright.verifier.truth import gates
 
 HERE = Path(__file__).parent / "hardware"
 LANGUAGES = {".cu": "cuda", ".py": "triton"}

@@ -30,12 +30,12 @@ from kernelwright.sandbox.run.device.nvml import Device
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
 from kernelwright.traces.records import Level, Protocol, Status, Tier, Verdict
-from kernelwright.verifier import device_tools, devices, measured_device
-from kernelwright.verifier.ahead import ahead_of
-from kernelwright.verifier.device_session import UNDISTURBED, Leased, Machine
-from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands import device, device_tools, gpu_candidates
+from kernelwright.verifier.stands.leased import UNDISTURBED, Leased, Machine
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.verdict_draft import Draft
 
 BUSY_MACHINE = {"two clocks", "CPU time between calls", "CPU time within calls", "roofline floor"}
 """Checks of a timing that a busy machine can fail."""
@@ -105,7 +105,7 @@ def looked(session: Session, order: Order) -> Verdict:
     assert session.device is not None
     assert session.leased is not None
     draft = Draft(order, session, b"a seed of 16 byte")
-    return measured_device.look(draft, session.device, session.leased)
+    return device.look(draft, session.device, session.leased)
 
 
 def judged(session: Session, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
@@ -207,7 +207,7 @@ def test_the_next_candidates_are_built_while_the_device_is_busy(session: Session
         ahead.foresee([then, bad])
         assert looked(session, now).status is Status.INCORRECT
         assert ahead.take(then) is None
-        built = devices.candidate(session.device, "cuda", then.source, 0).device
+        built = gpu_candidates.candidate(session.device, "cuda", then.source, 0).device
         assert built.is_cached
         assert ahead.take(bad) is None
     assert looked(session, bad).status is Status.BUILD_FAILED
@@ -413,7 +413,7 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
 
     from kernelwright.kernelbench.problem import Call, Family
     from kernelwright.kernelbench.problems.gspmm_reduce import scattered
-    from kernelwright.verifier.trials import make_item
+    from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
     structure = problem.structure(problem.workload("tiny"))

@@ -19,8 +19,8 @@ from kernelwright.kernelbench.problem import (
     Workload,
 )
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier import null_kernels
-from kernelwright.verifier.trials import Stage, plan
+from kernelwright.verifier.truth import null_kernels
+from kernelwright.verifier.truth.trials import Stage, plan
 
 
 def cases(*, tiny: bool) -> list[tuple[str, str]]:

@@ -9,8 +9,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family, Structure
-from kernelwright.verifier import gates
-from kernelwright.verifier.pool import DRAWS, NOISE_BITS, Pool
+from kernelwright.verifier.truth import gates
+from kernelwright.verifier.truth.input_pool import DRAWS, NOISE_BITS, Pool
 
 
 def drawn(name: str) -> tuple[Pool, Structure, np.random.Generator]:

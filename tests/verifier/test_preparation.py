@@ -15,7 +15,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier.client import open_referee
+from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timed]

@@ -11,12 +11,12 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import get
-from kernelwright.sandbox.build import toolchain
+from kernelwright.sandbox.builders import toolchain
 from kernelwright.traces.records import Level, Profile, Protocol
-from kernelwright.verifier import devices, emulation
-from kernelwright.verifier.draft import Draft
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
+from kernelwright.verifier.stands import emulated, gpu_candidates
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.verdict_draft import Draft
 
 Profiled = Callable[..., Profile]
 Change = Callable[[str], str]
@@ -62,12 +62,12 @@ def profiled(session_on: Callable[[str, str], Session]) -> Profiled:
             pytest.skip("this machine has the device")
         order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
         draft = Draft(order, session, b"x")
-        made = devices.candidate(session.device, "cuda", source, 1)
-        assert isinstance(made, devices.CudaCandidate)
+        made = gpu_candidates.candidate(session.device, "cuda", source, 1)
+        assert isinstance(made, gpu_candidates.CudaCandidate)
         rng = np.random.default_rng(1)
-        report = emulation._raced(draft, made, rng)
-        assert not emulation._failed(draft), draft.checks
-        return emulation._profiled(draft, made, report, rng)
+        report = emulated._raced(draft, made, rng)
+        assert not emulated._failed(draft), draft.checks
+        return emulated._profiled(draft, made, report, rng)
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.kernelbench.registry import get
 from kernelwright.traces.records import Status, Verdict
-from kernelwright.verifier.client import RefereeProcess
+from kernelwright.verifier.process.client import RefereeProcess
 from kernelwright.verifier.request import Order, Task
 
 pytestmark = pytest.mark.slow

@@ -9,13 +9,13 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
+from kernelwright.sandbox.run.arena import Arena, footprint
 from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
-from kernelwright.verifier import clocks
-from kernelwright.verifier.arena import Arena, footprint
-from kernelwright.verifier.clocks import Clocks
-from kernelwright.verifier.sides import CandidateSide, Wrong, told
-from kernelwright.verifier.trials import Item, make_item
+from kernelwright.verifier.clock import clocks
+from kernelwright.verifier.clock.clocks import Clocks
+from kernelwright.verifier.clock.timed_sides import CandidateSide, Wrong, told
+from kernelwright.verifier.truth.trials import Item, make_item
 
 SLOTS = 3
 EMPTY = Timed(0, 1_000, 2_000, 3_000, 4_000, 5_000)

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from kernelwright.traces.records import Protocol, Status, Tier, Verdict, candidate_id
-from kernelwright.verifier import rivalry
 from kernelwright.verifier.request import Order
-from kernelwright.verifier.rivalry import ChampionFailed
+from kernelwright.verifier.stands import rivalry
+from kernelwright.verifier.stands.rivalry import ChampionFailed
 
 ORDER = Order(source="new", language="cpp", protocol=Protocol.CONFIRM, champion="old")
 HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench.problem import Structure
-from kernelwright.sandbox.build.compiler import Compiler, find_compiler
-from kernelwright.sandbox.build.model import Built
+from kernelwright.sandbox.builders.compiler import Compiler, find_compiler
+from kernelwright.sandbox.builders.model import Built
 from kernelwright.traces.records import Level, Measurement, Timing
-from kernelwright.verifier import roofline
+from kernelwright.verifier.clock import roofline
 from kernelwright.verifier.profile.cpu import imbalance, profile
 
 PEAKS = roofline.Peaks(

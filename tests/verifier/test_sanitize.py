@@ -12,14 +12,14 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
-from kernelwright.sandbox.build.compiler import find_compiler
+from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier import reports, sampling, sanitize
-from kernelwright.verifier.programs import build_program
-from kernelwright.verifier.session import Session
-from kernelwright.verifier.trials import FEW_SHAPES, make_item
+from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
+from kernelwright.verifier.stands.programs import build_program
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.truth.trials import FEW_SHAPES, make_item
 
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
@@ -198,8 +198,8 @@ extern char** environ;
     assert isinstance(program, Program)
     rng = np.random.default_rng(4)
     with (
-        sampling.arena_for(session) as arena,
-        sampling.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.arena_for(session) as arena,
+        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
     ):
         slot = side.place(session.stage.target, 1)[0]
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
@@ -278,22 +278,26 @@ READ of size 64 at 0x6020 thread T0
 
 def test_a_report_becomes_one_sentence():
     said = "AddressSanitizer: heap-buffer-overflow on READ of 64 bytes 8 bytes after {} at line 12"
-    assert reports.sentence(REPORT, {400: "x"}) == said.format("x") + " of the candidate"
-    assert said.format("a block of 400 bytes") in reports.sentence(REPORT, {})
+    assert sanitizer_reports.sentence(REPORT, {400: "x"}) == said.format("x") + " of the candidate"
+    assert said.format("a block of 400 bytes") in sanitizer_reports.sentence(REPORT, {})
     newer = REPORT.replace("to the right of", "after")
-    assert reports.sentence(newer, {400: "x"}) == reports.sentence(REPORT, {400: "x"})
+    assert sanitizer_reports.sentence(newer, {400: "x"}) == sanitizer_reports.sentence(
+        REPORT, {400: "x"}
+    )
     text = "a/candidate.cpp:3:9: runtime error: shift exponent 40 is too large\n"
-    assert reports.sentence(text, {}) == (
+    assert sanitizer_reports.sentence(text, {}) == (
         "UndefinedBehaviorSanitizer: shift exponent 40 is too large at line 3 of the candidate"
     )
-    assert "Undefined" in reports.sentence(text + REPORT, {})
-    assert "heap" in reports.sentence(REPORT + text, {})
-    assert reports.sentence("Segmentation fault", {}) == ""
+    assert "Undefined" in sanitizer_reports.sentence(text + REPORT, {})
+    assert "heap" in sanitizer_reports.sentence(REPORT + text, {})
+    assert sanitizer_reports.sentence("Segmentation fault", {}) == ""
 
 
 def test_a_report_is_untrusted_text():
     forged = "x/candidate.cpp:3:9: runtime error: \x1b[2J" + "long " * 70
-    told = reports.sentence(forged, {})
+    told = sanitizer_reports.sentence(forged, {})
     assert "\x1b" not in told
     assert len(told) < 300
-    assert reports.sentence("ERROR: AddressSanitizer: \x07" + "a" * 5000, {}).isprintable()
+    assert sanitizer_reports.sentence(
+        "ERROR: AddressSanitizer: \x07" + "a" * 5000, {}
+    ).isprintable()

@@ -8,9 +8,9 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.plan.limits import MAX_SCRATCH, MAX_SCRATCH_BYTES
+from kernelwright.sandbox.run.arena import Arena, Extra, footprint, room
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.arena import Arena, Extra, footprint, room
 
 COPIED = """\
 /*---

@@ -17,7 +17,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.isolation import landlock
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.client import RefereeProcess, open_referee
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
 pytestmark = pytest.mark.slow

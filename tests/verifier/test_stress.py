@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.sandbox.run.process import cpu_ns
 from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier import stress
+from kernelwright.verifier.checks import stress
 
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,

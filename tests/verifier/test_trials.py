@@ -9,10 +9,10 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
+from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Protocol
-from kernelwright.verifier.arena import footprint
-from kernelwright.verifier.sampling import HIDDEN_ROOM
-from kernelwright.verifier.trials import LONG, SHARP, SPECIAL, TRIALS, Stage, plan
+from kernelwright.verifier.stands.contests import HIDDEN_ROOM
+from kernelwright.verifier.truth.trials import LONG, SHARP, SPECIAL, TRIALS, Stage, plan
 
 BEYOND_16_BITS = 1 << 16
 

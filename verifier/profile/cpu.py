@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from ...kernelbench.problem import Structure
-from ...sandbox.build.model import Built
+from ...sandbox.builders.model import Built
 from ...traces.records import Level, Measurement, Metric, Profile
 
 REMARKS = 60

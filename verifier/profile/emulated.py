@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sandbox.run.access import Accesses, LaunchCount
+from ...sandbox.run.memory_access import Accesses, LaunchCount
 from ...traces.records import Level, Metric
 from .model import Access
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...kernelbench.targets import WARP
-from ...sandbox.run.access import Accesses, LaunchCount
+from ...sandbox.run.memory_access import Accesses, LaunchCount
 from .mix import Kind, flops_of, kind_of, width_of
 from .sass import Instruction, Listing, Loop
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...kernelbench.targets import Device
-from ...sandbox.run.access import LaunchCount
+from ...sandbox.run.memory_access import LaunchCount
 from . import model
 from .executed import Counts
 from .mix import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...sandbox.build.model import KernelFacts
+from ...sandbox.builders.model import KernelFacts
 from ...sandbox.plan.model import Launch
 from .mix import Mix
 from .model import Estimate, Shape

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...errors import PrerequisiteError
 from ...kernelbench.targets import Architecture, Device, architecture
-from ...sandbox.build.disassembler import disassemble
-from ...sandbox.build.model import DeviceBuilt, KernelFacts
+from ...sandbox.builders.disassembler import disassemble
+from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.isolation.model import Jail
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..binary import device_runner_binary
-from .access import Access
+from .device_files import Access
 
 PROBE_S = 60.0
 """A driver that nobody keeps loaded takes seconds to start; a hung one takes for ever."""

@@ -1,8 +1,8 @@
 """Device candidates: cubins and launch tables that our compiled device runner plays.
 
-What a call is given is what a native candidate gets (verifier/arena.py), and behind it the launch
-table as one more input, then the work buffers as outputs. This module writes down what the runner
-must know besides: how many axes and tensors there are, and which kernel is in which cubin.
+What a call is given is what a native candidate gets (sandbox/run/arena.py), and behind it the
+launch table as one more input, then the work buffers as outputs. This module writes down what the
+runner must know besides: how many axes and tensors there are, and which kernel is in which cubin.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from ....kernelbench.problem import Problem
 from ....traces.records import Status
-from ...build.model import Built, DeviceBuilt
+from ...builders.model import Built, DeviceBuilt
 from ..binary import device_runner_binary
 from ..program import Descriptors, Program
-from .access import Access
+from .device_files import Access
 
 CODE_REFUSED, TOOK_TOO_LONG, KERNEL_FAILED, WROTE_INPUT, TOO_MUCH, BAD_PLAN, DEVICE_FAILED = range(
     88, 95

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....kernelbench.problem import Problem
-from ...build.model import DeviceBuilt
+from ...builders.model import DeviceBuilt
 from ..binary import device_runner_binary
-from .access import Access
+from .device_files import Access
 from .program import plan_files
 
 

@@ -26,7 +26,7 @@ _LONG_DRY_CALLS, _LONG_FLUSHES = 5, 9
 """Calls that tell what one flush more takes, and the flushes in each."""
 LAUNCH_US = 10.0
 """Twice what a host takes to enqueue a launch: the flushes of a call last that long for each, as a
-baseline's last twice what it takes to enqueue (verifier/baseline_device.py)."""
+baseline's last twice what it takes to enqueue (verifier/baselines/device.py)."""
 MOST_FLUSHES = 64
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kernelwright.agents.models.protocol import Ask, Finish, Reply, Usage
-from kernelwright.agents.prompting.cards import Card, cpu_card, device_card
+from kernelwright.agents.model import Ask, Finish, Reply, Usage
 from kernelwright.agents.prompting.parts import Briefing
-from kernelwright.agents.protocols import Assignment, Member, Situation
+from kernelwright.agents.prompting.target_card import Card, cpu_card, device_card
+from kernelwright.agents.roles import Assignment, Member, Situation
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Problem
 from kernelwright.kernelbench.registry import get

@@ -9,8 +9,8 @@ import pytest
 
 from kernelwright.agents.brains.asks import Parameters
 from kernelwright.agents.brains.llm_coder import LlmCoder, labelled, strategy_of
-from kernelwright.agents.models.protocol import Finish
-from kernelwright.agents.protocols import Missing, Mode, Proposal, Sample, Situation
+from kernelwright.agents.model import Finish
+from kernelwright.agents.roles import Missing, Mode, Proposal, Sample, Situation
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.brains.answers import (
     BUILD_LOG,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.brains.evidence import figures_of
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import FALLBACK, LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.agents.models.protocol import Finish
-from kernelwright.agents.protocols import Member, Mode, Situation
+from kernelwright.agents.model import Finish
+from kernelwright.agents.prompting.evidence import figures_of
+from kernelwright.agents.roles import Member, Mode, Situation
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.brains.answers import (
     OTHER,

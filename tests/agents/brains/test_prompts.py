@@ -6,22 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.agents.aids import Kind
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.agents.brains.soft import Kind, SoftVerifier
-from kernelwright.agents.models.protocol import Finish
+from kernelwright.agents.brains.soft_verifier import LlmSoftVerifier
+from kernelwright.agents.model import Finish
 from kernelwright.agents.prompting import render as prompting
 from kernelwright.agents.prompting.parts import Briefing
-from kernelwright.agents.protocols import Mode, Situation
+from kernelwright.agents.roles import Mode, Situation
 from kernelwright.agents.text.candidate_text import extract
 from kernelwright.agents.text.found import Found
 from kernelwright.kernelbench.problem import Precision, Problem, Tensor
 from kernelwright.kernelbench.registry import get, names
 from kernelwright.kernelbench.signature import languages
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build.cpp import build, prototype
-from kernelwright.sandbox.build.model import Built
+from kernelwright.sandbox.builders.cpp import build, prototype
+from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.plan import Launches, Plan, parse, resolve
 from kernelwright.sandbox.run.interpreted import STEPS, programs
 from kernelwright.tests.agents.brains.answers import (
@@ -122,7 +123,7 @@ def test_every_prompt_renders_for_every_problem_and_language(name: str, language
     judge.diagnose(passed(SOURCE, now), now)
     judge.diagnose(failed(SOURCE, now), now)
     for kind in Kind:
-        SoftVerifier(asker, briefing, votes=1).opinion(kind, SOURCE, now)
+        LlmSoftVerifier(asker, briefing, votes=1).opinion(kind, SOURCE, now)
     sizes |= {ask.purpose: len(asker.prompt(n)) for n, (_, ask) in enumerate(asker.asked)}
     assert max(sizes.values()) <= MOST, sizes
 

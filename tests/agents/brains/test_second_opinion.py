@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from kernelwright.agents.brains.second_opinion import Doubter, SecondOpinion
+from kernelwright.agents.aids import SecondOpinion
+from kernelwright.agents.brains.second_opinion import LlmSecondLook
 from kernelwright.agents.prompting import hack_cases
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.brains.answers import (
@@ -34,7 +35,7 @@ def answer(**more: object) -> str:
 def opinion(asker: Answers, source: str = STATIC) -> SecondOpinion:
     now = situation()
     member = passed(source, now)
-    return Doubter(asker, briefing_of(now))(
+    return LlmSecondLook(asker, briefing_of(now))(
         member, "9.00 times the best before", at(now, base=member)
     )
 
@@ -73,7 +74,7 @@ def test_it_speaks_of_the_very_candidate() -> None:
     now = situation()
     asker = answers(answer())
     with pytest.raises(SandboxError):
-        Doubter(asker, briefing_of(now))(
+        LlmSecondLook(asker, briefing_of(now))(
             passed(SOURCE, now), "too fast", at(now, base=passed(OTHER, now))
         )
     assert asker.asked == []

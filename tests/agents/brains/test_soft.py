@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from kernelwright.agents.brains.soft import (
+from kernelwright.agents.aids import Kind, Opinion
+from kernelwright.agents.brains.soft_verifier import (
     LEAST_CASES,
     Calibration,
-    Kind,
-    Opinion,
-    SoftVerifier,
+    LlmSoftVerifier,
     calibrations,
     shortlist,
 )
@@ -33,7 +32,7 @@ def vote(verdict: str) -> str:
 
 def opinion_of(asker: Answers) -> Opinion:
     now = situation()
-    return SoftVerifier(asker, briefing_of(now)).opinion(Kind.MEMORY, SOURCE, now)
+    return LlmSoftVerifier(asker, briefing_of(now)).opinion(Kind.MEMORY, SOURCE, now)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.model import Ask, Message
 from kernelwright.agents.models.keys import Key
 from kernelwright.agents.models.openai_client import Connection, OpenAIModel
-from kernelwright.agents.models.protocol import Ask, Message
 
 Opened = Callable[..., OpenAIModel]
 

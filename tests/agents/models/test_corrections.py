@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.model import Ask, FaultKind, Finish, Message, ModelFault
 from kernelwright.agents.models.capabilities import (
     Capabilities,
     Rung,
@@ -14,7 +15,6 @@ from kernelwright.agents.models.capabilities import (
     presumed,
 )
 from kernelwright.agents.models.corrections import nearest_effort
-from kernelwright.agents.models.protocol import Ask, FaultKind, Finish, Message, ModelFault
 from kernelwright.config import OPENAI_URL
 from kernelwright.errors import ConfigError
 from kernelwright.tests.agents.endpoint import Endpoint, Request, Turn, refused

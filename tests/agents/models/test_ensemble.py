@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelwright.agents.model import Ask, Bound, Reply, Usage
 from kernelwright.agents.models.ensemble import Ensemble, Outcome, choose, fold
-from kernelwright.agents.models.protocol import Ask, Bound, Reply, Usage
 from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.models.conftest import asked

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kernelwright.agents.models.protocol import FaultKind, Finish, ModelFault
+from kernelwright.agents.model import FaultKind, Finish, ModelFault
 from kernelwright.tests.agents.models.conftest import Opened, asked, asked_for_json
 
 REASON = "an independent server: pip install 'transformers>=5' accelerate"

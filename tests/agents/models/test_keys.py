@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.agents.model import ModelFault
 from kernelwright.agents.models.choosing import ModelSettings, model
 from kernelwright.agents.models.keys import REMOVED, Key, find_key, scrub
-from kernelwright.agents.models.protocol import ModelFault
 from kernelwright.config import OPENAI_URL, resolve
 from kernelwright.errors import ConfigError, PrerequisiteError
 from kernelwright.tests.agents.endpoint import Endpoint, Turn

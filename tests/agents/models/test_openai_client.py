@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.model import RETRYABLE, UNKNOWN_OUTCOME, FaultKind, Finish, ModelFault
 from kernelwright.agents.models.capabilities import Capabilities
 from kernelwright.agents.models.chat import MOST_REASONING
-from kernelwright.agents.models.protocol import (
-    RETRYABLE,
-    UNKNOWN_OUTCOME,
-    FaultKind,
-    Finish,
-    ModelFault,
-)
 from kernelwright.tests.agents.endpoint import Endpoint, Turn, refused
 from kernelwright.tests.agents.models.conftest import Opened, asked
 

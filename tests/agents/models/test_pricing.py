@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelwright.agents.model import Bound, Message, Usage
 from kernelwright.agents.models.pricing import Price, find_price, read_prices, shipped
-from kernelwright.agents.models.protocol import Bound, Message, Usage
 from kernelwright.agents.models.tokens import most_prompt_tokens, most_tokens
 from kernelwright.config import OPENAI_URL
 from kernelwright.errors import ConfigError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.agents.model import RETRYABLE, FaultKind, Finish, ModelFault
 from kernelwright.agents.models.choosing import ModelSettings, model
-from kernelwright.agents.models.protocol import RETRYABLE, FaultKind, Finish, ModelFault
 from kernelwright.agents.models.scripted import ScriptedModel, read_script
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.models.conftest import asked, asked_for_json

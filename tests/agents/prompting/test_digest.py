@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.agents.progress import Track
+from kernelwright.agents.books.progress import Track
 from kernelwright.agents.prompting import digest, digest_text
 from kernelwright.agents.prompting.attempts import is_before
-from kernelwright.agents.protocols import Assignment, Attempt, Digest
+from kernelwright.agents.roles import Assignment, Attempt, Digest
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
 from kernelwright.traces.events import CandidateProposed

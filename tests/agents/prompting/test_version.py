@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents import roster
 from kernelwright.agents.brains.llm_coder import LlmCoder
-from kernelwright.agents.models.protocol import Ask
+from kernelwright.agents.casting import roster
+from kernelwright.agents.model import Ask
 from kernelwright.agents.prompting import version
-from kernelwright.agents.protocols import Mode
+from kernelwright.agents.roles import Mode
 from kernelwright.tests.agents.brains.answers import (
     answers,
     at,
@@ -56,7 +56,7 @@ def test_every_file_that_words_prompts_is_in_their_version(
     assert len(found) == len(files) + 1
     names = {file.name for file in files}
     tables = {"figures.toml", "hack_cases.toml", "techniques.toml", "metrics.toml"}
-    modules = {"history.py", "history_text.py", "figures.py", "cards.py", "llm_judge.py"}
+    modules = {"history.py", "history_text.py", "figures.py", "target_card.py", "llm_judge.py"}
     modules |= {"softmax.py", "signature.py"}
     assert {*tables, *modules, "coder.md", "untrusted.py"} <= names
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.models.protocol import Finish
+from kernelwright.agents.model import Finish
 from kernelwright.agents.text import Found, Unusable, extract, revised
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 

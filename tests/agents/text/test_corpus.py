@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.models.protocol import Finish
+from kernelwright.agents.model import Finish
 from kernelwright.agents.text import Found, Unusable, extract
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 from kernelwright.tests.agents.text.corpus import CASES, SOURCES, Case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.text.fences import split
+from kernelwright.agents.text.code_blocks import split
 from kernelwright.agents.text.thinking import without_thinking
 
 

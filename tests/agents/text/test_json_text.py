@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelwright.agents.models.protocol import Finish
+from kernelwright.agents.model import Finish
 from kernelwright.agents.text import Outcome, Unusable, read
 from kernelwright.agents.text.json_text import REASON_CHARACTERS
 

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.aids import Aids
-from kernelwright.agents.asking import Asker, Asking
-from kernelwright.agents.brains.second_opinion import SecondOpinion
-from kernelwright.agents.brains.soft import Kind, Opinion
-from kernelwright.agents.models.protocol import Ask, Message
-from kernelwright.agents.players import Players
-from kernelwright.agents.protocols import Member, Missing, Proposal, Situation
+from kernelwright.agents.aids import Aids, Kind, Opinion, SecondOpinion
+from kernelwright.agents.books.asking import Asker, Asking
+from kernelwright.agents.casting.cast import Players
+from kernelwright.agents.model import Ask, Message
+from kernelwright.agents.roles import Member, Missing, Proposal, Situation
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
@@ -80,7 +78,7 @@ class Teller(PlainCoder):
 
 
 @dataclass
-class PlayedDoubter:
+class PlayedSoftVerifier:
     """A soft verifier that says what it is told to, on the model's account."""
 
     asker: Asker
@@ -126,7 +124,7 @@ def seats(
             asker.ask(Ask(purpose="reflect", messages=(message,)), place)
             return tuple(lessons)
 
-        doubter = PlayedDoubter(asker, says) if says else None
+        doubter = PlayedSoftVerifier(asker, says) if says else None
         looks_again = PlayedSecond(asker, second) if second else None
         return Aids(doubter, reflect if lessons else None, looks_again)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.models.protocol import Ask, Bound
+from kernelwright.agents.model import Ask, Bound
 from kernelwright.campaign import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.model import Ask
 from kernelwright.agents.models.ensemble import Ensemble
-from kernelwright.agents.models.protocol import Ask
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import resume_campaign, run_campaign
 from kernelwright.errors import UsageError

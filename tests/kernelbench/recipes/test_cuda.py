@@ -19,18 +19,19 @@ from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build import toolchain
-from kernelwright.sandbox.build.cuda import build
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import toolchain
+from kernelwright.sandbox.builders.cuda import build
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
+from kernelwright.sandbox.run.arena import EXTRA_BYTES
 from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier import devices, emulation, gates, sampling
-from kernelwright.verifier.arena import EXTRA_BYTES
-from kernelwright.verifier.checking import tried
-from kernelwright.verifier.draft import Draft
+from kernelwright.verifier.checks.checking import tried
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.session import Session
-from kernelwright.verifier.trials import Trial, hidden
+from kernelwright.verifier.stands import contests, emulated, gpu_candidates
+from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.verdict_draft import Draft
+from kernelwright.verifier.truth import gates
+from kernelwright.verifier.truth.trials import Trial, hidden
 
 EXAMPLE = Path(__file__).with_name("spmm_crc.cu")
 TARGETS = tuple(map(architecture, ("sm_80", "sm_90", "sm_100")))
@@ -94,9 +95,9 @@ def judged(session: Session, source: str) -> None:
     """The referee's screening: trials, other orders of threads, races on shared memory."""
     order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
     assert session.device is not None
-    verdict = emulation.look(Draft(order, session, b"recipes!"), session.device)
+    verdict = emulated.look(Draft(order, session, b"recipes!"), session.device)
     assert verdict.status is Status.SCREENED, (verdict.reasons, verdict.log[-2000:])
-    assert any(check.name == emulation.RACES for check in verdict.checks)
+    assert any(check.name == emulated.RACES for check in verdict.checks)
 
 
 def answers(session: Session, source: str, seed: int) -> None:
@@ -108,10 +109,10 @@ def answers(session: Session, source: str, seed: int) -> None:
         drawn = (families[(3 * number + at) % len(families)] for at in range(3))
         trials += [Trial(name, structure, family) for family in drawn]
     assert session.device is not None
-    made = devices.candidate(session.device, "cuda", source, seed)
+    made = gpu_candidates.candidate(session.device, "cuda", source, seed)
     with (
-        sampling.arena_for(session, EXTRA_BYTES) as arena,
-        sampling.started(
+        contests.arena_for(session, EXTRA_BYTES) as arena,
+        contests.started(
             session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):

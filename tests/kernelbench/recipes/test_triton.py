@@ -18,7 +18,7 @@ from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build.triton import TritonBuilder, TritonBuilt, TritonRequest
+from kernelwright.sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan import check_built

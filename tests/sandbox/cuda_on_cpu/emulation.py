@@ -13,8 +13,8 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.problem import Arrays, Tensor
-from kernelwright.sandbox.build import emulated
-from kernelwright.sandbox.build.model import BuildFailed, Built, EmulatedVariant, Unsupported
+from kernelwright.sandbox.builders import emulated
+from kernelwright.sandbox.builders.model import BuildFailed, Built, EmulatedVariant, Unsupported
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.plan.model import (
@@ -25,8 +25,8 @@ from kernelwright.sandbox.plan.model import (
     Launches,
     Scratch,
 )
-from kernelwright.sandbox.run.access import AccessReport, examine
 from kernelwright.sandbox.run.emulated import emulated_program
+from kernelwright.sandbox.run.memory_access import AccessReport, examine
 from kernelwright.sandbox.run.once import Call, play
 from kernelwright.sandbox.run.process import RunFault
 

@@ -9,8 +9,8 @@ import pytest
 from emulated_cases import RIGHT, Right
 from emulation import Machine
 
-from kernelwright.sandbox.build.emulated import schedules
-from kernelwright.sandbox.build.model import EmulatedVariant
+from kernelwright.sandbox.builders.emulated import schedules
+from kernelwright.sandbox.builders.model import EmulatedVariant
 
 
 def check(right: Right, outputs: dict[str, np.ndarray]) -> None:

@@ -7,8 +7,8 @@ import pytest
 from emulated_cases import SGEMM, sgemm
 from emulation import Case, Machine, Step
 
-from kernelwright.sandbox.build.emulated import schedules
-from kernelwright.sandbox.build.model import BuildFailed, EmulatedVariant, Unsupported
+from kernelwright.sandbox.builders.emulated import schedules
+from kernelwright.sandbox.builders.model import BuildFailed, EmulatedVariant, Unsupported
 from kernelwright.traces.records import Status
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from emulation import CPUS, LIMITS, TIMEOUT_S, Case, Machine, Step
 
-from kernelwright.sandbox.build.model import EmulatedVariant
+from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.plan.model import Scratch
-from kernelwright.sandbox.run.access import AccessReport, examine
+from kernelwright.sandbox.run.memory_access import AccessReport, examine
 
 SCRATCH = (
     Scratch("parts", "float32", (64,)),

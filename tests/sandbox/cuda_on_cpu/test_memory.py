@@ -10,8 +10,8 @@ from emulated_cases import spmm
 from emulation import Case, Machine, Step
 
 from kernelwright.sandbox.plan.model import Scratch
-from kernelwright.sandbox.run import access
-from kernelwright.sandbox.run.access import Accesses, AccessReport
+from kernelwright.sandbox.run import memory_access
+from kernelwright.sandbox.run.memory_access import Accesses, AccessReport
 
 NAIVE = """
 __global__ void transpose(int n, const float* x, float* y) {
@@ -339,7 +339,7 @@ RACE = {
 
 @pytest.mark.parametrize("line", [LAUNCH, RACE])
 def test_lines_of_a_report_that_are_whole_are_taken(line: dict[str, object]) -> None:
-    assert access._is_sound(line)
+    assert memory_access._is_sound(line)
 
 
 @pytest.mark.parametrize(
@@ -365,4 +365,4 @@ def test_lines_of_a_report_that_are_whole_are_taken(line: dict[str, object]) -> 
     ],
 )
 def test_what_a_candidate_writes_into_its_report_harms_nobody(line: object) -> None:
-    assert not access._is_sound(line)
+    assert not memory_access._is_sound(line)

@@ -8,7 +8,7 @@ from emulation import Case, Machine, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.sandbox.build.cuda_source import blanked, rewrite
+from kernelwright.sandbox.builders.cuda_source import blanked, rewrite
 
 FORMS = """
 template <typename T, int N> struct Pair { T a[N]; T b; };

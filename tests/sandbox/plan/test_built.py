@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kernelwright.kernelbench.targets import REGISTERS_PER_SM, architecture
-from kernelwright.sandbox.build.model import KernelFacts
+from kernelwright.sandbox.builders.model import KernelFacts
 from kernelwright.sandbox.plan import FaultKind, PlanFault, check_built
 from kernelwright.sandbox.plan.limits import fits, registers_wrong
 from kernelwright.tests.sandbox.plan.conftest import CUDA, TRITON, Bench

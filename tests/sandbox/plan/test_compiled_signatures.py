@@ -9,9 +9,9 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build import toolchain
-from kernelwright.sandbox.build.cuda import build
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import toolchain
+from kernelwright.sandbox.builders.cuda import build
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
 from kernelwright.sandbox.plan.dtypes import ITEM_BYTES

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"
-INSIDE = Path(__file__).parents[3] / "sandbox" / "triton_inside"
+INSIDE = Path(__file__).parents[3] / "sandbox" / "triton_on_cpu"
 SOURCE = """
 import triton
 import triton.language as tl

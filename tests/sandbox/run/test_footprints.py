@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from kernelwright.sandbox.triton_inside.footprints import Footprints
+from kernelwright.sandbox.triton_on_cpu.footprints import Footprints
 
 BASE, WORD = 1 << 20, 4
 TILE = 8

@@ -11,11 +11,12 @@ from typing import NoReturn
 import pytest
 
 from kernelwright.errors import PrerequisiteError, SandboxError
-from kernelwright.sandbox.build.model import Built
+from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
-from kernelwright.sandbox.run.process import Plane, Runner
+from kernelwright.sandbox.run.process import Runner
 from kernelwright.sandbox.run.program import Program
+from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.descriptors import held
 
 

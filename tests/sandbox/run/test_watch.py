@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.triton_inside.patience import Patience
-from kernelwright.sandbox.triton_inside.watch import (
+from kernelwright.sandbox.triton_on_cpu.patience import Patience
+from kernelwright.sandbox.triton_on_cpu.watch import (
     HEAD,
     LEAST,
     EnoughError,

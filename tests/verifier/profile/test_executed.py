@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.sandbox.run.access import Accesses, LaunchCount
+from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.verifier.profile.executed import Counts, Work, work_of
 from kernelwright.verifier.profile.sass import Listing, listings
 

@@ -11,9 +11,9 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device_of
-from kernelwright.sandbox.build import disassembler, toolchain
-from kernelwright.sandbox.build.cuda import build
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import disassembler, toolchain
+from kernelwright.sandbox.builders.cuda import build
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import (
@@ -24,7 +24,7 @@ from kernelwright.sandbox.plan.model import (
     Launches,
     Scratch,
 )
-from kernelwright.sandbox.run.access import Accesses, LaunchCount
+from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
 from kernelwright.verifier.profile.model import LAUNCH_US, Machine

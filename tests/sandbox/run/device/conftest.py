@@ -15,16 +15,16 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
-from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.arena import MAX_ARGUMENTS, MAX_SLOTS
+from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.process import Plane
+from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
-from kernelwright.verifier.arena import MAX_ARGUMENTS, MAX_SLOTS
 
 GUARD = 4096
 _ENTRY_BYTES, _SLOTS = 8 + 16 * MAX_ARGUMENTS, MAX_SLOTS

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelwright.sandbox.run.binary import compiler
-from kernelwright.sandbox.run.device.access import Access, read_by_drivers
+from kernelwright.sandbox.run.device.device_files import Access, read_by_drivers
 
 SOURCE = Path(__file__).with_name("fake_cuda.cpp")
 

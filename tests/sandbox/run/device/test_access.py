@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
-from kernelwright.sandbox.run.device.access import Access, access, find_library
+from kernelwright.sandbox.run.device.device_files import Access, access, find_library
 from kernelwright.sandbox.run.device.nvml import Device
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.run.device import lease
-from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.health import Health, probe
 
 WELL, ILL = Health(), Health("memory does not hold what was set")

@@ -10,8 +10,8 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
-from kernelwright.sandbox.build import cuda
-from kernelwright.sandbox.build.model import DeviceBuilt
+from kernelwright.sandbox.builders import cuda
+from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.build.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.plan.model import Argument, ArgumentKind, Launch, Launches
-from kernelwright.sandbox.run.device.access import Access
+from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.program import KERNEL_FAILED, WROTE_INPUT
 from kernelwright.sandbox.run.device.replay import Call, host_command
 

@@ -26,8 +26,8 @@ from kernelwright.sandbox.run import device
 from kernelwright.sandbox.run.binary import compiler
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
-from kernelwright.verifier.clocks import Clocks
-from kernelwright.verifier.sides import told as outputs_told
+from kernelwright.verifier.clock.clocks import Clocks
+from kernelwright.verifier.clock.timed_sides import told as outputs_told
 
 if TYPE_CHECKING:
     from .conftest import Stage

@@ -1,0 +1,1 @@
+"""What a campaign keeps of itself: its ledger, where it stands, what it may spend and has asked."""

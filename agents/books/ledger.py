@@ -1,0 +1,248 @@
+"""Everything a campaign does passes through here: recorded first, and never done twice.
+
+A candidate's source is stored before the event that names it, an evaluation's start before the
+referee is asked, its verdict before anybody acts on it. A step that is called again after a crash
+finds its result and returns it. The ledger decides nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol as Interface
+
+from pydantic import JsonValue
+
+from ...errors import SandboxError, StorageError
+from ...traces.events import (
+    AdviceGiven,
+    CandidateMissing,
+    CandidateProposed,
+    ChampionChanged,
+    Decided,
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+    ModelRequested,
+    Payload,
+)
+from ...traces.records import Advice, Protocol, Verdict, candidate_id
+from ...verifier.request import Order, Referee
+from ..model import Ask, Reply
+from ..roles import Member, Missing, Proposal
+from .progress import Progress
+
+Recorded = Mapping[tuple[str, Protocol], Verdict]
+"""Verdicts of a recorded campaign, by candidate and protocol."""
+
+OnEvent = Callable[[Event], None]
+
+
+class Recorder(Interface):
+    """What the loop needs of a store. `append` is durable when it returns."""
+
+    def append(self, campaign: str, payload: Payload) -> Event:
+        """Adds one event to the campaign."""
+
+    def put_blob(self, content: bytes | str) -> str:
+        """Keeps content under its SHA-256."""
+
+    def get_blob(self, sha: str) -> bytes:
+        """What `put_blob` kept."""
+
+
+class Ledger:
+    """The campaign's books: records, folds into Progress and tells who listens.
+
+    Several threads may use it; the referee is asked by one at a time.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        campaign: str,
+        referee: Referee,
+        progress: Progress,
+        on_event: OnEvent | None = None,
+        *,
+        recorded: Recorded | None = None,
+    ) -> None:
+        self.campaign = campaign
+        self.progress = progress
+        self._recorder = recorder
+        self._referee = referee
+        self._on_event = on_event
+        self._recorded = recorded or {}
+        self._writing = threading.RLock()
+        self._evaluating = threading.Lock()
+
+    def asked(self, requested: ModelRequested) -> Ask:
+        """What was asked in a recorded attempt."""
+        return Ask.model_validate_json(self._recorder.get_blob(requested.ask))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else records anything while the block runs."""
+        with self._writing:
+            yield
+
+    def keep(self, content: str) -> str:
+        """Keeps a blob, before the event that names it is recorded."""
+        return self._recorder.put_blob(content)
+
+    def reply(self, call: str) -> Reply | None:
+        """The stored answer to a call, if it was answered."""
+        known = self.progress.spending.calls.get(call)
+        if known is None or known.replied is None:
+            return None
+        return Reply.model_validate_json(self._recorder.get_blob(known.replied.reply))
+
+    def record(self, payload: Payload) -> Event:
+        """Appends one event, durably, then folds it in."""
+        with self._writing:
+            event = self._recorder.append(self.campaign, payload)
+            self.progress.apply(event)
+            if self._on_event:
+                self._on_event(event)
+        return event
+
+    def propose(self, proposal: Proposal, place: str = "") -> str:
+        """Records a proposal and gives its id; one that is known already is not recorded again."""
+        candidate = candidate_id(proposal.source)
+        if candidate in self.progress.tracks:
+            return candidate
+        self._recorder.put_blob(proposal.source)
+        self.record(
+            CandidateProposed(
+                candidate=candidate,
+                number=len(self.progress.tracks) + 1,
+                language=proposal.language,
+                family=proposal.family,
+                knobs=dict(proposal.knobs),
+                parents=proposal.parents,
+                operator=proposal.operator,
+                strategy=proposal.strategy,
+                techniques=proposal.techniques,
+                notes=proposal.notes,
+                place=place,
+            )
+        )
+        return candidate
+
+    def missing(self, missing: Missing, place: str, base: str = "") -> None:
+        """Records, once for the place, that a reply held no usable candidate."""
+        if place not in self.progress.missing:
+            self.record(
+                CandidateMissing(
+                    place=place,
+                    outcome=missing.outcome,
+                    reason=missing.reason,
+                    call=missing.call,
+                    base=base,
+                )
+            )
+
+    def decide(self, place: str, what: str, **details: JsonValue) -> None:
+        """Records, once for the place, a choice that is not plain from the other events."""
+        if (place, what) not in self.progress.decisions:
+            self.record(Decided(place=place, what=what, details=details))
+
+    def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
+        """The stored verdict, else the referee's, recorded.
+
+        Raises:
+            SandboxError: the harness failed; the evaluation stays open and is done on resume.
+        """
+        with self._evaluating:
+            track = self.progress.tracks[candidate]
+            if protocol not in track.verdicts:
+                self._evaluate(candidate, protocol, champion)
+            return track.verdicts[protocol]
+
+    def order(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Order:
+        """What the referee is asked about a candidate."""
+        return Order(
+            source=self.source(candidate),
+            language=self.progress.tracks[candidate].proposed.language,
+            protocol=protocol,
+            champion=self.source(champion) if champion else "",
+        )
+
+    def foresee(self, candidates: Sequence[str]) -> None:
+        """Tells the referee who is screened next; nothing is recorded, and nobody waits."""
+        tracks = self.progress.tracks
+        waiting = [c for c in candidates if Protocol.SCREEN not in tracks[c].verdicts]
+        if waiting:
+            self._referee.foresee([self.order(c, Protocol.SCREEN) for c in waiting])
+
+    def foresee_proposed(self, proposal: Proposal) -> None:
+        """As `foresee`, of a source that is going to be proposed, or may be."""
+        self._referee.foresee([Order(source=proposal.source, language=proposal.language)])
+
+    def _evaluate(self, candidate: str, protocol: Protocol, champion: str | None) -> None:
+        order = self.order(candidate, protocol, champion)
+        self.record(EvaluationStarted(candidate=candidate, protocol=protocol))
+        verdict = self._referee.evaluate(order)
+        _check_about(verdict, candidate, protocol, champion)
+        recorded = self._recorded.get((candidate, protocol))
+        is_same = recorded is not None and recorded.status is verdict.status
+        self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
+
+    def advise(self, advice: Advice, place: str = "") -> None:
+        """Records the Judge's words, once per candidate or, where one is named, per place."""
+        track = self.progress.tracks[advice.candidate]
+        is_known = place in self.progress.advised if place else track.advice is not None
+        if not is_known:
+            self.record(AdviceGiven(advice=advice, place=place))
+
+    def crown(self, candidate: str, confirmed: Verdict) -> None:
+        """Records a new champion, once."""
+        if candidate in self.progress.gains:
+            return
+        # In a replay the decision rests on the recorded figure; what is told is the new one.
+        found = self.progress.tracks[candidate].found.get(Protocol.CONFIRM, confirmed)
+        self.record(
+            ChampionChanged(
+                candidate=candidate,
+                previous=self.progress.champion,
+                credited=found.credited or 0.0,
+            )
+        )
+
+    def source(self, candidate: str) -> str:
+        """The source of a candidate, as it was stored."""
+        return self._recorder.get_blob(candidate).decode()
+
+    def member(self, candidate: str) -> Member:
+        """An evaluated candidate as the Coder and the Judge see it."""
+        track = self.progress.tracks[candidate]
+        if track.verdict is None:
+            raise StorageError(
+                f"candidate {candidate[:12]} of campaign {self.campaign} has no verdict",
+                hint="resume the campaign, so that its evaluation is done",
+            )
+        return Member(
+            candidate=candidate,
+            number=track.proposed.number,
+            source=self.source(candidate),
+            language=track.proposed.language,
+            family=track.proposed.family,
+            knobs={k: v for k, v in track.proposed.knobs.items() if isinstance(v, int | str)},
+            verdict=track.verdict,
+            parents=track.proposed.parents,
+            advice=track.advice,
+            notes=track.proposed.notes,
+        )
+
+
+def _check_about(
+    verdict: Verdict, candidate: str, protocol: Protocol, champion: str | None
+) -> None:
+    fallen = verdict.champion.candidate if verdict.champion else champion
+    if fallen != champion or verdict.candidate != candidate or verdict.protocol is not protocol:
+        raise SandboxError(
+            f"the referee was asked about {candidate[:12]} ({protocol}) and answered about "
+            f"{verdict.candidate[:12]} ({verdict.protocol})",
+            hint="this is a fault of the referee; nothing was recorded, resume to try again",
+        )

@@ -1,0 +1,187 @@
+"""What a campaign is asked and what it answers: its request, its first event and its result.
+
+It only describes; how a campaign is run stands in `campaign.py`, its rounds in `workflows/`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from pydantic import ConfigDict, Field, JsonValue, field_validator
+
+from ...kernelbench.machine import machine_facts, versions
+from ...kernelbench.problem import Problem, Tensor, Workload
+from ...traces.events import CampaignStarted
+from ...traces.records import Record, Speedup, Tier
+from ...verifier.request import Referee
+from .budget import CAPS, check_limits
+from .ledger import Ledger
+from .progress import Progress
+
+
+class CampaignRequest(Record):
+    """What a user asks for."""
+
+    # An infinite limit is refused by check_limits, in words for people.
+    model_config = ConfigDict(allow_inf_nan=True)
+
+    problem: str
+    workload: str = ""
+    """A workload's name or a matrix file's path; empty: the problem's default."""
+    target: str = "cpu"
+    language: str = "cpp"
+    workflow: str = "evolve"
+    model: str = "recipe"
+    judge_model: str = "rules"
+    rounds: int | None = Field(default=None, ge=1)
+    """None: as many as the workflow has by itself."""
+    patience: int | None = Field(default=None, ge=1)
+    """Rounds without a credited gain that end a chain; None: the workflow's own number."""
+    limits: dict[str, float] = Field(default_factory=dict)
+    """Hard caps: `evaluations`, `seconds`, `usd`, `tokens`, `device_seconds`, each where set."""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Settings of the workflow, by name; each has its own (`Settings` of its module)."""
+    source: str = ""
+    """A foreign source to begin from: CUDA or PyTorch, for `transpile`."""
+    seed: int = 0
+    accept_weak_isolation: bool = False
+    cpus: tuple[int, ...] = ()
+    trial: str = ""
+    """Of a campaign of a bench: the key under which the bench finds it again."""
+
+    @field_validator("limits")
+    @classmethod
+    def _are_limits(cls, limits: dict[str, float]) -> dict[str, float]:
+        return check_limits(limits)
+
+
+class Best(Record):
+    """The champion, as `run --json` tells it."""
+
+    candidate: str
+    status: str
+    latency_us: float | None
+    roofline: float | None
+    speedup: dict[str, Speedup]
+    """By baseline; the figures of the confirmation in a fresh process."""
+
+
+class CampaignResult(Record):
+    """The document of `run --json`."""
+
+    campaign: str
+    problem: str
+    target: str
+    tier: str
+    workflow: str
+    model: str
+    best: Best | None
+    unconfirmed: str | None = None
+    """A candidate that may be faster than `best`, which a limit kept from its confirmation."""
+    evaluated: int
+    """Candidates with a verdict."""
+    by_status: dict[str, int]
+    usd: float | None = 0.0
+    """None where the price of a call is unknown."""
+    tokens: int = 0
+    wall_s: float
+    """Seconds of work, over every process that worked on it."""
+    stopped_by: str
+
+
+def first_event(
+    request: CampaignRequest,
+    problem: Problem,
+    workload: Workload,
+    referee: Referee,
+    workflow_version: str,
+    card: Record | None = None,
+) -> CampaignStarted:
+    """The resolved request, the machine and the versions: a resumption needs no more."""
+    return CampaignStarted(
+        problem=problem.name,
+        problem_version=problem.version,
+        workload=workload.name,
+        workload_spec=workload.model_dump(mode="json"),
+        target=request.target,
+        language=request.language,
+        tier=Tier.of(request.language),
+        workflow=request.workflow,
+        workflow_version=workflow_version,
+        rounds=request.rounds,
+        patience=request.patience,
+        options=request.options,
+        source=sha256(request.source.encode()).hexdigest() if request.source else "",
+        model=request.model,
+        judge_model=request.judge_model,
+        seed=request.seed,
+        limits=request.limits,
+        machine=machine_facts(),
+        versions=versions(),
+        config={
+            "problem": _described(problem),
+            "request": request.model_dump(mode="json", exclude={"source"}),
+            "facts": dict(referee.facts),
+            "isolation": referee.isolation.model_dump(mode="json"),
+            **({"card": card.model_dump(mode="json")} if card else {}),
+        },
+    )
+
+
+def _described(problem: Problem) -> dict[str, JsonValue]:
+    """What the viewer and the exports need of a Problem, since they read the store only."""
+
+    def tensors(of: tuple[Tensor, ...]) -> list[JsonValue]:
+        return [
+            {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), "is_index": t.is_index}
+            for t in of
+        ]
+
+    return {
+        "title": problem.title,
+        "definition": problem.definition,
+        "axes": dict(problem.axes),
+        "inputs": tensors(problem.inputs),
+        "outputs": tensors(problem.outputs),
+        "entry": problem.name,
+    }
+
+
+_CUT_SHORT = (*CAPS, "interrupted")
+"""Ends that came from outside; any other came when everything was confirmed that was to be."""
+
+
+def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
+    """What a campaign answers, from its books."""
+    progress = ledger.progress
+    started = progress.require_started()
+    return CampaignResult(
+        campaign=ledger.campaign,
+        problem=started.problem,
+        target=started.target,
+        tier=started.tier,
+        workflow=started.workflow,
+        model=started.model,
+        best=_best(progress),
+        unconfirmed=progress.challenger(is_last_call=True) if stopped_by in _CUT_SHORT else None,
+        evaluated=progress.evaluated,
+        by_status=progress.by_status,
+        usd=progress.spending.usd,
+        tokens=progress.spending.tokens,
+        wall_s=wall_s,
+        stopped_by=stopped_by,
+    )
+
+
+def _best(progress: Progress) -> Best | None:
+    verdict = progress.tracks[progress.champion].shown if progress.champion else None
+    if verdict is None:
+        return None
+    timed = verdict.measurement
+    return Best(
+        candidate=verdict.candidate,
+        status=verdict.status,
+        latency_us=timed.candidate.median_us if timed else None,
+        roofline=timed.roofline if timed else None,
+        speedup=timed.against_baselines if timed else {},
+    )

@@ -1,0 +1,1 @@
+"""Who plays: coders, judges and helpers of a campaign, found by name."""

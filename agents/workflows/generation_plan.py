@@ -1,0 +1,384 @@
+"""What a generation of `evolve` is made of: plans of slots, novelty, niches, leaders and lessons.
+
+Everything is recorded as a decision at its place and read back from there; whoever asks again gets
+what was decided. The islands are a fold over these records up to a generation's beginning.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from ...traces.records import Protocol as Depth
+from ..books.asking import PromptTooLong
+from ..prompting import techniques
+from ..prompting.evidence import figures_of
+from ..prompting.history import strategies
+from ..prompting.words import tuning
+from ..roles import Assignment, Member, Mode, Sample
+from ..search import niches
+from ..search.islands import Birth, Islands
+from ..text.similarity import normalised, similarity
+from . import steps
+from .loop import Loop
+
+if TYPE_CHECKING:
+    from .generations import Settings
+
+EDIT, REWRITE, CROSS, TUNE, WRITE, REPAIR = (
+    "edit",
+    "rewrite",
+    "cross over",
+    "tune",
+    "write",
+    "repair",
+)
+MIX = {EDIT: 0.5, REWRITE: 0.2, CROSS: 0.15, TUNE: 0.15}
+"""After ShinkaEvolve; no rate is proven for kernels."""
+
+TOO_CLOSE = 0.95
+"""Share of common runs of tokens from which a candidate is no new idea (ShinkaEvolve).
+
+For whoever is asked for an idea. Who is asked for one change of a base gives nothing else than its
+near copy, at 0.96 to 0.99: there only a copy is too close.
+"""
+
+MOST_REPAIRS = 2
+"""Of one candidate, where its island has nobody who passed."""
+
+PLANNED, NOVELTY, BORN, LESSONS = "generation", "novelty", "niche", "lessons"
+
+
+def is_planned(loop: Loop, number: int) -> bool:
+    """Whether the generation was begun."""
+    return (f"{number}/plan", PLANNED) in loop.ledger.progress.decisions
+
+
+def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
+    """Decides what each slot does, from the islands as of now."""
+    islands = islands_before(loop, number, chosen)
+    slots: list[JsonValue] = [_slot(loop, number, slot, islands, chosen) for slot in range(count)]
+    loop.ledger.decide(f"{number}/plan", PLANNED, slots=slots)
+
+
+def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
+    """Records a candidate from elsewhere as the founder of every island: a generation of itself."""
+    member = loop.ledger.member(candidate)
+    written: list[JsonValue] = [
+        {
+            "operator": WRITE,
+            "mode": str(Mode.WRITE),
+            "island": island,
+            "base": "",
+            "exemplars": [],
+            "features": [],
+            "advice": "",
+        }
+        for island in range(islands)
+    ]
+    loop.ledger.decide(f"{number}/plan", PLANNED, slots=written)
+    niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
+    for island in range(islands):
+        place = f"{number}/{island}"
+        loop.ledger.decide(
+            place,
+            NOVELTY,
+            candidate=candidate,
+            normal=normal,
+            island=island,
+            like="",
+            similarity=0.0,
+        )
+        loop.ledger.decide(
+            place, BORN, candidate=candidate, version=niches.VERSION, niche=niche, island=island
+        )
+
+
+def slots(loop: Loop, number: int) -> int:
+    """How many proposals the generation has."""
+    return len(_slots(loop, number))
+
+
+def assignment(loop: Loop, place: str, abreast: int) -> Assignment:
+    """What the proposal of a place is to be, as planned; second tries are told what was tried."""
+    number, slot = _numbers(place)
+    planned = _planned(loop, place)
+    ledger, operator = loop.ledger, planned["operator"]
+    base = steps.member(loop, planned["base"])
+    count = slots(loop, number)
+    first = count if slot >= count else slot - slot % abreast
+    advice = ledger.progress.advised.get(planned["advice"]) if planned["advice"] else None
+    if operator == TUNE and base:
+        advice = tuning(base)
+    given = Assignment(
+        place=place,
+        first=first,
+        mode=Mode(planned["mode"]),
+        base=base,
+        advice=advice,
+        exemplars=tuple(ledger.member(candidate) for candidate in planned["exemplars"]),
+        features=tuple(planned["features"]),
+        sample=Sample(slot % count + 1, count) if operator == WRITE else None,
+        may_patch=operator != REWRITE,
+    )
+    others = strategies(ledger.progress, given, since=number)
+    return replace(given, told=(*lessons(loop, number), *others))
+
+
+def compare(loop: Loop, place: str) -> None:
+    """Records how new the candidate of a place is: against all for copies, its island for kin."""
+    ledger = loop.ledger
+    candidate = ledger.progress.placed.get(place, "")
+    if not candidate or (place, NOVELTY) in ledger.progress.decisions:
+        return
+    source, language = ledger.source(candidate), loop.language
+    normal, island = normalised(source, language), island_of(loop, place)
+    copies = [
+        d.details["candidate"] for d in _decided(loop, NOVELTY) if d.details["normal"] == normal
+    ]
+    kin = [
+        str(d.details["candidate"])
+        for d in _decided(loop, NOVELTY)
+        if d.details["island"] == island and not d.details["like"]
+    ]
+    close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
+    alike, like = (1.0, str(copies[0])) if copies else max(close, default=(0.0, ""))
+    is_change = bool(_planned(loop, place)["base"])
+    is_close = bool(copies) if is_change else alike >= TOO_CLOSE
+    ledger.decide(
+        place,
+        NOVELTY,
+        candidate=candidate,
+        normal=normal,
+        island=island,
+        like=like if is_close else "",
+        similarity=round(alike, 4),
+    )
+
+
+_KIN = 24
+"""The newest of an island that a candidate is held against; comparing takes milliseconds each."""
+
+
+def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
+    """The generation's candidates that are new, and those that are close to others, in order.
+
+    Copies, which differ in comments or spacing only, are in neither.
+    """
+    fresh: list[str] = []
+    close: list[str] = []
+    for _, details in _of_generation(loop, number, NOVELTY):
+        if not details["like"]:
+            fresh.append(details["candidate"])
+        elif details["similarity"] < 1.0:
+            close.append(details["candidate"])
+    return fresh, close
+
+
+def second_places(loop: Loop, number: int) -> list[str]:
+    """Where another candidate is asked for, once, in place of a copy or of what was too close."""
+    count, missing = slots(loop, number), loop.ledger.progress.missing
+    again = {slot for slot, details in _of_generation(loop, number, NOVELTY) if details["like"]}
+    again |= {
+        slot
+        for slot in range(count)
+        if (none := missing.get(f"{number}/{slot}")) and none.outcome == steps.DUPLICATE
+    }
+    return [f"{number}/{count + slot}" for slot in sorted(again) if slot < count]
+
+
+def evaluated(loop: Loop, number: int) -> list[str]:
+    """The candidates of the generation that have a verdict, by slot."""
+    placed, tracks = loop.ledger.progress.placed, loop.ledger.progress.tracks
+    found = sorted((_numbers(p), c) for p, c in placed.items() if _numbers(p)[0] == number)
+    return [candidate for _, candidate in found if Depth.SCREEN in tracks[candidate].verdicts]
+
+
+def record(loop: Loop, number: int, chosen: Settings) -> None:
+    """Records the niches of the generation, and the islands that follow from them."""
+    for candidate in evaluated(loop, number):
+        place = loop.ledger.progress.tracks[candidate].proposed.place
+        if (place, BORN) not in loop.ledger.progress.decisions:
+            loop.ledger.decide(
+                place,
+                BORN,
+                candidate=candidate,
+                version=niches.VERSION,
+                niche=niche_of(loop, loop.ledger.member(candidate)).name,
+                island=island_of(loop, place),
+            )
+    shown: list[JsonValue] = [
+        dict[str, JsonValue](cells) for cells in islands_before(loop, number + 1, chosen).shown()
+    ]
+    loop.ledger.decide(f"{number}/archive", "islands", islands=shown)
+
+
+def niche_of(loop: Loop, member: Member) -> niches.Niche:
+    """Where an evaluated candidate stands."""
+    return niches.niche(member.source, loop.language, figures_of(member))
+
+
+def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
+    """The islands as of the beginning of a generation: a fold over what was recorded before."""
+    islands = Islands(
+        chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
+    )
+    for generation in range(number):
+        islands.generation(generation, _births(loop, generation))
+    return islands
+
+
+def island_of(loop: Loop, place: str) -> int:
+    """On which island the candidate of this place is born."""
+    return int(_planned(loop, place)["island"])
+
+
+def diagnose(loop: Loop, number: int) -> None:
+    """One diagnosis of the best newcomer, for its next edit."""
+    leader = ""
+    for candidate in evaluated(loop, number):
+        leader = steps.better(loop, leader, candidate)
+    base = steps.member(loop, leader)
+    if base is not None:
+        place = f"{number}/leader"
+        steps.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
+
+
+def reflect(loop: Loop, number: int) -> None:
+    """Draws lessons from what was tried; without a model there are none."""
+    reflector, place = loop.aids.reflector, f"{number}/lessons"
+    if reflector is None or (place, LESSONS) in loop.ledger.progress.decisions:
+        return
+    tracks = loop.ledger.progress.tracks.values()
+    attempts = [
+        (loop.ledger.member(t.proposed.candidate), t.proposed.strategy) for t in tracks if t.verdict
+    ]
+    try:
+        told = reflector(loop.situation((), Assignment(place=place)), attempts)
+    except PromptTooLong as error:
+        loop.ledger.decide(place, "no lessons", reason=str(error))
+        return
+    loop.ledger.decide(place, LESSONS, lessons=list(told))
+
+
+def lessons(loop: Loop, number: int) -> tuple[str, ...]:
+    """The last ones that were drawn before a generation."""
+    drawn = [d for d in _decided(loop, LESSONS) if _numbers(d.place)[0] < number]
+    told = drawn[-1].details["lessons"] if drawn else []
+    assert isinstance(told, list)
+    return tuple(str(text) for text in told)
+
+
+def _slot(
+    loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
+) -> dict[str, JsonValue]:
+    rng = random.Random(f"{loop.seed}:{number}/{slot}")
+    island = (number * chosen.proposals + slot) % chosen.islands
+    parent = islands.parent(island, rng)
+    planned: dict[str, JsonValue] = {
+        "operator": WRITE,
+        "mode": str(Mode.WRITE),
+        "island": island,
+        "base": "",
+        "exemplars": [],
+        "features": [],
+        "advice": "",
+    }
+    if not parent:
+        failed = _to_repair(loop, number, island) if slot % 2 == 0 else ""
+        repair: dict[str, JsonValue] = {
+            "operator": REPAIR,
+            "mode": str(Mode.REPAIR),
+            "base": failed,
+        }
+        return planned | repair if failed else planned
+    operator = rng.choices(list(MIX), list(MIX.values()))[0]
+    planned |= {"operator": operator, "mode": str(Mode.OPTIMISE), "base": parent}
+    most = chosen.exemplars - 1 if operator == REWRITE else 1
+    others = islands.others(island, parent, most) if operator in (CROSS, REWRITE) else ()
+    if others:
+        shown = sorted((*others, parent), key=islands.score)
+        planned |= {"mode": str(Mode.CROSS_OVER), "base": "", "exemplars": list[JsonValue](shown)}
+    elif operator == EDIT:
+        planned |= _edit(loop, parent, rng)
+    return planned
+
+
+def _edit(loop: Loop, parent: str, rng: random.Random) -> dict[str, JsonValue]:
+    """On the Judge's words where there are any and every other time, else on one technique."""
+    advised = loop.ledger.progress.advised
+    places = [place for place, said in advised.items() if said.candidate == parent]
+    if places and rng.random() < 0.5:
+        return {"advice": places[-1]}
+    figures = figures_of(loop.ledger.member(parent))
+    known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+    if not known:
+        return {}
+    return {"mode": str(Mode.FEATURES), "features": [rng.choice(known).name]}
+
+
+def _to_repair(loop: Loop, number: int, island: int) -> str:
+    """The newest failure of an island that was not repaired too often; "" where there is none."""
+    tracks = loop.ledger.progress.tracks
+    begun = [before for before in range(number) if is_planned(loop, before)]
+    tried = [planned["base"] for before in begun for planned in _slots(loop, before)]
+    born = [
+        str(d.details["candidate"])
+        for d in _decided(loop, BORN)
+        if d.details["island"] == island and _numbers(d.place)[0] < number
+    ]
+    failed = [c for c in born if steps.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
+    return max(failed, key=lambda c: tracks[c].proposed.number, default="")
+
+
+def _births(loop: Loop, number: int) -> Iterator[Birth]:
+    tracks = loop.ledger.progress.tracks
+    for _, details in _of_generation(loop, number, BORN):
+        track = tracks[details["candidate"]]
+        # A confirmation is of the candidate's own generation, so that the past is settled: who
+        # failed it is nobody's parent. Scores are compared as they were screened, all alike.
+        failed = [v for v in track.verdicts.values() if not v.status.is_pass]
+        yield Birth(
+            candidate=details["candidate"],
+            generation=number,
+            island=details["island"],
+            niche=details["niche"],
+            verdict=(failed or [track.verdicts[Depth.SCREEN]])[0],
+            parents=track.proposed.parents,
+        )
+
+
+def _of_generation(loop: Loop, number: int, what: str) -> list[tuple[int, dict[str, Any]]]:
+    """What was decided at the generation's places, by slot."""
+    found = [(_numbers(d.place), d.details) for d in _decided(loop, what)]
+    return sorted(
+        ((slot, details) for (of, slot), details in found if of == number), key=lambda it: it[0]
+    )
+
+
+def _decided(loop: Loop, what: str) -> list[Any]:
+    return [d for (_, name), d in loop.ledger.progress.decisions.items() if name == what]
+
+
+def _slots(loop: Loop, number: int) -> list[Any]:
+    planned = loop.ledger.progress.decisions[f"{number}/plan", PLANNED].details["slots"]
+    assert isinstance(planned, list)
+    return planned
+
+
+def _planned(loop: Loop, place: str) -> dict[str, Any]:
+    """What the slot of a place was planned to do; a second try does the same."""
+    number, slot = _numbers(place)
+    planned = _slots(loop, number)
+    found: dict[str, Any] = planned[slot % len(planned)]
+    return found
+
+
+def _numbers(place: str) -> tuple[int, int]:
+    """Generation and slot of a place; -1 where it is none's."""
+    number, _, slot = place.partition("/")
+    return int(number) if number.isdecimal() else -1, int(slot) if slot.isdecimal() else -1

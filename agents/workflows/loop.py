@@ -1,0 +1,76 @@
+"""What the nodes of every workflow work with. It is handed to each node and never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from ...kernelbench.problem import Problem
+from ...kernelbench.recipe import Facts
+from ..aids import Aids
+from ..books.budget import Budget
+from ..books.ledger import Ledger
+from ..prompting.history import history
+from ..roles import Assignment, Coder, History, Judge, Situation
+from ..stop import Stop
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The means of one campaign: who decides, what may be spent, and the books."""
+
+    problem: Problem
+    target: str
+    language: str
+    seed: int
+    facts: Facts
+    coder: Coder
+    judge: Judge
+    ledger: Ledger
+    budget: Budget
+    stop: Stop = field(default_factory=Stop)
+    rounds: int | None = None
+    """As the user set it; None: the workflow's own number."""
+    patience: int | None = None
+    """As the user set it; None: the workflow's own number."""
+    slots: int = 0
+    """Calls of the Coder that may be in flight at once; 0 where it asks no model."""
+    asks_models: bool = True
+    """Whether anybody here does."""
+    aids: Aids = field(default_factory=Aids)
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Settings of the workflow, as the user set them."""
+    source: str = ""
+    """The foreign source to begin from, where the user gave one."""
+    cursor: Path | None = None
+    """Where the workflow's checkpoints may stand; without them it begins at START."""
+
+    def situation(self, parents: Sequence[str], assignment: Assignment | None = None) -> Situation:
+        """What the Coder may know now; the round is the number of candidates so far."""
+        progress = self.ledger.progress
+        given = assignment or Assignment()
+        return Situation(
+            problem=self.problem,
+            target=self.target,
+            language=self.language,
+            facts=self.facts,
+            round=len(progress.tracks),
+            seed=self.seed,
+            parents=tuple(self.ledger.member(candidate) for candidate in parents),
+            seen=progress.seen,
+            assignment=given,
+            history=self._history(given),
+        )
+
+    def _history(self, given: Assignment) -> History:
+        """Nobody reads it where no model is asked, and it takes time."""
+        if not self.asks_models:
+            return History()
+        return history(self.ledger.progress, given, self.ledger.source)
+
+    def why_halted(self) -> str | None:
+        """Why not even an evaluation that is owed may begin, or None."""
+        return "interrupted" if self.stop.requested else self.budget.why_out_of_time()

@@ -1,0 +1,171 @@
+"""Soft verifiers in a generation: votes, the shortlist, and what the record says they were worth.
+
+A doubt orders work and never decides it. Every generation evaluates one candidate that the doubts
+passed over, so that they can be held against verdicts; a kind that is wrong too often, or that
+takes more time than it saves, is switched off, and the record says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from ...traces.records import Protocol as Depth
+from ...traces.records import Verdict
+from ..aids import Kind, Opinion
+from ..books.asking import PromptTooLong
+from ..brains import soft_verifier
+from ..brains.soft_verifier import LEAST_CASES, Calibration
+from ..roles import Assignment
+from ..stop import BudgetSpent
+from . import generation_plan
+from .loop import Loop
+
+DOUBTS, OFF = "soft verdicts", "soft verifier switched off"
+SHORTLIST = "shortlist"
+
+
+def kinds(loop: Loop, number: int) -> list[Kind]:
+    """Those that are asked in this generation: decided once, from what was recorded before it."""
+    if loop.aids.doubter is None:
+        return []
+    model = loop.aids.doubter.name
+    worth = soft_verifier.calibrations(_pairs(loop, number))
+    asked = []
+    for kind in Kind:
+        found = worth.get((kind, model), Calibration())
+        why = found.why_off or _why_too_dear(loop, number, kind, found)
+        if not why:
+            asked.append(kind)
+        else:
+            loop.ledger.decide(f"soft {kind}", OFF, why=why, generation=number)
+    return asked
+
+
+def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> str:
+    """Why asking costs more time than it saves, by the record; empty: it does not, or few cases.
+
+    Saved is an evaluation that a broken candidate did not get. How many of those passed over were
+    broken is not known, but what this kind's doubts were worth where a verdict came is.
+    """
+    if worth.cases < LEAST_CASES:
+        return ""
+    calls = loop.ledger.progress.spending.calls.values()
+    spent_s = sum(
+        call.replied.seconds
+        for call in calls
+        if call.replied and _is_of(call.requested.place, before, f"soft {kind}")
+    )
+    passed_over = [
+        candidate
+        for (place, what), decided in loop.ledger.progress.decisions.items()
+        if what == SHORTLIST and int(place.partition("/")[0]) < before
+        for candidate in _listed(decided.details["passed_over"])
+        if _doubts(loop, candidate, kind)
+    ]
+    saved_s = len(passed_over) * (worth.precision or 0.0) * _screening_s(loop, before)
+    if spent_s <= saved_s:
+        return ""
+    return f"asking took {spent_s:.0f} s and saved {saved_s:.0f} s over {worth.cases} cases"
+
+
+def _is_of(place: str, before: int, purpose: str) -> bool:
+    parts = place.split("/")
+    return parts[0].isdecimal() and int(parts[0]) < before and purpose in parts[2:]
+
+
+def _doubts(loop: Loop, candidate: str, kind: Kind) -> bool:
+    opinions = _recorded(loop, _place(loop, candidate))
+    return any(said.kind is kind and said.verdict == "broken" for said in opinions)
+
+
+def _screening_s(loop: Loop, before: int) -> float:
+    """What an evaluation took on average."""
+    took = [
+        sum(verdict.seconds.values())
+        for track in loop.ledger.progress.tracks.values()
+        if (verdict := track.verdicts.get(Depth.SCREEN))
+        and int(track.proposed.place.partition("/")[0]) < before
+    ]
+    return sum(took) / len(took) if took else 0.0
+
+
+def _listed(found: object) -> list[str]:
+    assert isinstance(found, list)
+    return [str(each) for each in found]
+
+
+def waiting(loop: Loop, number: int) -> list[str]:
+    """The candidates that may be asked about side by side; none where that saves no time."""
+    found = [
+        c
+        for c in _candidates(loop, number)
+        if (_place(loop, c), DOUBTS) not in loop.ledger.progress.decisions
+    ]
+    return found if loop.slots > 1 and len(found) > 1 and kinds(loop, number) else []
+
+
+def ask(loop: Loop, candidate: str) -> None:
+    """Has the votes on one candidate paid and stored."""
+    # `shortlist` comes to a refusal again.
+    with suppress(BudgetSpent, PromptTooLong):
+        _opinions(loop, candidate)
+
+
+def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) -> tuple[str, ...]:
+    """What is evaluated, in the order of the slots. Records each opinion and the choice."""
+    opinions: dict[str, list[Opinion]] = {}
+    for candidate in candidates:
+        place = _place(loop, candidate)
+        if (place, DOUBTS) not in loop.ledger.progress.decisions:
+            try:
+                found = _opinions(loop, candidate)
+            except (BudgetSpent, PromptTooLong) as refused:
+                loop.ledger.decide(place, "no soft verdicts", reason=str(refused))
+                found = []
+            told = [opinion.model_dump(mode="json") for opinion in found]
+            loop.ledger.decide(place, DOUBTS, candidate=candidate, opinions=list(told))
+        opinions[candidate] = _recorded(loop, place)
+    chosen = soft_verifier.shortlist(opinions, count, f"{loop.seed}:{number}")
+    order = {candidate: at for at, candidate in enumerate(candidates)}
+    kept = tuple(sorted(chosen, key=lambda c: order[c]))
+    passed_over = [c for c in candidates if c not in kept]
+    loop.ledger.decide(
+        f"{number}/shortlist", SHORTLIST, kept=list(kept), passed_over=list(passed_over)
+    )
+    return kept
+
+
+def _opinions(loop: Loop, candidate: str) -> list[Opinion]:
+    doubter, place = loop.aids.doubter, _place(loop, candidate)
+    assert doubter is not None
+    number = int(place.partition("/")[0])
+    situation = loop.situation((), Assignment(place=place))
+    source = loop.ledger.source(candidate)
+    return [doubter.opinion(kind, source, situation) for kind in kinds(loop, number)]
+
+
+def _candidates(loop: Loop, number: int) -> list[str]:
+    fresh, close = generation_plan.novel(loop, number)
+    return fresh or close
+
+
+def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
+    """Every guess of an earlier generation with the verdict on the same candidate."""
+    progress = loop.ledger.progress
+    for (place, what), decided in progress.decisions.items():
+        if what != DOUBTS or int(place.partition("/")[0]) >= before:
+            continue
+        track = progress.tracks[str(decided.details["candidate"])]
+        if verdict := track.verdicts.get(Depth.SCREEN):
+            yield from ((opinion, verdict) for opinion in _recorded(loop, place))
+
+
+def _recorded(loop: Loop, place: str) -> list[Opinion]:
+    told = loop.ledger.progress.decisions[place, DOUBTS].details["opinions"]
+    assert isinstance(told, list)
+    return [Opinion.model_validate(each) for each in told]
+
+
+def _place(loop: Loop, candidate: str) -> str:
+    return loop.ledger.progress.tracks[candidate].proposed.place

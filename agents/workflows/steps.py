@@ -1,0 +1,318 @@
+"""The steps that workflows share: admit, propose, evaluate, judge, promote.
+
+Each answers from the ledger where its work was done before, so that a graph may run again from any
+point. A step takes the place of its work in the workflow, `round/slot`, and never decides what
+comes after it. No step raises for a bad candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from langgraph.runtime import Runtime
+
+from ...errors import SandboxError
+from ...traces.records import Advice, Status
+from ...traces.records import Protocol as Depth
+from ...verifier.profile.model import LAUNCH_US
+from ..books.asking import PromptTooLong
+from ..prompting.words import same_source
+from ..roles import Assignment, Member, Missing, Proposal, Situation
+from ..search.archive import score_of
+from ..search.championship import displaces, may_challenge
+from ..stop import Halt
+from ..text.found import Outcome
+from .loop import Loop
+
+DUPLICATE = "duplicate"
+"""The outcome of a reply that repeats a candidate to the letter."""
+
+NOTHING_LEFT = "nothing left"
+"""Decided where Judge or Coder see no change that is worth its price."""
+
+NEAR_FLOOR = 1.03
+"""Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
+
+NEAR_ROOF = 0.95
+"""Of the roofline: what is left is within the doubt about the machine's peaks (KernelAgent)."""
+
+S = TypeVar("S")
+
+
+class Exhausted(Halt):
+    """The Coder has nothing new to propose."""
+
+    def __init__(self) -> None:
+        super().__init__("space exhausted")
+
+
+class Node(Protocol[S]):
+    """A step as langgraph calls it."""
+
+    def __call__(self, state: S, *, runtime: Runtime[Loop]) -> S:
+        """The keys of the state that change."""
+
+
+def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
+    """A step as a node of a graph. Nothing is begun once the user or the clock wants the end.
+
+    Args:
+        is_owed: The step ends what was begun in time: the clock does not stop it, the user does.
+            A candidate's confirmation belongs to its evaluation; without it the result is nothing.
+    """
+
+    def run(state: S, *, runtime: Runtime[Loop]) -> S:
+        loop = runtime.context
+        by = loop.why_halted()
+        if by and (loop.stop.requested or not is_owed):
+            raise Halt(by)
+        return step(state, loop)
+
+    return run
+
+
+def is_placed(loop: Loop, place: str) -> bool:
+    """Whether the proposal of this place was made or given up, whatever became of it."""
+    progress = loop.ledger.progress
+    is_left = (place, NOTHING_LEFT) in progress.decisions
+    return is_left or place in progress.placed or place in progress.missing
+
+
+def why_ended(
+    loop: Loop,
+    done: int,
+    most: int,
+    champion: str,
+    stale: int,
+    patience: int | None = None,
+    leader: str = "",
+) -> str | None:
+    """What ends a workflow by itself, or None.
+
+    Args:
+        done: Rounds, or generations; `most` and `patience` are the workflow's own numbers, which
+            hold where the user set none.
+        stale: Rounds in a row without a gain.
+        leader: The candidate with the best figure so far, which may be a modelled one.
+    """
+    patience = patience if loop.patience is None else loop.patience
+    if done >= (most if loop.rounds is None else loop.rounds):
+        return "rounds"
+    if is_near_roof(loop, champion) or is_near_floor(loop, leader):
+        return "roofline"
+    return "plateau" if patience is not None and stale >= patience else None
+
+
+def why_not_admitted(loop: Loop, place: str) -> str | None:
+    """The cap that forbids a proposal at this place; what was done before needs no leave."""
+    if is_placed(loop, place):
+        return None
+    return loop.budget.why_stopped(len(loop.ledger.progress.tracks))
+
+
+def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -> str:
+    """The candidate of the assignment's place, or "" where no usable one came.
+
+    Raises:
+        Exhausted: the Coder has nothing new.
+        BudgetSpent: a model could not be asked without the risk of passing a cap.
+    """
+    ledger, place = loop.ledger, assignment.place
+    if is_placed(loop, place):
+        return ledger.progress.placed.get(place, "")
+    base = assignment.base.candidate if assignment.base else ""
+    if assignment.advice and assignment.base:
+        check_same(assignment.advice, assignment.base.candidate)
+    try:
+        proposal = loop.coder.propose(loop.situation(parents, assignment))
+    except PromptTooLong as error:
+        proposal = Missing("prompt too long", str(error), error.call)
+    if proposal is None:
+        raise Exhausted
+    if isinstance(proposal, Missing):
+        ledger.missing(proposal, place, base)
+        return ""
+    return record(loop, proposal, place)
+
+
+def record(loop: Loop, proposal: Proposal, place: str) -> str:
+    """The proposal as the candidate of a place, once; "" where its source was proposed before."""
+    ledger = loop.ledger
+    if is_placed(loop, place):
+        return ledger.progress.placed.get(place, "")
+    before = len(ledger.progress.tracks)
+    candidate = ledger.propose(proposal, place)
+    if len(ledger.progress.tracks) == before:
+        number = ledger.progress.tracks[candidate].proposed.number
+        same = Missing(DUPLICATE, same_source(number))
+        ledger.missing(same, place, *proposal.parents[:1])
+        return ""
+    return candidate
+
+
+def rehearse(loop: Loop, assignment: Assignment) -> Proposal | None:
+    """Has a model's answers for this place paid and stored; what they hold is not recorded yet."""
+    # A prompt that is too long is recorded; whoever proposes comes to it again.
+    with suppress(PromptTooLong):
+        found = loop.coder.propose(loop.situation((), assignment))
+        return found if isinstance(found, Proposal) else None
+    return None
+
+
+def screen(loop: Loop, candidate: str) -> None:
+    """Has the candidate screened, once."""
+    loop.ledger.evaluate(candidate, Depth.SCREEN)
+
+
+def diagnosis(loop: Loop, base: Member, situation: Situation) -> Advice:
+    """The Judge's words, or those of rules where the candidate does not fit the Judge's model.
+
+    Raises:
+        BudgetSpent: the model could not be asked without the risk of passing a cap.
+        SandboxError: they are about another candidate.
+    """
+    try:
+        advice = loop.judge.diagnose(base, situation)
+    except PromptTooLong as error:
+        # Loaded here: a campaign without models has no use for what speaks to them.
+        from ..brains.llm_judge import FALLBACK
+        from ..brains.rules import RuleJudge
+
+        mode = "optimise" if base.verdict.status.is_pass else "repair"
+        told = {"by": FALLBACK, "mode": mode, "notes": (f"prompt too long: {error}",)}
+        advice = RuleJudge().diagnose(base, situation).model_copy(update=told)
+    check_same(advice, base.candidate)
+    return advice
+
+
+def judge(loop: Loop, assignment: Assignment) -> None:
+    """Has the Judge's words on exactly the assignment's base recorded, once for its place.
+
+    Of a first failure to build it is not asked: the compiler has said what and where, and who
+    repairs it reads the same log.
+    """
+    base = assignment.base
+    assert base is not None
+    if assignment.place in loop.ledger.progress.advised or _is_plain(loop, base):
+        return
+    advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
+    loop.ledger.advise(advice, assignment.place)
+
+
+def _is_plain(loop: Loop, base: Member) -> bool:
+    """Whether it did not build, and is no attempt to mend what did not build either."""
+    tracks = loop.ledger.progress.tracks
+    verdicts = [base.verdict, *(tracks[p].verdict for p in base.parents[:1] if p in tracks)]
+    failed = [found is not None and found.status is Status.BUILD_FAILED for found in verdicts]
+    return failed in ([True], [True, False])
+
+
+def check_same(advice: Advice, base: str) -> None:
+    """The thing diagnosed is the thing edited; anything else is a fault of ours."""
+    if advice.candidate != base:
+        raise SandboxError(
+            f"advice on candidate {advice.candidate[:12]} was about to reach an edit of "
+            f"{base[:12]}",
+            hint="this is a fault of the workflow; nothing was recorded, please report it",
+        )
+
+
+def promote(loop: Loop, candidate: str, champion: str) -> str:
+    """Times a challenger again in a fresh process, beside the champion; gives who is champion.
+
+    `champion` is the one of this point of the workflow, "" for none: the same on every run.
+    """
+    tracks = loop.ledger.progress.tracks
+    screened = tracks[candidate].verdicts.get(Depth.SCREEN)
+    to_beat = tracks[champion].verdicts.get(Depth.SCREEN) if champion else None
+    if candidate == champion or not may_challenge(screened, to_beat):
+        return champion
+    confirmed = loop.ledger.evaluate(candidate, Depth.CONFIRM, champion or None)
+    if not displaces(confirmed, has_champion=bool(champion)):
+        fallen = confirmed.champion
+        return loop.ledger.progress.heirs[fallen.candidate] or "" if fallen else champion
+    loop.ledger.crown(candidate, confirmed)
+    return candidate
+
+
+def score(loop: Loop, candidate: str) -> float | None:
+    """What ranks a candidate, by its screening; None where it failed or is none."""
+    track = loop.ledger.progress.tracks.get(candidate)
+    screened = track.verdicts.get(Depth.SCREEN) if track else None
+    return score_of(screened) if screened else None
+
+
+def is_sound(loop: Loop, candidate: str, by: int | None = None) -> bool:
+    """Whether no look at it, however thorough, found anything wrong.
+
+    Args:
+        by: The round up to which a champion's fall counts, so that a choice of an earlier round
+            comes out as it did then; None: whatever is known now.
+    """
+    tracks = loop.ledger.progress.tracks
+    track = tracks[candidate]
+    if not all(verdict.status.is_pass for verdict in track.verdicts.values()):
+        return False
+    if by is None or track.fallen is None:
+        return track.fallen is None
+    beside = (
+        each.proposed.place
+        for each in tracks.values()
+        if (confirmed := each.verdicts.get(Depth.CONFIRM))
+        and confirmed.champion
+        and confirmed.champion.candidate == candidate
+    )
+    return all(int(place.partition("/")[0]) > by for place in beside)
+
+
+def worth(loop: Loop, candidate: str, by: int | None = None) -> float | None:
+    """The score of a candidate in which no look found anything wrong; None for any other.
+
+    For choices after its confirmation only: before and after it may differ. `by`: see `is_sound`.
+    """
+    found = score(loop, candidate)
+    return found if found is not None and is_sound(loop, candidate, by) else None
+
+
+def better(loop: Loop, one: str, other: str, by: int | None = None) -> str:
+    """The sound one with the higher score; a tie goes to the lower id, and "" is below all."""
+    ranked = [(-found, c) for c in (one, other) if (found := worth(loop, c, by)) is not None]
+    return min(ranked)[1] if ranked else ""
+
+
+def is_near_roof(loop: Loop, candidate: str) -> bool:
+    """Whether there is next to nothing left to gain on this machine."""
+    track = loop.ledger.progress.tracks.get(candidate)
+    measured = track.verdict.measurement if track and track.verdict else None
+    return measured is not None and (measured.roofline or 0.0) >= NEAR_ROOF
+
+
+def is_near_floor(loop: Loop, candidate: str) -> bool:
+    """Whether a modelled time is all compulsory bytes and launches."""
+    track = loop.ledger.progress.tracks.get(candidate)
+    verdict = track.verdict if track else None
+    modelled, profile = (verdict.modelled_us, verdict.profile) if verdict else (None, None)
+    if modelled is None or profile is None:
+        return False
+    memory_us, launches = profile.get("model_memory_us"), profile.get("launches")
+    if memory_us is None or launches is None:
+        return False
+    return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
+
+
+def why_nothing_left(loop: Loop, place: str) -> str:
+    """Why Judge or Coder left the base of this place as it is; "": they did not."""
+    progress = loop.ledger.progress
+    said, missing = progress.advised.get(place), progress.missing.get(place)
+    if said and said.nothing_left:
+        return f"the Judge: {said.why}"
+    if missing and missing.outcome == Outcome.NO_CHANGE:
+        return f"the Coder: {missing.reason}"
+    return ""
+
+
+def member(loop: Loop, candidate: str) -> Member | None:
+    """The evaluated candidate, or None for ""."""
+    return loop.ledger.member(candidate) if candidate else None

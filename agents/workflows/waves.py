@@ -1,0 +1,219 @@
+"""Several proposals side by side, and what is evaluated of them, for workflows with rounds.
+
+A round is asked in waves: the calls of a wave run at once, as many as the endpoint takes, and what
+they gave is recorded in the order of the slots and evaluated before the next wave is asked, which
+is told of it. A cap that refuses some of a round's calls does not waste the others: the cut is
+recorded and they are evaluated. Where nothing of a round can be paid the campaign ends, so that one
+with a higher cap goes on with exactly that round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypedDict
+
+from langgraph.graph import END, StateGraph
+from langgraph.types import Send
+from langgraph.typing import StateT
+
+from ..roles import Assignment
+from ..stop import BudgetSpent, Halt
+from . import steps
+from .loop import Loop
+
+CUT = "round cut short"
+
+Plan = Callable[[Loop, str], Assignment]
+"""What the proposal of a place is to be: the same whenever it is asked, until the place is done."""
+
+
+class Placed(TypedDict, total=False):
+    """All that a call beside others needs."""
+
+    place: str
+
+
+class Round(TypedDict, total=False):
+    """What the state of every workflow with rounds has; "" stands for no candidate."""
+
+    planned: list[str]
+    """Every place of the round."""
+    abreast: int
+    """How many of them are one wave."""
+    places: list[str]
+    """Those of the wave that is asked now."""
+    waiting: list[str]
+    """Those of the places that are asked side by side."""
+    queue: list[str]
+    """What is still to be evaluated."""
+    champion: str
+    stale: int
+    """Rounds in a row without a new champion."""
+    stopped_by: str
+
+
+def width(loop: Loop, wanted: int) -> int:
+    """No more proposals than may be evaluated. Raises Halt where not even one may."""
+    evaluated = loop.ledger.progress.evaluated
+    if by := loop.budget.why_stopped(evaluated):
+        raise Halt(by)
+    return int(min(wanted, loop.budget.left(evaluated).evaluations))
+
+
+def open_places(loop: Loop, places: Sequence[str]) -> list[str]:
+    """Those where a proposal is still to be made."""
+    if places and is_cut(loop, places[0]):
+        return []
+    return [place for place in places if not steps.is_placed(loop, place)]
+
+
+def more(state: Round, loop: Loop) -> Round:
+    """The next wave of the round, the first where none was asked; no places where all were."""
+    planned, before = state["planned"], state["places"]
+    done = planned.index(before[-1]) + 1 if before else 0
+    places = planned[done : done + state["abreast"]]
+    return {"places": places, "waiting": side_by_side(loop, places)}
+
+
+def side_by_side(loop: Loop, places: Sequence[str]) -> list[str]:
+    """Those that are asked at once, before any is recorded; none where that saves no time."""
+    waiting = open_places(loop, places)
+    return waiting if loop.slots > 1 and len(waiting) > 1 else []
+
+
+def asking(plan: Plan) -> Callable[[Placed, Loop], Placed]:
+    """A step that has one place's answers paid and stored."""
+
+    def ask(state: Placed, loop: Loop) -> Placed:
+        # `settle` meets the refusal again once the calls beside it are settled.
+        with suppress(BudgetSpent):
+            steps.rehearse(loop, plan(loop, state["place"]))
+        return {}
+
+    return ask
+
+
+def settle(loop: Loop, places: Sequence[str], plan: Plan) -> list[str]:
+    """Records what the places' answers hold; gives the new candidates in their order.
+
+    Raises:
+        Halt: nothing came of this round yet, and nothing of it may be paid or is left.
+    """
+    refused_by = ""
+    for place in open_places(loop, places):
+        try:
+            assignment = plan(loop, place)
+            steps.propose(loop, assignment, _parents(assignment))
+        except (BudgetSpent, steps.Exhausted) as halt:
+            refused_by = refused_by or halt.by
+    if refused_by and not _has_begun(loop, _round(places[0])):
+        raise Halt(refused_by)
+    if refused_by:
+        loop.ledger.decide(_round(places[0]), CUT, by=refused_by)
+    placed = loop.ledger.progress.placed
+    return [placed[place] for place in places if place in placed]
+
+
+def is_cut(loop: Loop, place: str) -> bool:
+    """Whether the round of this place was cut short: what it lacks is never made up for."""
+    return (_round(place), CUT) in loop.ledger.progress.decisions
+
+
+def _has_begun(loop: Loop, number: str) -> bool:
+    progress = loop.ledger.progress
+    return any(_round(place) == number for place in (*progress.placed, *progress.missing))
+
+
+def _round(place: str) -> str:
+    return place.partition("/")[0]
+
+
+def _parents(assignment: Assignment) -> tuple[str, ...]:
+    """Best first."""
+    base = (assignment.base,) if assignment.base else ()
+    return tuple(m.candidate for m in (*base, *reversed(assignment.exemplars)))
+
+
+def evaluate(state: Round, loop: Loop) -> Round:
+    """Has the first of the queue screened. One a step, so that a wish is heard."""
+    queue = state["queue"]
+    if queue:
+        loop.ledger.foresee(queue[1:])
+        steps.screen(loop, queue[0])
+    return {"queue": queue[1:]}
+
+
+class Crowned(NamedTuple):
+    """How a round left the championship."""
+
+    champion: str
+    stale: int
+
+
+def crown(state: Round, loop: Loop, candidates: Sequence[str]) -> Crowned:
+    """Confirms the best of a round if it may be the new champion."""
+    champion = promote_best(loop, candidates, state["champion"])
+    return Crowned(champion, 0 if champion != state["champion"] else state["stale"] + 1)
+
+
+def if_it_goes_on(state: Round) -> str:
+    """To the end, or to the first wave."""
+    return END if state.get("stopped_by") else "more"
+
+
+def begin(state: Round) -> str | list[Send]:
+    """To the end, to the calls side by side, or to `propose` at once."""
+    if state.get("stopped_by"):
+        return END
+    return [Send("ask", {"place": place}) for place in state["waiting"]] or "propose"
+
+
+def wire(
+    graph: StateGraph[StateT, Loop, StateT, StateT],
+    plan: Plan,
+    *,
+    after: Sequence[str],
+    rest: Callable[[StateT], str],
+    to: Sequence[str],
+) -> None:
+    """Adds the calls side by side, before `propose`, and the queue.
+
+    Args:
+        after: The steps that leave a queue.
+        rest: Where to go, of `to`, once it is empty.
+    """
+    graph.add_node("ask", steps.node(asking(plan)), input_schema=Placed)
+    graph.add_node("evaluate", steps.node(evaluate), input_schema=Round)
+    graph.add_edge("ask", "propose")
+
+    def onward(state: Any) -> str:
+        return "evaluate" if state["queue"] else rest(state)
+
+    for step in (*after, "evaluate"):
+        graph.add_conditional_edges(step, onward, ["evaluate", *to])
+
+
+def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, then: str) -> None:
+    """As `wire`, where a step leaves what is `planned` and no places, and goes to `more`.
+
+    Waves follow one another until all was asked; the workflow's step `propose` leaves the queue.
+    """
+    wire(graph, plan, after=["propose"], rest=lambda _state: "more", to=["more"])
+    graph.add_node("more", steps.node(more), input_schema=Round)
+
+    def onward(state: Any) -> str | list[Send]:
+        return begin(state) if state["places"] else then
+
+    graph.add_conditional_edges("more", onward, ["ask", "propose", then])
+
+
+def promote_best(loop: Loop, candidates: Sequence[str], champion: str, most: int = 2) -> str:
+    """Confirms the best of a round, the next best where that one does not hold; the champion."""
+    passing = [c for c in candidates if steps.score(loop, c) is not None]
+    ranked = sorted(passing, key=lambda c: (-(steps.score(loop, c) or 0.0), c))
+    for candidate in ranked[:most]:
+        found = steps.promote(loop, candidate, champion)
+        if found == candidate:
+            return found
+    return champion

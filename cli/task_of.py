@@ -1,0 +1,134 @@
+"""From settings to what the referee is started with. Shared by `run`, `eval` and `audit`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..kernelbench.problem import Workload
+    from ..traces.records import Isolation
+    from ..verifier.request import Task
+
+ON_CPU = ("cpp", "python")
+ON_GPU = ("cuda", "triton")
+"""The languages that a kind of target takes; the first unless told otherwise."""
+
+
+def languages_of(target: str) -> tuple[str, ...]:
+    """The languages that a target takes, the usual one first."""
+    return ON_CPU if target == "cpu" else ON_GPU
+
+
+def choose_target(
+    target: str, language: str = "", nvml: Any = None, devices: tuple[str, ...] | None = None
+) -> str:
+    """The target's name; `auto` is the first device of this machine, else the CPU.
+
+    Args:
+        nvml: Anything with the functions of `pynvml`; None: that module.
+        devices: Those that may be used; None: all.
+
+    Raises:
+        UsageError: there is no such target, or not in this language.
+    """
+    if target == "auto":
+        target = "cpu" if language in ON_CPU else _first_device(nvml, devices)
+    if target != "cpu":
+        from ..kernelbench.targets import architecture
+
+        target = architecture(target).name
+    if language and language not in languages_of(target):
+        raise UsageError(
+            f"target {target} takes no candidates in '{language}'",
+            hint=f"language {' or '.join(languages_of(target))}"
+            + ("; --target sm_90 takes CUDA and Triton" if target == "cpu" else ""),
+        )
+    return target
+
+
+def _first_device(nvml: Any, allowed: tuple[str, ...] | None) -> str:
+    from ..verifier.stands.leased import Machine
+
+    return next((device.architecture for device in Machine(nvml, allowed=allowed).devices()), "cpu")
+
+
+def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
+    """The workload of that name, of that matrix file, or the problem's default."""
+    from ..kernelbench import registry
+
+    matrix_path = str(matrix) if matrix else ""
+    return registry.workload_for(registry.get(problem), name or "", matrix=matrix_path)
+
+
+def make_task(
+    config: Config,
+    problem: str,
+    workload: str | None,
+    matrix: Path | None,
+    target: str,
+    language: str,
+) -> Task:
+    """What the referee is started for."""
+    return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
+
+
+def task_for(
+    config: Config, problem: str, workload: Workload, target: str, language: str = ""
+) -> Task:
+    """What the referee is started for, with a workload at hand."""
+    from ..verifier.request import Task
+
+    check_cpus(config.cpus)
+    return Task(
+        problem=problem,
+        workload=workload,
+        target=target,
+        languages=(language,) if language else (),
+        cpus=config.cpus,
+        cache_dir=str(config.cache_dir),
+        accept_weak_isolation=config.accept_weak_isolation,
+        jail=config.jail,
+        devices=config.devices,
+        cuda_home=str(config.cuda_home or ""),
+        cuda_compiler=config.cuda_compiler,
+        preparation_s=config.max_preparation,
+    )
+
+
+def check_cpus(cpus: tuple[int, ...]) -> None:
+    """Raises UsageError for a CPU that this machine has not, or that this process may not use."""
+    allowed = os.sched_getaffinity(0)
+    absent = sorted(set(cpus) - allowed)
+    if absent:
+        raise UsageError(
+            f"CPU {', '.join(map(str, absent))} of --cpus is none that may be used here",
+            hint=f"one or more of: {','.join(map(str, sorted(allowed)))}; without it all are used",
+        )
+
+
+def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:
+    """Says aloud that nothing will be timed, where it is so."""
+    if is_emulated:
+        prose.print(
+            f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
+            "nothing is timed, modelled times rank and no speed-up is claimed",
+            markup=False,
+        )
+
+
+def warn_of_weakness(prose: Console, isolation: Isolation) -> None:
+    """Says aloud what the sandbox does not enforce."""
+    if isolation.lacking:
+        prose.print(
+            f"warning: the sandbox ({isolation.mechanism}) does not enforce "
+            f"{', '.join(isolation.lacking)}; kernels can do harm here, and results say so",
+            style="yellow",
+            markup=False,
+        )

@@ -1,0 +1,352 @@
+"""The data plane: two sealed memfds per process, with guard bands around every tensor.
+
+The first holds the call table and the inputs and reaches the process read-only; the second holds
+the outputs. The referee keeps writable views of both. It knows where bytes lie, not what they mean.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from ...errors import SandboxError
+from ...kernelbench.problem import Arrays, Problem, Structure
+
+MAX_ARGUMENTS = 176
+"""Half of them are sizes: of axes, tensors, a table of launches and 64 work buffers."""
+MAX_SLOTS = 64
+_ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
+GUARD_BYTES = 4096
+"""Before and after every tensor (verification.md §3.8)."""
+ALIGN = 64
+TABLE_BYTES = -(-_ENTRY_BYTES * MAX_SLOTS // 4096) * 4096
+_INTEGER, _INPUT, _OUTPUT, _SCRATCH, _FENCED = 0, 1, 2, 3, 4
+_PAGE = mmap.PAGESIZE
+_FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * _PAGE
+"""What the pages around the tensors of one fenced call take beyond its footprint."""
+_OUTSIDE = 0x7FC00BAD
+"""Around fenced inputs: as a float32 a NaN, as an index far beyond any tensor."""
+_F_ADD_SEALS, _SEALS = 1033, 0x0002 | 0x0004  # shrink, grow
+
+
+class Fence(StrEnum):
+    """Which end of each tensor of a call touches memory that cannot be accessed."""
+
+    NONE = "none"
+    BEFORE = "begins where memory begins"
+    AFTER = "ends where memory ends"
+    """But for the alignment of its start."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What one call is given behind its tensors."""
+
+    table: bytes = b""
+    """Read-only, e.g. a table of launches."""
+    scratch: tuple[int, ...] = ()
+    """Bytes of each work buffer."""
+
+
+NOTHING_MORE = Extra()
+EXTRA_BYTES = 64 << 20
+"""Room for what calls are given behind their tensors, where they are given a little."""
+TABLES_BYTES = 2 << 20
+"""The same where there are no work buffers: tables of launches."""
+
+
+def room(extra: Extra) -> int:
+    """Bytes that one call's extra takes, guard bands included."""
+    return sum(_rooms(extra))
+
+
+def _rooms(extra: Extra) -> tuple[int, int]:
+    """The same among the inputs, and among the outputs."""
+    bands = 2 * GUARD_BYTES + ALIGN
+    table = len(extra.table) + bands if extra.table else 0
+    return table, sum(extra.scratch) + bands * len(extra.scratch)
+
+
+Behind = Callable[[Structure], Extra]
+"""What a call on a structure is given behind its tensors."""
+
+
+def nothing_more(structure: Structure) -> Extra:
+    """For candidates that are called with their tensors and no more."""
+    del structure
+    return NOTHING_MORE
+
+
+def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
+    """Bytes of inputs and of outputs that one call needs, guard bands included."""
+    sizes = [0, 0]
+    for side, tensors in enumerate((problem.inputs, problem.outputs)):
+        for tensor in tensors:
+            size = (
+                int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+            )
+            sizes[side] += -(-size // ALIGN) * ALIGN + 2 * GUARD_BYTES + ALIGN
+    return sizes[0], sizes[1]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where one tensor lies: byte offset in its memfd, and what it is."""
+
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size without the guard bands."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One placed call: views for the referee, regions for a trusted peer."""
+
+    index: int
+    structure: Structure
+    inputs: Arrays
+    outputs: Arrays
+    input_regions: dict[str, Region]
+    output_regions: dict[str, Region]
+    scratch: tuple[np.ndarray, ...] = ()
+    """Work buffers as bytes."""
+    scratch_regions: tuple[Region, ...] = ()
+
+
+class _Memory:
+    """One sealed memfd with a writable view."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.size = max(4096, -(-size // 4096) * 4096)
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size)
+        fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
+        self.map = mmap.mmap(self.fd, self.size)
+        self.view = np.frombuffer(self.map, dtype=np.uint8)
+
+    def close(self) -> None:
+        """Gives it back. May be called twice: the number may be somebody else's by then."""
+        if self.fd < 0:
+            return
+        os.close(self.fd)
+        self.fd = -1
+        del self.view
+        # Where somebody still holds a view, the mapping goes with the last of them.
+        with suppress(BufferError):
+            self.map.close()
+
+
+class Arena:
+    """Memory for the calls of one process. Slots are placed one after the other until `reset`."""
+
+    def __init__(self, input_bytes: int, output_bytes: int) -> None:
+        try:
+            self._inputs = _Memory("kw-inputs", TABLE_BYTES + input_bytes + _FENCE_ROOM)
+            self._outputs = _Memory("kw-outputs", output_bytes + _FENCE_ROOM)
+        except OSError as error:
+            raise SandboxError(
+                f"cannot get {(input_bytes + output_bytes) >> 20} MiB of shared memory ({error})",
+                hint="choose a smaller workload, or free memory on this machine",
+            ) from error
+        self._at = [TABLE_BYTES, 0]
+        self._index = 0
+        self._background = 1 + os.urandom(1)[0] % 254
+        self._dirty = self._outputs.size  # up to where it may hold something else
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the memory back; views handed out keep their pages until they go.
+
+        May be called twice.
+        """
+        self._inputs.close()
+        self._outputs.close()
+
+    def open_fds(self, *, is_trusted: bool = False) -> tuple[int, int]:
+        """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
+
+        A trusted process (the baselines') may write its inputs: torch wants writable memory.
+        """
+        mode = os.O_RDWR if is_trusted else os.O_RDONLY
+        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", mode | os.O_CLOEXEC)
+        return inputs, os.dup(self._outputs.fd)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the input and of the output mapping."""
+        return self._inputs.size, self._outputs.size
+
+    def copy_of_inputs(self) -> bytes:
+        """The call table and the inputs, for a program that reads them from a file."""
+        return self._inputs.view.tobytes()
+
+    def wipe(self) -> None:
+        """Makes all memory for outputs the same byte: one process leaves nothing to the next."""
+        self._outputs.view.fill(self._background)
+        self._dirty = 0
+
+    def stir(self, count: int) -> None:
+        """Writes as many bytes of inputs as calls have that nothing is to be learned from."""
+        self._inputs.view[TABLE_BYTES : TABLE_BYTES + count] = os.urandom(1)[0]
+
+    def reset(self, shift: int = 0) -> None:
+        """Forgets all slots; the next begins `shift` bytes in, so that addresses vary."""
+        self._dirty = max(self._dirty, self._at[1])
+        shift = shift // ALIGN * ALIGN
+        self._at = [TABLE_BYTES + shift, shift]
+        self._index = 0
+
+    def fits(self, problem: Problem, axes: Mapping[str, int], extra: Extra = NOTHING_MORE) -> bool:
+        """Whether one more call of these axes has room."""
+        inputs, outputs = footprint(problem, axes)
+        table, scratch = _rooms(extra)
+        return (
+            self._at[0] + inputs + table <= self._inputs.size - _FENCE_ROOM
+            and self._at[1] + outputs + scratch <= self._outputs.size - _FENCE_ROOM
+            and self._index < MAX_SLOTS
+        )
+
+    def place(
+        self,
+        problem: Problem,
+        structure: Structure,
+        fence: Fence = Fence.NONE,
+        *,
+        extra: Extra = NOTHING_MORE,
+    ) -> Slot:
+        """Lays out one call, writes its table entry and its index arrays.
+
+        A fenced call stands alone. It is a native runner that puts the fences up. What is `extra`
+        comes after the tensors: the table's argument, then one for each work buffer.
+        """
+        is_second = fence is not Fence.NONE and self._index > 0
+        if is_second or not self.fits(problem, structure.axes, extra):
+            raise SandboxError(f"no room for another call of {problem.name} {structure.axes}")
+        regions = {
+            tensor.name: self._reserve(side, tensor.dtype, tensor.extent(structure.axes), fence)
+            for side, tensors in enumerate((problem.inputs, problem.outputs))
+            for tensor in tensors
+        }
+        inputs = {t.name: regions[t.name] for t in problem.inputs}
+        outputs = {t.name: regions[t.name] for t in problem.outputs}
+        arguments = [(_INTEGER, structure.axes[axis], 4) for axis in problem.axes]
+        fenced = 0 if fence is Fence.NONE else _FENCED
+        for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
+            arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
+        if extra.table:
+            table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
+            self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
+            arguments.append((_INPUT, table.offset, table.bytes))
+        scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
+        arguments += [(_SCRATCH | fenced, region.offset, region.bytes) for region in scratch]
+        self._write_entry(arguments)
+        slot = Slot(
+            index=self._index,
+            structure=structure,
+            inputs={name: self._array(0, region) for name, region in inputs.items()},
+            outputs={name: self._array(1, region) for name, region in outputs.items()},
+            input_regions=inputs,
+            output_regions=outputs,
+            scratch=tuple(
+                self._outputs.view[region.offset : region.offset + region.bytes]
+                for region in scratch
+            ),
+            scratch_regions=tuple(scratch),
+        )
+        for name, array in structure.arrays.items():
+            slot.inputs[name][...] = array
+        self._index += 1
+        return slot
+
+    def guards(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
+        """The guard bands of a slot's outputs as writable bytes: (`before C`, view) …"""
+        bands = []
+        for name, region in slot.output_regions.items():
+            end = region.offset + region.bytes
+            view = self._outputs.view
+            bands.append((f"before {name}", view[region.offset - GUARD_BYTES : region.offset]))
+            bands.append((f"after {name}", view[end : end + GUARD_BYTES]))
+        return bands
+
+    def surroundings(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
+        """The rest of the outputs' memory as bytes: (`before C`, view) … behind the guard bands.
+
+        Every byte of it now has one value, the same one in all of them. Only what slots were
+        placed in since the last time is written, since the whole may be large.
+        """
+        own = [*slot.output_regions.items(), *(("scratch", r) for r in slot.scratch_regions)]
+        regions = sorted(own, key=lambda item: item[1].offset)
+        edges = [(f"before {regions[0][0]}", 0)]
+        edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
+        ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
+        found, used = [], max(self._dirty, self._at[1])
+        for (where, start), end in zip(edges, ends, strict=True):
+            if start < end:
+                found.append((where, self._outputs.view[start:end]))
+                self._outputs.view[start : min(end, used)] = self._background
+        self._dirty = 0
+        return found
+
+    def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
+        if fence is not Fence.NONE:
+            return self._reserve_fenced(side, dtype, shape, fence)
+        region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
+        self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
+        return region
+
+    def _reserve_fenced(
+        self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence
+    ) -> Region:
+        """Whole pages for one tensor, and a page before and after them for the fence."""
+        start = -(-self._at[side] // _PAGE) * _PAGE + _PAGE
+        region = Region(start, dtype, shape)
+        end = start + -(-region.bytes // _PAGE) * _PAGE
+        if fence is Fence.AFTER:
+            region = Region(end - -(-region.bytes // ALIGN) * ALIGN, dtype, shape)
+        if side == 0:
+            self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
+        self._at[side] = end + _PAGE
+        self._dirty = max(self._dirty, self._at[1])
+        return region
+
+    def _array(self, side: int, region: Region) -> np.ndarray:
+        memory = (self._inputs, self._outputs)[side]
+        raw = memory.view[region.offset : region.offset + region.bytes]
+        return raw.view(region.dtype).reshape(region.shape)
+
+    def _write_entry(self, arguments: list[tuple[int, int, int]]) -> None:
+        """Kind and value of each argument; behind them all, their sizes in bytes."""
+        if 2 * len(arguments) > MAX_ARGUMENTS:
+            most = MAX_ARGUMENTS // 2
+            raise SandboxError(f"{len(arguments)} arguments; a call has at most {most}")
+        pairs = [(kind, value) for kind, value, _ in arguments]
+        pairs += [(_INTEGER, size) for _, _, size in arguments]
+        flat = [number for pair in pairs for number in pair]
+        packed = struct.pack(f"<{1 + len(flat)}Q", len(arguments), *flat)
+        start = self._index * _ENTRY_BYTES
+        self._inputs.map[start : start + len(packed)] = packed

@@ -1,0 +1,174 @@
+"""Where baselines run for a GPU: tensors of the device that stand for the arrays of the calls.
+
+Part of the baseline process. Inputs are copied to the device before a call and outputs back after
+it, outside of what is timed. A call is timed as a candidate's is: the L2 cache is flushed in the
+same stream right before the first event, for so long that the host has enqueued everything by then.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...kernelbench import torch_calls
+from ...kernelbench.problem import Call, Prepared
+
+LEAST_FLUSH = 256 << 20
+"""Bytes, as in sandbox/run/device/device_runner.cpp."""
+UNKNOWN_L2 = 128 << 20
+"""Used where torch does not tell; too large only makes the floor lower."""
+MOST_FLUSHES = 64
+COPIED_BYTES = 1 << 30
+SIDE = 4096
+"""Of the square matrices whose product is timed for a peak."""
+REPEATS = 10
+COPIES = 20
+"""Behind one another between two events: one within L2 takes no longer than its launch."""
+BF16_PRODUCTS = 6
+"""Products in bfloat16 that make one as exact as float32: of three parts of 8 bits each, without
+those below the last place. Three in TF32 do not, and strict-fp32 refuses them."""
+
+
+class Device:
+    """One device of torch: `cuda`, or `cpu` where only the copying is to be tried."""
+
+    def __init__(self, name: str) -> None:
+        """Raises RuntimeError where torch cannot use it."""
+        import torch
+
+        if name == "cuda" and not torch.cuda.is_available():
+            raise RuntimeError(
+                f"torch {torch.__version__} cannot use a GPU here"
+                + ("" if torch.version.cuda else ": it was built without CUDA")
+            )
+        self._torch: Any = torch
+        self._name = name
+        self._mirrors: dict[tuple[int, tuple[int, ...]], Any] = {}
+        self._flush: Any = None
+        self._flush_us = 0.0
+        self._covers: dict[int, int] = {}
+        _exact(torch)
+        torch.set_default_device(name)
+        torch_calls.place_with(self._mirror)
+
+    def add(self, call: Call) -> None:
+        """Makes the tensors that stand for the arrays of a call."""
+        for array in (*call.inputs.values(), *call.outputs.values()):
+            self._mirrors[_key(array)] = self._torch.from_numpy(array).to(self._name, copy=True)
+
+    def upload(self, call: Call) -> None:
+        """Copies what the call is given, and what its outputs hold before it."""
+        for array in (*call.inputs.values(), *call.outputs.values()):
+            self._mirrors[_key(array)].copy_(self._torch.from_numpy(array))
+
+    def download(self, call: Call) -> None:
+        """Copies the outputs back."""
+        for array in call.outputs.values():
+            self._torch.from_numpy(array).copy_(self._mirrors[_key(array)])
+
+    def warm_up(self, thunk: Prepared) -> None:
+        """Runs a fresh thunk, and finds out how long the host takes to enqueue it."""
+        thunk()
+        self._wait()
+        start = time.perf_counter_ns()
+        thunk()
+        enqueued_us = (time.perf_counter_ns() - start) / 1e3
+        self._wait()
+        if self._name == "cuda":
+            self._make_flush()
+            needed = 1 + math.ceil(2 * enqueued_us / max(self._flush_us, 1.0))
+            self._covers[id(thunk)] = min(needed, MOST_FLUSHES)
+
+    def time_ns(self, thunk: Prepared) -> int:
+        """Nanoseconds of one call with a cold L2 cache."""
+        self._wait()
+        if self._name != "cuda":
+            start = time.perf_counter_ns()
+            thunk()
+            return time.perf_counter_ns() - start
+        for number in range(self._covers.get(id(thunk), 1)):
+            self._flush.fill_(number)
+        return int(1e3 * self._between(thunk))
+
+    def peaks(self) -> dict[str, float]:
+        """What the device reaches at best: GB/s from memory and within L2, GFLOP/s, L2's bytes."""
+        cuda = self._torch.cuda
+        told = cuda.get_device_properties(0) if self._name == "cuda" else None
+        l2_bytes = int(getattr(told, "L2_cache_size", 0) or UNKNOWN_L2)
+        room = cuda.mem_get_info()[0] // 4 if told else 1 << 24
+        memory = self._copying_gbs(min(COPIED_BYTES, room))
+        side = SIDE if told else 256
+        single = self._product_gflops(side, self._torch.float32)
+        split = self._product_gflops(side, self._torch.bfloat16) / BF16_PRODUCTS
+        return {
+            "memory_gbs": memory,
+            "l2_gbs": max(memory, self._copying_gbs(l2_bytes // 4)),
+            "gflops": max(single, split),
+            "l2_bytes": float(l2_bytes),
+        }
+
+    def _copying_gbs(self, size: int) -> float:
+        a = self._torch.zeros(size // 4, dtype=self._torch.float32)
+        b = self._torch.empty_like(a)
+
+        def copies() -> None:
+            for _ in range(COPIES):
+                b.copy_(a)
+
+        return 2 * size * COPIES / self._best_us(copies) / 1e3
+
+    def _product_gflops(self, side: int, dtype: Any) -> float:
+        a = self._torch.ones(side, side, dtype=dtype)
+        b = self._torch.empty_like(a)
+        return 2 * side**3 / self._best_us(lambda: self._torch.mm(a, a, out=b)) / 1e3
+
+    def _best_us(self, work: Callable[[], Any]) -> float:
+        work()
+        return min(self._between(work) for _ in range(REPEATS))
+
+    def _between(self, work: Callable[[], Any]) -> float:
+        """Microseconds between two events around the work, or by the clock where there are none."""
+        if self._name != "cuda":
+            start = time.perf_counter_ns()
+            work()
+            return max(1, time.perf_counter_ns() - start) / 1e3
+        first, last = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        work()
+        last.record()
+        self._torch.cuda.synchronize()
+        return max(1e3 * float(first.elapsed_time(last)), 1e-3)
+
+    def _make_flush(self) -> None:
+        if self._flush is not None:
+            return
+        told = self._torch.cuda.get_device_properties(0)
+        size = max(LEAST_FLUSH, 2 * int(getattr(told, "L2_cache_size", 0) or UNKNOWN_L2))
+        self._flush = self._torch.zeros(size // 4, dtype=self._torch.int32)
+        self._flush_us = self._best_us(lambda: self._flush.fill_(1))
+
+    def _mirror(self, host: Any) -> Any:
+        """The tensor that stands for an array of a call; a copy of any other."""
+        known = self._mirrors.get((host.data_ptr(), tuple(host.shape)))
+        return host.to(self._name, copy=True) if known is None else known
+
+    def _wait(self) -> None:
+        if self._name == "cuda":
+            self._torch.cuda.synchronize()
+
+
+def _exact(torch: Any) -> None:
+    """Products in float32, and sums of halves in float32, as candidates are held to."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+def _key(array: np.ndarray) -> tuple[int, tuple[int, ...]]:
+    return array.ctypes.data, array.shape

@@ -1,0 +1,173 @@
+"""The process that runs the baselines: torch and scipy, trusted, pinned, and never the candidate's.
+
+Run as `python -m kernelwright.verifier.baselines.host CONTROL_FD CPU,CPU…`. Requests and answers
+are JSON lines from the referee; the data lies in memfds. It prepares every baseline once per slot,
+so that whatever a careful user would do once is not timed, and reports the nanoseconds of each
+call. A call begins at a gate that is watched without sleep, as a candidate's does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from ...kernelbench import registry
+from ...kernelbench.problem import Call, Prepared, Problem
+from .device import Device
+
+_PR_SET_PDEATHSIG = 1
+YIELDS = 4096
+"""Looks at the gate before a turn is given up: on a single CPU the referee must run."""
+
+
+class _Host:
+    """State of the process: one problem, mapped memory, prepared thunks per baseline and slot."""
+
+    def __init__(self) -> None:
+        self.problem: Problem | None = None
+        self.memory: list[np.ndarray] = []
+        self.gate = self.looks = memoryview(bytearray(4)).cast("I")
+        self.calls: dict[int, Call] = {}
+        self.thunks: dict[tuple[str, int], Prepared] = {}
+        self.armed: tuple[Prepared, dict[str, Any]] | None = None
+        self.place = ""
+        """The device's name."""
+        self.device: Device | None = None
+        """None: baselines run on the CPUs, over the memory of the calls."""
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Carries out one request."""
+        return getattr(self, f"_{request['do']}")(request)  # type: ignore[no-any-return]
+
+    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.problem = registry.get(request["problem"])
+        self.memory = [
+            np.frombuffer(mmap.mmap(fd, size), dtype=np.uint8)
+            for fd, size in zip(request["fds"], request["sizes"], strict=True)
+        ]
+        for region in self.memory:
+            region[::4096].sum()
+        gate, looks = request["gate"]
+        shared = mmap.mmap(gate, mmap.PAGESIZE, prot=mmap.PROT_READ)
+        self.gate = memoryview(shared).cast("I")
+        self.looks = memoryview(mmap.mmap(looks, mmap.PAGESIZE)).cast("I")
+        self.place = request["device"]
+        try:
+            self.device = Device(self.place) if self.place else None
+        except (RuntimeError, ImportError) as error:
+            return {"ok": False, "why": str(error)[:300]}
+        return {"ok": True}
+
+    def _peaks(self, _request: dict[str, Any]) -> dict[str, Any]:
+        assert self.device is not None
+        try:
+            return {"ok": True, "peaks": self.device.peaks()}
+        except RuntimeError as error:  # too little memory; there is a data sheet
+            return {"ok": False, "why": str(error)[:300]}
+
+    def _slot(self, request: dict[str, Any]) -> dict[str, Any]:
+        views = [
+            {name: self._array(side, *where) for name, where in request[key].items()}
+            for side, key in enumerate(("inputs", "outputs"))
+        ]
+        call = self.calls[request["slot"]] = Call(request["axes"], *views)
+        if self.device:
+            self.device.add(call)
+        self.thunks = {k: v for k, v in self.thunks.items() if k[1] != request["slot"]}
+        return {"ok": True}
+
+    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self.problem is not None
+        name, slot = request["baseline"], request["slot"]
+        baseline = next(b for b in self.problem.baselines if b.name == name)
+        start = time.perf_counter()
+        if not baseline.runs_on(self.place):
+            return {
+                "ok": False,
+                "why": f"{baseline.requires} does not run on {self.place or 'CPUs'}",
+            }
+        try:
+            importlib.import_module(baseline.requires)
+            if self.device:
+                self.device.upload(self.calls[slot])
+            thunk = baseline.prepare(self.calls[slot])
+            if self.device:
+                self.device.warm_up(thunk)
+            else:
+                thunk()
+        except Exception as error:  # reported to the referee, which leaves the baseline out
+            return {"ok": False, "why": f"{type(error).__name__}: {str(error)[:300]}"}
+        self.thunks[name, slot] = thunk
+        return {"ok": True, "seconds": time.perf_counter() - start}
+
+    def _arm(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What is to be called once the gate is open."""
+        self.armed = (self.thunks[request["baseline"], request["slot"]], request)
+        return {"ok": True}
+
+    def call(self) -> dict[str, Any] | None:
+        """Waits for the gate and makes the call that was armed, if there is one."""
+        if self.armed is None:
+            return None
+        (thunk, request), self.armed = self.armed, None
+        self._watch(request["nonce"])
+        if self.device:
+            return {"ok": True, "ns": self._on_device(self.device, request["slot"], thunk)}
+        start = time.perf_counter_ns()
+        thunk()
+        return {"ok": True, "ns": time.perf_counter_ns() - start}
+
+    def _watch(self, nonce: int) -> None:
+        turn = 1
+        while self.gate[0] != nonce:
+            self.looks[0] = turn & 0xFFFFFFFF
+            turn += 1
+            if turn % YIELDS == 0:
+                os.sched_yield()
+
+    def _on_device(self, device: Device, slot: int, thunk: Prepared) -> int:
+        device.upload(self.calls[slot])
+        spent = device.time_ns(thunk)
+        device.download(self.calls[slot])
+        return spent
+
+    def _array(self, side: int, offset: int, dtype: str, shape: list[int]) -> np.ndarray:
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        flat: np.ndarray = self.memory[side][offset : offset + size].view(dtype)
+        return flat.reshape(shape)
+
+
+def main() -> None:
+    """Serves requests until the referee closes the channel."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Of every thread that numpy has started by now, and so of those that they start.
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), {int(cpu) for cpu in sys.argv[2].split(",")})
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    host = _Host()
+    lines = channel.makefile("rb")
+    gc.freeze()
+    gc.disable()  # a collection inside a timed call would be charged to torch
+    for count, line in enumerate(lines):
+        answer: dict[str, Any] | None = host.answer(json.loads(line))
+        while answer is not None:
+            channel.sendall(json.dumps(answer).encode() + b"\n")
+            answer = host.call()
+        if count % 512 == 511:
+            gc.collect()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""The referee's end of the baseline process: starts it, prepares the baselines, calls them.
+
+A baseline that this machine cannot run is left out and the reason is kept; a baseline whose answer
+is wrong by the same gates that candidates meet is left out as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import PrerequisiteError, SandboxError
+from ...kernelbench.problem import Family, Problem, Structure
+from ...sandbox.isolation.trusted import TrustedTree
+from ...sandbox.run.arena import Arena, Region, Slot, footprint
+from ...sandbox.run.gate import Gate
+from ...sandbox.run.process import cpu_ns
+from ...sandbox.run.starting import thread_environment
+from ..truth import gates
+from ..truth.trials import make_item
+
+_KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+_ANSWER_S = 240.0  # whatever is asked, on a busy machine; compiling has a limit of its own
+_LEAST_S = 0.05  # a time-out of zero would mean that nobody waits at all
+
+
+class NotReady(Exception):
+    """A baseline took longer than the preparation may; its process is of no use any more."""
+
+    def __init__(self, baseline: str) -> None:
+        super().__init__(baseline)
+        self.baseline = baseline
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where baselines run."""
+
+    device: str = ""
+    """Torch's name for it; empty: the CPUs, over the memory of the calls."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """By which the driver shows the one device."""
+
+
+class BaselineProcess:
+    """One process with every baseline of a problem prepared on a structure's slots."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        structure: Structure,
+        *,
+        slots: int,
+        cpus: tuple[int, ...],
+        cache_dir: Path,
+        place: Place | None = None,
+    ) -> None:
+        """Raises PrerequisiteError where the device cannot be used."""
+        where = place or Place()
+        self._problem = problem
+        inputs, outputs = footprint(problem, structure.axes)
+        self._arena = Arena(slots * inputs, slots * outputs)
+        ours, theirs = socket.socketpair()
+        self._channel = ours
+        self._lines = ours.makefile("rb")
+        self._gate = Gate()
+        fds = self._arena.open_fds(is_trusted=True)
+        # A pipe that nobody reads would stop a library that warns at length.
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        host = [sys.executable, "-m", "kernelwright.verifier.baselines.host"]
+        with theirs:
+            # What compiles below it would go on with nobody to take its result.
+            self._process = TrustedTree(
+                [*host, str(theirs.fileno()), ",".join(map(str, cpus))],
+                {**_environment(len(cpus), cache_dir), **where.environment},
+                (theirs.fileno(), *fds, *self._gate.fds),
+                self._words.fileno(),
+            )
+        try:
+            self._gate.watch(self._process.pid)
+            opened = self._send(
+                {
+                    "do": "open",
+                    "problem": problem.name,
+                    "fds": list(fds),
+                    "sizes": list(self._arena.sizes),
+                    "gate": self._gate.fds,
+                    "device": where.device,
+                }
+            )
+            if not opened["ok"]:
+                raise PrerequisiteError(
+                    f"the baselines cannot run on this GPU: {opened['why']}",
+                    hint="install a torch that is built for it (pytorch.org says which)",
+                )
+            self.slots = [self._arena.place(problem, structure) for _ in range(slots)]
+            for slot in self.slots:
+                self._send(
+                    {
+                        "do": "slot",
+                        "slot": slot.index,
+                        "axes": slot.structure.axes,
+                        "inputs": _places(slot.input_regions),
+                        "outputs": _places(slot.output_regions),
+                    }
+                )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._gate.close_fds()
+            for fd in fds:
+                os.close(fd)
+
+    @property
+    def pid(self) -> int:
+        """The process that runs the baselines."""
+        return self._process.pid
+
+    def prepare(
+        self, names: tuple[str, ...], rng: np.random.Generator, within_s: float = _ANSWER_S
+    ) -> tuple[list[str], dict[str, str]]:
+        """Prepares and checks the baselines; gives the names that run, and why others do not.
+
+        Raises:
+            NotReady: the time that all of them have together was over; the process must go.
+        """
+        usable, missing = [], {}
+        ends = time.monotonic() + within_s
+        for name in names:
+            why = self._prepare(name, rng, ends)
+            if why:
+                missing[name] = why
+            else:
+                usable.append(name)
+        return usable, missing
+
+    def call(self, name: str, slot: Slot, release: Callable[[], None] | None = None) -> int:
+        """Nanoseconds of one call on a slot's inputs.
+
+        As with a candidate, the process watches a gate, is stopped while `release` writes the
+        inputs, and is awake before the gate opens.
+        """
+        nonce = secrets.randbits(32) or 1
+        self._send({"do": "arm", "baseline": name, "slot": slot.index, "nonce": nonce})
+        self._gate.freeze(lambda: cpu_ns(self._process.pid))
+        if release:
+            release()
+        self._gate.thaw()
+        self._gate.open(nonce)
+        try:
+            return int(self._receive()["ns"])
+        except OSError as error:
+            raise self._failure(str(error)) from error
+
+    def peaks(self) -> dict[str, float]:
+        """What the device reaches, measured now (baseline_device.Device.peaks); or nothing."""
+        answer = self._send({"do": "peaks"})
+        return {name: float(value) for name, value in answer.get("peaks", {}).items()}
+
+    def close(self) -> None:
+        """Ends the process with all that it started, and gives the memory back."""
+        self._channel.close()
+        self._process.close()
+        self._gate.close()
+        self._words.close()
+        self._lines.close()
+        self.slots = []
+        self._arena.close()
+
+    def _prepare(self, name: str, rng: np.random.Generator, ends: float) -> str:
+        for slot in self.slots:
+            item = make_item(self._problem, slot.structure, Family.NORMAL, rng)
+            for key, array in item.inputs.items():
+                slot.inputs[key][...] = array
+            try:
+                answer = self._send(
+                    {"do": "prepare", "baseline": name, "slot": slot.index},
+                    max(_LEAST_S, ends - time.monotonic()),
+                )
+            except TimeoutError as error:
+                raise NotReady(name) from error
+            if not answer["ok"]:
+                return str(answer["why"])
+        # Other values at the same addresses: a baseline that kept a copy would fail here.
+        for slot in self.slots:
+            item = make_item(self._problem, slot.structure, Family.UNIFORM, rng)
+            for key, array in item.inputs.items():
+                slot.inputs[key][...] = array
+            self.call(name, slot)
+            for output, expected in item.expected.items():
+                checks = gates.check_output(
+                    output,
+                    slot.outputs[output],
+                    expected,
+                    self._problem.precision,
+                    Family.UNIFORM,
+                    poison=None,
+                )
+                failed = gates.first_failure(checks)
+                if failed:
+                    return f"its answer is wrong: {failed.name}: {failed.detail}"
+        return ""
+
+    def _send(self, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any]:
+        """The answer. TimeoutError where a time was given and it is over."""
+        try:
+            self._channel.settimeout(within_s or _ANSWER_S)
+            self._channel.sendall(json.dumps(request).encode() + b"\n")
+            return self._receive()
+        except TimeoutError as error:
+            if within_s is not None:
+                raise
+            raise self._failure(str(error)) from error
+        except OSError as error:
+            raise self._failure(str(error)) from error
+
+    def _receive(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        if not line:
+            raise self._failure("it closed its channel")
+        return json.loads(line)  # type: ignore[no-any-return]
+
+    def _failure(self, reason: str) -> SandboxError:
+        return SandboxError(f"the baseline process failed ({reason}): {self._last_words()}")
+
+    def _last_words(self) -> str:
+        try:
+            status = self._process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            return "it is still running"
+        self._words.seek(0)
+        words = self._words.read().decode("utf-8", "replace").strip().splitlines()
+        return (words[-1] if words else f"exit status {status}")[:400]
+
+
+def _places(regions: dict[str, Region]) -> dict[str, list[object]]:
+    return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
+
+
+def _environment(cpus: int, cache_dir: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT}
+    cache = cache_dir / "inductor"
+    cache.mkdir(parents=True, exist_ok=True)
+    return {
+        **kept,
+        **thread_environment(cpus),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

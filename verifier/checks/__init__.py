@@ -1,0 +1,1 @@
+"""Checks of an answer and of how it came about."""

@@ -1,0 +1,200 @@
+"""The correctness phase: every trial of the plan, then the metamorphic ones.
+
+Each trial is one call on fresh inputs at a fresh address, with poisoned outputs and guard bands.
+The metamorphic trials catch answers that were kept: the same data again at another address, and
+new data at the same address that differ in one element that matters (verification.md §3.10). Where
+there is a sparse pattern, others of exactly its sizes stand in for it at the same address, so that
+what was kept of the pattern is caught as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ...kernelbench.problem import Family, Problem, Structure
+from ...traces.records import Check, Protocol
+from ..clock.timed_sides import CandidateSide
+from ..truth import gates
+from ..truth.trials import Item, Stage, Trial, make_item, plan
+
+_CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4, Protocol.RECORD: 12}
+_TWINS = {Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 18}
+"""Other patterns on each of two structures; a screening has those of its timed calls."""
+_ATTEMPTS = 24
+_VISIBLE = 100.0
+"""A change counts once it moves an output by this many times what gate G1 forgives."""
+
+
+def run_trials(
+    side: CandidateSide,
+    stage: Stage,
+    protocol: Protocol,
+    rng: np.random.Generator,
+    trials: Iterable[Trial] = (),
+) -> list[Check]:
+    """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault.
+
+    Args:
+        trials: Of a plan that was drawn before, since the candidate was built for its shapes.
+    """
+    checks = tried(side, stage, trials or plan(stage, protocol, rng), rng)
+    if not checks[-1].passed:
+        return checks
+    smallest = min(
+        (structure for _, structure in stage.others),
+        key=lambda s: stage.problem.bytes_moved(s.axes),
+        default=stage.target,
+    )
+    structures = [smallest] if protocol is Protocol.SCREEN else [smallest, stage.target]
+    for structure in structures:
+        checks += _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng)
+        if not checks[-1].passed:
+            return checks
+        if protocol in _TWINS:
+            checks += _twins(side, stage.problem, structure, _TWINS[protocol], rng)
+        if not checks[-1].passed:
+            return checks
+    return checks
+
+
+def tried(
+    side: CandidateSide, stage: Stage, trials: Iterable[Trial], rng: np.random.Generator
+) -> list[Check]:
+    """One Check per trial; stops after the first that failed. Raises RunFault."""
+    checks: list[Check] = []
+    for trial in trials:
+        item = make_item(stage.problem, trial.structure, trial.family, rng)
+        slot = side.place(trial.structure, 1)[0]
+        checks.append(_verdict_on(trial, side.answer(item, slot)))
+        if not checks[-1].passed:
+            break
+    return checks
+
+
+def _verdict_on(trial: Trial, found: list[Check]) -> Check:
+    failed = gates.first_failure(found)
+    if failed:
+        detail = f"{failed.name}: {failed.detail} (inputs: {trial.family})"
+        return failed.model_copy(
+            update={"name": f"correct on {trial.name}", "detail": detail, "workload": trial.name}
+        )
+    figures = [c.figure for c in found if c.limit == 1.0 and c.figure is not None]
+    return Check(
+        name=f"correct on {trial.name}",
+        passed=True,
+        figure=max(figures, default=0.0),
+        limit=1.0,
+        detail=f"inputs: {trial.family}; the worst error as a share of what the gates allow",
+        workload=trial.name,
+    )
+
+
+def _metamorphic(
+    side: CandidateSide,
+    problem: Problem,
+    structure: Structure,
+    changes: int,
+    rng: np.random.Generator,
+) -> list[Check]:
+    item = _plain_item(problem, structure, rng)
+    first, second = side.place(structure, 2)
+    found = side.answer(item, first)
+    before = {name: array.copy() for name, array in first.outputs.items()}
+    checks = [_named("same data at a new address", found + side.answer(item, second))]
+    if not checks[0].passed:
+        return checks
+    spread = any(
+        not np.array_equal(before[name].view(np.uint32), second.outputs[name].view(np.uint32))
+        for name in before
+    )
+    checks.append(
+        Check(
+            name="determinism",
+            passed=True,
+            figure=float(spread),
+            detail="two calls differ in their last bits, within the gates"
+            if spread
+            else "two calls on the same data agree bit for bit",
+        )
+    )
+    for _ in range(changes):
+        item = _changed(problem, item, rng)
+        checks.append(_named("one element changed at the same address", side.answer(item, second)))
+        if not checks[-1].passed:
+            break
+    return checks
+
+
+def _twins(
+    side: CandidateSide,
+    problem: Problem,
+    structure: Structure,
+    count: int,
+    rng: np.random.Generator,
+) -> list[Check]:
+    """The structure, then others of its sizes, then itself again, all at one address."""
+    item = _plain_item(problem, structure, rng)
+    others: list[Item] = []
+    # A near twin can leave every maximum as it was: a few more are drawn than are needed.
+    for twin in itertools.islice(problem.twins(structure, rng), 2 * count):
+        other = replace(item, structure=twin)
+        if _moves(problem, others[-1] if others else item, other):
+            others.append(other)
+        if len(others) == count:
+            break
+    if not others:
+        return []
+    slot = side.place(structure, 1)[0]
+    for each in (item, *others, item):
+        check = _named("other patterns of the same sizes", side.answer(each, slot))
+        if not check.passed:
+            return [check]
+    detail = f"{len(others)} others and the first one again, at one address"
+    return [check.model_copy(update={"detail": detail})]
+
+
+def _plain_item(problem: Problem, structure: Structure, rng: np.random.Generator) -> Item:
+    family = Family.NORMAL if Family.NORMAL in problem.families else problem.families[0]
+    return make_item(problem, structure, family, rng)
+
+
+def _named(name: str, found: list[Check]) -> Check:
+    failed = gates.first_failure(found)
+    if failed:
+        detail = f"{failed.name}: {failed.detail}"
+        return failed.model_copy(update={"name": name, "detail": detail})
+    return Check(name=name, passed=True)
+
+
+def _changed(problem: Problem, item: Item, rng: np.random.Generator) -> Item:
+    """The item with one input element changed such that some output moves visibly."""
+    names = list(item.inputs)
+    changed = item
+    for attempt in range(_ATTEMPTS):
+        name = names[int(rng.integers(len(names)))]
+        array = item.inputs[name].copy()
+        flat = array.reshape(-1)
+        if not flat.size:
+            continue
+        at = int(rng.integers(flat.size))
+        scale = float(np.abs(flat).max()) or 1.0
+        flat[at] = np.float32(flat[at] + (1 + attempt) * (0.5 + rng.random()) * scale)
+        inputs = {**item.inputs, name: array}
+        changed = replace(item, inputs=inputs)
+        if _moves(problem, item, changed):
+            return changed
+    return changed
+
+
+def _moves(problem: Problem, old: Item, new: Item) -> bool:
+    for name, expected in new.expected.items():
+        was = old.expected[name].value
+        allowed = gates.allowed(expected, problem.precision)
+        with np.errstate(invalid="ignore"):
+            if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):
+                return True
+    return False

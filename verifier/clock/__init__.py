@@ -1,0 +1,1 @@
+"""Timing: sides, clocks, statistics and the roofline."""

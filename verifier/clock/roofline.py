@@ -1,0 +1,190 @@
+"""The roofline: the least time that a machine with these peaks can take for so much work.
+
+Peaks are measured, by peaks.cpp in a process of its own on the CPUs that candidates use, once per
+machine and compiler. Data that fits in a cache may be there when a call starts, since its inputs
+were just written: that part is held against the bandwidth of the cache, and only the rest against
+the memory's. So the floor is a bound that no honest kernel can break, not a prediction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from ...errors import SandboxError
+from ...sandbox.builders.compiler import Compiler, cpu_signature, find_compiler
+from ...traces.records import Check, Record
+
+SOURCE = Path(__file__).with_name("peaks.cpp")
+FLAGS = ("-std=c++20", "-O3", "-march=native", "-fopenmp")
+TIMEOUT_S = 60.0
+LARGEST_SET = 1 << 30
+"""Bytes of the largest working set that is tried, whatever a machine says of its caches."""
+UNKNOWN_L2, UNKNOWN_LLC = 1 << 20, 64 << 20
+"""Used where the system does not tell its caches; too large only makes the floor lower."""
+BROKEN = 0.5
+"""A kernel faster than this share of the floor cannot have done the work (C16). Peaks measured
+under load may be low by some, hence not 1."""
+
+
+class Caches(NamedTuple):
+    """Bytes of cache that some CPUs have in all."""
+
+    l2: int
+    llc: int
+    source: str
+
+
+class Peaks(Record):
+    """What this machine reached at best on the CPUs given."""
+
+    schema_version: int = 1
+    bandwidth_gbs: float
+    """Streaming over more than the last-level cache holds; triad or reading, the better."""
+    llc_bandwidth_gbs: float
+    """The same within the last-level cache."""
+    cache_bandwidth_gbs: float
+    """The same within the second-level caches."""
+    flops_gflops: float
+    """Fused multiply-adds in float32, two flops each."""
+    l2_bytes: int
+    """Second-level cache of all CPUs used."""
+    llc_bytes: int
+    """Last-level cache that those CPUs can reach."""
+    cpus: tuple[int, ...]
+    compiler: str
+    cache_source: str = ""
+    """Where the cache sizes come from."""
+
+
+def measured_peaks(cache_dir: Path, cpus: Sequence[int]) -> Peaks:
+    """The peaks for these CPUs, from `cache_dir` or measured now (about three seconds).
+
+    Raises:
+        PrerequisiteError: there is no compiler.
+        SandboxError: the measurement itself failed.
+    """
+    compiler = find_compiler()
+    asked = {
+        "cpu": cpu_signature(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "cpus": sorted(cpus),
+        "compiler": compiler.version,
+        "flags": FLAGS,
+        "source": hashlib.sha256(SOURCE.read_bytes()).hexdigest(),
+    }
+    key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    place = cache_dir / "peaks" / f"{key[:32]}.json"
+    try:
+        return Peaks.model_validate_json(place.read_text())
+    except (FileNotFoundError, ValidationError):
+        peaks = measure(compiler, tuple(sorted(cpus)))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
+        file.write(peaks.model_dump_json(indent=2))
+    os.replace(file.name, place)
+    return peaks
+
+
+def measure(compiler: Compiler, cpus: tuple[int, ...]) -> Peaks:
+    """Compiles and runs peaks.cpp. Raises SandboxError if either fails."""
+    caches = cache_sizes(cpus)
+    sizes = (caches.l2 // 2, max(caches.llc // 2, caches.l2), min(4 * caches.llc, LARGEST_SET))
+    environment = {**compiler.environment, "OMP_NUM_THREADS": str(len(cpus))}
+    with tempfile.TemporaryDirectory(prefix="kernelwright-peaks-") as folder:
+        program = str(Path(folder) / "peaks")
+        _run([str(compiler.path), *FLAGS, str(SOURCE), "-o", program], environment)
+        said = _run([program, *map(str, sizes), *map(str, cpus)], environment)
+    try:
+        found = {name: float(value) for name, value in map(str.split, said.splitlines())}
+        return Peaks(
+            bandwidth_gbs=found["memory"],
+            # A larger working set cannot be faster to reach; noise may say so.
+            llc_bandwidth_gbs=max(found["llc"], found["memory"]),
+            cache_bandwidth_gbs=max(found["l2"], found["llc"], found["memory"]),
+            flops_gflops=found["flops"],
+            l2_bytes=caches.l2,
+            llc_bytes=caches.llc,
+            cpus=cpus,
+            compiler=compiler.version,
+            cache_source=caches.source,
+        )
+    except (ValueError, KeyError) as error:
+        raise SandboxError(f"the measurement of this machine's peaks said {said!r}") from error
+
+
+def floor_us(flops: float, bytes_moved: float, peaks: Peaks) -> float:
+    """The least time in microseconds: the larger of the time to compute and the time to move."""
+    in_l2 = min(bytes_moved, float(peaks.l2_bytes))
+    in_llc = max(min(bytes_moved, float(peaks.llc_bytes)) - in_l2, 0.0)
+    beyond = bytes_moved - in_l2 - in_llc
+    moving = in_l2 / peaks.cache_bandwidth_gbs + in_llc / peaks.llc_bandwidth_gbs
+    moving += beyond / peaks.bandwidth_gbs
+    return max(moving, flops / peaks.flops_gflops) / 1e3
+
+
+def plausible(latency_us: float, floor: float) -> Check:
+    """Whether a time can be true: not below half of the floor. A failure makes it SUSPECT."""
+    limit = BROKEN * floor
+    passed = bool(latency_us >= limit)
+    detail = f"{latency_us:.4g} µs against a floor of {floor:.4g} µs"
+    if not passed:
+        detail += ": faster than this machine can move the data or do the arithmetic"
+    return Check(
+        name="roofline floor",
+        passed=passed,
+        limit=limit,
+        detail=detail,
+        figure=latency_us if math.isfinite(latency_us) else None,
+    )
+
+
+def cache_sizes(cpus: Sequence[int], root: Path = Path("/sys/devices/system/cpu")) -> Caches:
+    """Second-level cache summed over `cpus`, and last-level cache, each sharing counted once."""
+    seen: dict[tuple[int, str], int] = {}
+    for cpu in cpus:
+        for entry in sorted(root.glob(f"cpu{cpu}/cache/index*")):
+            try:
+                kind = (entry / "type").read_text().strip()
+                level = int((entry / "level").read_text())
+                size = _bytes((entry / "size").read_text().strip())
+                shared = (entry / "shared_cpu_list").read_text().strip()
+            except (OSError, ValueError):
+                continue
+            if kind != "Instruction":
+                seen[level, shared] = size
+    levels = {level for level, _ in seen}
+    if 2 not in levels:
+        return Caches(UNKNOWN_L2 * len(cpus), UNKNOWN_LLC, "assumed: the system does not tell")
+    totals = {level: sum(s for (n, _), s in seen.items() if n == level) for level in levels}
+    return Caches(totals[2], max(totals[max(levels)], totals[2]), str(root))
+
+
+def _bytes(text: str) -> int:
+    factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return int(text[:-1]) * factors[text[-1]] if text[-1:] in factors else int(text)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        stderr = getattr(error, "stderr", None) or ""
+        raise SandboxError(
+            f"measuring this machine's peaks failed: {error} {stderr[:500]}".strip(),
+            hint="check that g++ with OpenMP works here and that 1 GiB of memory is free",
+        ) from error
+    return done.stdout

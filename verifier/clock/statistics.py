@@ -1,0 +1,166 @@
+"""From times to claims: what speed-up may be credited, and how small a one could be seen.
+
+Pure functions of samples and a random generator, which the referee seeds. They know no clock. A
+block is the pairs of one process: `candidate[b][i]` and `baseline[b][i]` were taken side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...traces.records import Speedup, Timing
+
+Blocks = Sequence[npt.ArrayLike]
+
+RESAMPLES = 10_000
+LEVEL = 0.95
+MINIMUM_GAIN = 0.02
+"""No champion is displaced for less: A/A runs differ by 1.5–1.9 % (verification.md §4)."""
+PRECISE = 0.01
+"""Half the width of an interval, as a share, that needs no more blocks."""
+PRECISE_SHARE = 0.2
+"""The same as a share of the gain that is told: 10 % more or less needs no second decimal place."""
+CLEAR = 1.1
+"""An interval that lies above it needs no more blocks either."""
+SPLITS = 1_000
+KEPT_SAMPLES = 60
+_CHUNK = 100
+
+
+def speedup(
+    candidate_blocks: Blocks,
+    baseline_blocks: Blocks,
+    rng: np.random.Generator,
+    *,
+    resamples: int = RESAMPLES,
+) -> Speedup:
+    """Baseline over candidate, from the ratios of the pairs, with the 95 % interval of a bootstrap.
+
+    What is told is the mean of the middle third of the logarithms of the pairs' ratios: what slows
+    both sides of a pair for a while cancels, and what hits one of them now and then is left out.
+    Pairs are resampled as pairs. With several blocks the blocks are resampled
+    first and pairs within them second: processes differ more than calls do. Drawing k of k blocks
+    understates how much they differ by the root of (k − 1)/k; that is made good before.
+
+    Raises:
+        ValueError: the two sides do not pair up, or a time is not positive and finite.
+    """
+    candidate, baseline = _paired(candidate_blocks, baseline_blocks)
+    logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, baseline, strict=True)]
+    told = float(_middle(np.concatenate(logs)))
+    spread = _spread(logs)
+    drawn = np.concatenate(
+        [
+            _resample(spread, rng, min(_CHUNK, resamples - start))
+            for start in range(0, resamples, _CHUNK)
+        ]
+    )
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    # The estimate itself is always inside: a skewed bootstrap could leave it a hair outside.
+    low, high = min(float(low), told), max(float(high), told)
+    return Speedup(median=math.exp(told), low=math.exp(low), high=math.exp(high))
+
+
+def _spread(logs: list[np.ndarray]) -> list[np.ndarray]:
+    """The blocks as far apart as those they are a sample of (Davison and Hinkley 1997, §3.8)."""
+    if len(logs) < 2:
+        return logs
+    centres = np.array([_middle(block) for block in logs])
+    more = math.sqrt(len(logs) / (len(logs) - 1)) - 1
+    shifts = (centres - centres.mean()) * more
+    return [block + shift for block, shift in zip(logs, shifts, strict=True)]
+
+
+def _middle(values: np.ndarray) -> np.ndarray:
+    """The mean of the middle third along the last axis, of three values at least."""
+    ordered = np.sort(values, axis=-1)
+    out = min(values.shape[-1] // 3, max(0, (values.shape[-1] - 3) // 2))
+    return np.asarray(ordered[..., out : values.shape[-1] - out].mean(axis=-1))
+
+
+def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLITS) -> float:
+    """95th percentile of |A/A ratio − 1| over random interleaved splits of one side's samples.
+
+    Neighbours in time are the pairs, and a coin deals them to the two sides, as candidate and
+    baseline are. There are half as many of them as of real pairs; the spread of such a mean shrinks
+    with the root of their number, so the figure is divided by the root of two.
+
+    Raises:
+        ValueError: there are fewer than four samples in every block.
+    """
+    whole = [_checked(block) for block in baseline_blocks]
+    neighbours = [block[: len(block) // 2 * 2].reshape(-1, 2) for block in whole]
+    pairs = np.concatenate(neighbours)
+    if len(pairs) < 2:
+        raise ValueError(f"{sum(map(len, whole))} samples are too few for an A/A split")
+    logs = np.log(pairs[:, 0] / pairs[:, 1])
+    coins = rng.integers(0, 2, size=(splits, len(pairs)), dtype=np.int8) * 2 - 1
+    found = np.abs(np.expm1(_middle(logs * coins)))
+    return float(np.quantile(found, LEVEL) / np.sqrt(2.0))
+
+
+def displaces(gain: Speedup, noise: float) -> bool:
+    """Whether the gain is large and sure enough to replace a champion; `noise` is the MDE."""
+    return gain.low > 1.0 + max(MINIMUM_GAIN, noise)
+
+
+def is_decided(gain: Speedup) -> bool:
+    """Whether more blocks would not change what is said of a challenger.
+
+    So it is where the champion cannot be displaced any more, or the interval is narrow, or far from
+    1. That a gain has just become large enough to be credited is no reason to stop: an interval
+    that is looked at until it pleases says less than it claims.
+    """
+    is_lost = gain.high < 1 + MINIMUM_GAIN
+    precise = max(PRECISE, PRECISE_SHARE * abs(gain.median - 1))
+    is_narrow = (gain.high - gain.low) / 2 < precise * gain.median
+    return is_lost or is_narrow or gain.low > CLEAR
+
+
+def timing(blocks: Blocks) -> Timing:
+    """Median and quartiles of one side, with at most 60 samples spread over the run."""
+    samples = np.concatenate([_checked(block) for block in blocks])
+    low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    count = min(len(samples), KEPT_SAMPLES)
+    kept = samples[np.linspace(0, len(samples) - 1, count).round().astype(int)]
+    return Timing(
+        median_us=float(median),
+        low_us=float(low),
+        high_us=float(high),
+        samples_us=tuple(round(float(sample), 4) for sample in kept),
+    )
+
+
+def _resample(logs: list[np.ndarray], rng: np.random.Generator, count: int) -> np.ndarray:
+    sizes = np.array([len(block) for block in logs])
+    starts = np.cumsum(sizes) - sizes
+    draw = round(float(sizes.mean()))
+    chosen = np.zeros((count, 1), dtype=np.int64)
+    if len(sizes) > 1:
+        chosen = rng.integers(0, len(sizes), size=(count, len(sizes)))
+    within = rng.random((count, chosen.shape[1], draw)) * sizes[chosen][..., None]
+    index = (starts[chosen][..., None] + within.astype(np.int64)).reshape(count, -1)
+    return _middle(np.concatenate(logs)[index])
+
+
+def _paired(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    ours = [_checked(block) for block in candidate]
+    theirs = [_checked(block) for block in baseline]
+    if [len(block) for block in ours] != [len(block) for block in theirs]:
+        raise ValueError(
+            f"blocks do not pair up: {[len(b) for b in ours]} against {[len(b) for b in theirs]}"
+        )
+    if not ours:
+        raise ValueError("there are no samples")
+    return ours, theirs
+
+
+def _checked(block: npt.ArrayLike) -> np.ndarray:
+    samples = np.asarray(block, dtype=np.float64)
+    if not samples.size or not bool(np.all((samples > 0) & np.isfinite(samples))):
+        raise ValueError("every block needs samples, each a positive finite time")
+    return samples

@@ -1,0 +1,365 @@
+"""One side of a paired timing: something that is given fresh inputs and is called.
+
+A candidate's side poisons its outputs before each call and holds answers against the truth
+afterwards, so that the calls that are timed are the calls that are checked (verification.md,
+finding 3). Where there are hundreds of calls, a sample of them is judged, drawn after the answers:
+nobody can be wrong in a share of them that moves the result, and be missed. Calls on other families
+of inputs are scattered among them, which nobody can tell apart before it has looked at its inputs.
+The inputs of a call are written once the call before has been answered and its answer copied,
+while the process is stopped: nobody can work on several at once, or on the next one ahead (C7).
+Baselines get their inputs the same way, in the same kind of memory.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from ...kernelbench.problem import Arrays, Expected, Problem, Structure
+from ...sandbox.frames import SUMMED_WORDS
+from ...sandbox.run.arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
+from ...sandbox.run.gate import Coverage
+from ...sandbox.run.process import RunFault, Runner, Timed
+from ...traces.records import Check, Status
+from ..baselines.process import BaselineProcess
+from ..truth import gates, poison
+from ..truth.trials import Item
+from .clocks import Clocks
+
+_UNWRITTEN = 0xFF
+"""In every byte of a work buffer before a call: NaN as a float of any size."""
+_ANSWER_ROOM = 512 << 20
+"""Bytes of answers, with their inputs, that wait to be judged."""
+_LEAST_JUDGED = 4
+
+
+class Wrong(Exception):
+    """An answer was wrong; carries the failed check."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__(check.detail)
+        self.check = check
+
+
+class Side(Protocol):
+    """What the sampler times."""
+
+    name: str
+
+    def take(self, items: list[Item], first: int) -> float:
+        """Calls consecutive slots from `first`, one item each; the median call's microseconds."""
+
+
+@dataclass
+class BaselineSide:
+    """One baseline of the baseline process."""
+
+    name: str
+    process: BaselineProcess
+    baseline: str = ""
+    """The baseline's own name, where the side goes by another."""
+
+    def take(self, items: list[Item], first: int) -> float:
+        """See Side."""
+        spent_ns = []
+        for slot, item in zip(self.process.slots[first:], items, strict=False):
+            for output in slot.outputs.values():
+                output.fill(0)
+            name = self.baseline or self.name
+            spent_ns.append(self.process.call(name, slot, partial(_write, item, slot)))
+        return statistics.median(spent_ns) / 1e3
+
+
+@dataclass
+class Seen:
+    """How much of what it was asked a candidate has answered; all of it but in emulation."""
+
+    calls: int = 0
+    partial: int = 0
+    """Calls of which some programs were left out."""
+    unanswered: int = 0
+    """Calls without any answer that can be judged."""
+    judged: int = 0
+    """Elements."""
+    elements: int = 0
+    largest: tuple[int, int] = (0, 0)
+    """The most programs that one partial call has, and how many of them ran."""
+
+    def add(self, coverage: Coverage, answer: _Answer) -> None:
+        """Counts one call."""
+        size = sum(array.size for array in answer.outputs.values())
+        known = [int(mask.sum()) for mask in answer.known.values()]
+        judged = sum(known) if coverage.is_partial else size
+        self.calls += 1
+        self.elements += size
+        self.judged += judged
+        if coverage.is_partial:
+            self.partial += 1
+            self.unanswered += not judged
+            ran = coverage.programs - coverage.left_out
+            self.largest = max(self.largest, (coverage.programs, ran))
+
+
+class CandidateSide:
+    """A runner with its arena: the candidate's, or the champion's."""
+
+    def __init__(
+        self,
+        name: str,
+        runner: Runner,
+        arena: Arena,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        timeout_s: float,
+        extra: Behind = nothing_more,
+    ) -> None:
+        """`extra` says what a call on a structure is given beside its tensors."""
+        self.name = name
+        self.clocks = Clocks()
+        self.slots: list[Slot] = []
+        self.asked: Item | None = None
+        """Of the last call."""
+        self.seen = Seen()
+        self._runner = runner
+        self._arena = arena
+        self._problem = problem
+        self._rng = rng
+        self._timeout_s = timeout_s
+        self._extra = extra
+        self._answers: list[_Answer] = []
+        self._tests: list[_Answer] = []
+        self._judged: int | None = None
+        self._taken = 0
+        # A generator of its own: what the others draw can be read from memory that is lent.
+        self._lots = np.random.default_rng()
+        self._held: dict[int, Structure] = {}
+        self._shift = 0
+
+    @property
+    def pid(self) -> int:
+        """The runner's process."""
+        return self._runner.pid
+
+    def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
+        """Lays out `count` slots at addresses that vary from one placement to the next."""
+        self._shift = int(self._rng.integers(0, 4096))
+        self._lay_out(structure, count, fence)
+        # A Python runner makes its tensors now, and not between two timed calls.
+        self._runner.ping(0, count)
+        return self.slots
+
+    def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
+        extra = self._extra(structure)
+        self._arena.reset(self._shift)
+        if extra.scratch and not self._arena.fits(self._problem, structure.axes, extra):
+            raise RunFault(
+                Status.RESOURCE,
+                f"its scratch buffers take {sum(extra.scratch)} bytes on {structure.axes}, a small "
+                "shape, for which there is less room: let their size follow from the axes",
+            )
+        self.slots = [
+            self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
+        ]
+        self._held = {slot.index: structure for slot in self.slots}
+        self._runner.expect(extra.table)
+
+    def _hold(self, slot: Slot, structure: Structure) -> Slot:
+        """The slot for another structure of its sizes, at the same addresses."""
+        if structure is self._held[slot.index] or self._extra is nothing_more:
+            return slot
+        # Launches follow from the structure too; the tensors come first and stay where they are.
+        self._lay_out(structure, len(self.slots), Fence.NONE)
+        return self.slots[slot.index]
+
+    def _write(self, item: Item, slot: Slot) -> None:
+        _rewrite(slot, self._held[slot.index], item.structure)
+        self._held[slot.index] = item.structure
+        _write(item, slot)
+
+    def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
+        """One checked call. Raises RunFault; wrong answers are failed checks.
+
+        `patience` stretches the deadline, for a machine that is known to be busy.
+        """
+        marks, timed = self._called(item, slot, self._timeout_s * patience, is_alone=True)
+        answer = self._copied(item, slot, marks, timed)
+        if (coverage := self._runner.coverage).is_partial:
+            answer = replace(answer, known=answer.unpoisoned())
+        self.seen.add(coverage, answer)
+        return [marks.check(slot.index), *answer.checks()]
+
+    def take(self, items: list[Item], first: int) -> float:
+        """See Side. What is to be judged is kept for `answers`. Raises RunFault, or Wrong."""
+        counted: list[float] = []
+        runner = self._runner
+        for slot, item in zip(self.slots[first:], items, strict=False):
+            marks, timed = self._called(item, slot, self._timeout_s)
+            self._sample(item, slot, marks, timed)
+            us = self.clocks.add(
+                timed,
+                runner.clean,
+                runner.cpus,
+                overhead_us=runner.overhead_us,
+            )
+            counted.append(us)
+            for check in (_told_when_done(slot.outputs, timed), marks.check(slot.index)):
+                if not check.passed:
+                    raise Wrong(check)
+        return statistics.median(counted)
+
+    def test(self, item: Item, first: int) -> None:
+        """One call as those of `take`, whose time does not count and whose answer is judged."""
+        slot = self.slots[first]
+        marks, timed = self._called(item, slot, self._timeout_s)
+        self._tests.append(self._copied(item, slot, marks, timed))
+        if not (guard := marks.check(slot.index)).passed:
+            raise Wrong(guard)
+
+    def judge(self, most: int | None) -> None:
+        """From now on so many of the timed calls are judged; None: all of them.
+
+        Where copies of as many answers would fill the memory, there are fewer.
+        """
+        held = [*self.slots[0].inputs.values(), *self.slots[0].outputs.values()]
+        room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, sum(array.nbytes for array in held)))
+        self._judged = None if most is None else min(most, room)
+
+    def answers(self) -> list[_Answer]:
+        """The answers that are to be judged since the last time this was asked."""
+        kept = [*self._tests, *self._answers]
+        self._tests, self._answers, self._taken = [], [], 0
+        return kept
+
+    def settle(self) -> None:
+        """Holds the answers that are to be judged against the truth. Raises Wrong."""
+        failed = next((f for a in self.answers() if (f := a.failure())), None)
+        if failed:
+            raise Wrong(failed)
+
+    def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
+        """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""
+        self._taken += 1
+        at = len(self._answers)
+        if self._judged is not None and at >= self._judged:
+            at = int(self._lots.integers(self._taken))
+            if at >= self._judged:
+                return
+        self._answers[at : at + 1] = [self._copied(item, slot, marks, timed)]
+
+    def _called(
+        self,
+        item: Item,
+        slot: Slot,
+        timeout_s: float,
+        *,
+        is_alone: bool = False,
+    ) -> tuple[poison.Marks, Timed]:
+        """One call; of one that is alone, all memory around its outputs is watched."""
+        self.asked = item
+        slot = self._hold(slot, item.structure)
+        marks = poison.Marks(poison.choose(self._rng))
+        for output in slot.outputs.values():
+            poison.fill(output, marks.pattern)
+        for buffer in slot.scratch:
+            buffer.fill(_UNWRITTEN)
+        for where, band in self._arena.guards(slot):
+            marks.guard(slot.index, where, band, self._rng)
+        for where, rest in self._arena.surroundings(slot) if is_alone else ():
+            marks.watch(slot.index, where, rest, GUARD_BYTES)
+        release = partial(self._write, item, slot)
+        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=release)
+
+    def _copied(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
+        """At once: the process could rewrite its outputs while they are compared (E18)."""
+        outputs = {name: array.copy() for name, array in slot.outputs.items()}
+        return _Answer(self._problem, item, outputs, marks.pattern, timed)
+
+
+def _write(item: Item, slot: Slot) -> None:
+    for name, array in item.inputs.items():
+        slot.inputs[name][...] = array
+
+
+def told(outputs: Arrays, choice: int) -> int:
+    """What an honest runner says of these outputs (`sum` in runner.cpp)."""
+    total = 0
+    for array in outputs.values():
+        words = array.reshape(-1).view(np.uint32)
+        step = words.size // SUMMED_WORDS + 1
+        total += int(words[choice % step :: step].sum(dtype=np.uint64))
+    return total % (1 << 64)
+
+
+def _told_when_done(outputs: Arrays, timed: Timed) -> Check:
+    is_same = told(outputs, timed.choice) == timed.told_sum
+    detail = "" if is_same else "the outputs were not yet what they are as it was told done"
+    return Check(name="done when it said so", passed=is_same, detail=detail)
+
+
+def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
+    """Puts one structure in another's place, which has the same sizes.
+
+    Only what differs is written: the rest of the arrays stays as far from the CPU as it was.
+    """
+    if old is new:
+        return
+    kept: tuple[Structure, Arrays] | None = new.cache.get("differs")
+    if kept is None or kept[0] is not old:
+        kept = (
+            old,
+            {name: np.flatnonzero(old.arrays[name] != a) for name, a in new.arrays.items()},
+        )
+        new.cache["differs"] = kept
+    for name, places in kept[1].items():
+        slot.inputs[name][places] = new.arrays[name][places]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The outputs of one call with the truth they are held against."""
+
+    problem: Problem
+    item: Item
+    outputs: Arrays
+    pattern: int
+    timed: Timed
+    known: Arrays = field(default_factory=dict)
+    """Which elements of each output are to be judged, where a call has left some out."""
+
+    def unpoisoned(self) -> Arrays:
+        """Which elements were written."""
+        bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
+        return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
+
+    def checks(self) -> list[Check]:
+        """Every gate on every output."""
+        found: list[Check] = []
+        for name, expected in self.item.expected.items():
+            found += gates.check_output(
+                name,
+                self._judged(name, expected),
+                expected,
+                self.problem.precision,
+                self.item.family,
+                poison=self.pattern,
+            )
+        # After the gates, which say more: an answer that is wrong differs here as well.
+        return [*found, _told_when_done(self.outputs, self.timed)]
+
+    def _judged(self, name: str, expected: Expected) -> np.ndarray:
+        """The output, with the right answer wherever none is judged."""
+        got = self.outputs[name]
+        if name not in self.known:
+            return got
+        with np.errstate(all="ignore"):
+            right = np.asarray(expected.value).astype(got.dtype)
+        return np.where(self.known[name], got, np.broadcast_to(right, got.shape))
+
+    def failure(self) -> Check | None:
+        """The first gate that did not hold."""
+        return gates.first_failure(self.checks())

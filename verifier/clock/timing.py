@@ -1,0 +1,186 @@
+"""Interleaved paired timing: every round gives fresh inputs to every side, in a random order.
+
+The number of rounds and the calls per sample are decided by the fastest baseline, never by the
+candidate (C9). What a candidate's sample counts as is for clocks.py to say.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...traces.records import Measurement, Speedup
+from ..truth.trials import Item
+from . import clocks, statistics
+from .clocks import Clocks
+from .timed_sides import CandidateSide, Side
+
+SAMPLE_US = 200.0
+"""Calls shorter than this are sampled several at a time."""
+MAX_BATCH = 12
+WARM_UP_CALLS = 3
+LAUNCH_BOUND_US = 50.0
+"""Calls below this are marked: the few microseconds on both sides of a call weigh in them."""
+
+
+@dataclass
+class Series:
+    """Samples of every side; a block is one runner process and may leave sides out."""
+
+    blocks: list[dict[str, list[float]]] = field(default_factory=list)
+    clocks: list[Clocks] = field(default_factory=list)
+    batch: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """Every side that was timed, in the order of its first appearance."""
+        return list(dict.fromkeys(name for block in self.blocks for name in block))
+
+    def of(self, name: str, beside: str = "") -> list[np.ndarray]:
+        """The blocks of one side, microseconds per call; only those that have `beside` too."""
+        return [
+            np.asarray(block[name])
+            for block in self.blocks
+            if name in block and (not beside or beside in block)
+        ]
+
+    def all_of(self, name: str) -> np.ndarray:
+        """All samples of one side."""
+        return np.concatenate(self.of(name))
+
+    @property
+    def seen(self) -> Clocks:
+        """What was seen of the candidate in all blocks."""
+        return clocks.joined(self.clocks)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How long to sample in one block."""
+
+    count: int
+    budget_s: float
+    """Beyond it a block ends once it has `least` rounds."""
+    least: int = 4
+    judged: int | None = None
+    """How many calls of the candidate are held against the truth; None: all of them."""
+    tests: int = 0
+    """Calls of the candidate on other families of inputs, scattered among the others."""
+
+
+def batch_for(reference_us: float, room: int) -> int:
+    """Calls per sample, from the fastest baseline's time."""
+    return int(min(MAX_BATCH, room, max(1.0, np.ceil(SAMPLE_US / max(reference_us, 1.0)))))
+
+
+def sample_block(
+    series: Series,
+    candidate: Side,
+    others: list[Side],
+    items: Callable[[int], list[Item]],
+    slots: int,
+    rounds: Rounds,
+    rng: np.random.Generator,
+    tests: Iterator[Item] | None = None,
+) -> None:
+    """Adds one block of paired samples; nothing else of the referee's runs while a side is timed.
+
+    Args:
+        tests: Inputs of calls that are judged and not timed.
+
+    Raises:
+        RunFault, Wrong: the candidate failed in one of the calls; others raise their own.
+    """
+    sides = [candidate, *others]
+    batch = series.batch
+    for _ in range(WARM_UP_CALLS):
+        given, first = _drawn(items, batch, slots, rng)
+        for side in sides:
+            side.take(given, first)
+    _settle(candidate)
+    if isinstance(candidate, CandidateSide):
+        candidate.clocks = Clocks()
+        candidate.judge(rounds.judged)
+    tested = _scattered(rounds.tests, rounds, rng)
+    samples: dict[str, list[float]] = {side.name: [] for side in sides}
+    start = time.monotonic()
+    for number in range(rounds.count):
+        if number >= rounds.least and time.monotonic() - start > rounds.budget_s:
+            break
+        given, first = _drawn(items, batch, slots, rng)
+        for index in rng.permutation(len(sides)):
+            side = sides[index]
+            if index == 0 and number in tested and isinstance(candidate, CandidateSide):
+                for item in itertools.islice(tests or (), 1):
+                    candidate.test(item, first)
+            samples[side.name].append(side.take(given, first))
+    _settle(candidate)
+    series.blocks.append(samples)
+    if isinstance(candidate, CandidateSide):
+        series.clocks.append(candidate.clocks)
+
+
+def _drawn(
+    items: Callable[[int], list[Item]], batch: int, slots: int, rng: np.random.Generator
+) -> tuple[list[Item], int]:
+    """A random number of calls at a random slot: nobody can tell how many are left (A11), or where
+    the warm-up ends."""
+    given = items(int(rng.integers(-(-batch // 4), batch + 1)))
+    return given, int(rng.integers(slots - len(given) + 1))
+
+
+def _scattered(count: int, rounds: Rounds, rng: np.random.Generator) -> set[int]:
+    """So many rounds at most, half of them among those that there will be for certain."""
+    early = rng.permutation(rounds.least)[: -(-count // 2)]
+    return {int(n) for n in (*early, *rng.permutation(rounds.count)[: count // 2])}
+
+
+def _settle(candidate: Side) -> None:
+    if isinstance(candidate, CandidateSide):
+        candidate.settle()
+
+
+def measurement(
+    series: Series,
+    candidate: str,
+    baselines: list[str],
+    champion: str | None,
+    *,
+    missing: dict[str, str],
+    workload: str,
+    floor_us: float,
+    threads: int,
+    rng: np.random.Generator,
+) -> Measurement:
+    """The record of a finished series."""
+    timings = {name: statistics.timing(series.of(name)) for name in baselines}
+    best = min(timings, key=lambda name: timings[name].median_us, default="")
+    compared = [*baselines, *([champion] if champion else [])]
+    if champion:
+        timings[champion] = statistics.timing(series.of(champion))
+    speedup: dict[str, Speedup] = {
+        name: statistics.speedup(series.of(candidate, name), series.of(name), rng)
+        for name in compared
+    }
+    own = statistics.timing(series.of(candidate))
+    ratio = clocks.ratio(series.seen)
+    return Measurement(
+        workload=workload,
+        candidate=own,
+        baselines=timings,
+        speedup=speedup,
+        best_baseline=best,
+        missing=missing,
+        pairs=int(series.all_of(candidate).size),
+        mde=statistics.mde(series.of(champion or best), rng) if champion or best else 0.0,
+        floor_us=floor_us,
+        roofline=floor_us / own.median_us if floor_us else None,
+        clock_ratio=1.0 / ratio if ratio > 0 else None,
+        cpu_us=float(np.mean(series.seen.cpu_us)),
+        threads=threads,
+        is_launch_bound=own.median_us < LAUNCH_BOUND_US,
+    )

@@ -1,0 +1,1 @@
+"""The referee as a process of its own, and who speaks with it."""

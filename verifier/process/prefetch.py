@@ -1,0 +1,126 @@
+"""What is done before it is asked for, on CPUs that the running evaluation leaves free.
+
+While a device is timed the next candidates are built: the build cache holds them by the time they
+are asked about. Where nothing is timed whole verdicts are found ahead. On the target `cpu` a timing
+needs the machine to itself: there a batch is built side by side before its first one is evaluated.
+Nothing that fails here is told: the evaluation meets it again and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from queue import LifoQueue
+
+from ...traces.records import Verdict
+from ..evaluation import evaluate
+from ..request import Order
+from ..stands import gpu_candidates
+from ..stands.programs import build_program
+from ..stands.session import Session
+
+GIVES_WAY = 10
+"""The niceness of builds beside a timing."""
+
+Work = Callable[[Order], Verdict | None]
+"""What is done ahead of an order: the verdict, or None where only its builds were made."""
+
+
+class Ahead:
+    """Orders that are expected, and what was done of them. For one thread."""
+
+    def __init__(
+        self, work: Work, workers: int, *, by_batch: bool = False, gives_way: bool = False
+    ) -> None:
+        """Without workers nothing is done ahead.
+
+        Args:
+            by_batch: nothing runs beside an evaluation.
+            gives_way: what runs beside one only takes what it leaves.
+        """
+        self._work = work
+        self._workers = workers
+        self._by_batch = by_batch
+        self._expected: dict[Order, None] = {}
+        self._jobs: dict[Order, Future[Verdict | None]] = {}
+        self._pool = ThreadPoolExecutor(
+            max(1, workers),
+            thread_name_prefix="kernelwright-ahead",
+            initializer=_give_way if gives_way else None,
+        )
+
+    def foresee(self, orders: Iterable[Order]) -> None:
+        """Takes in what is expected next, in this order; what is known already costs nothing."""
+        if self._workers > 0:
+            self._expected |= {order: None for order in orders if order not in self._jobs}
+        if not self._by_batch:
+            self._begin(len(self._expected))
+
+    def take(self, order: Order) -> Verdict | None:
+        """The verdict that was found ahead, if any; nothing that would disturb it goes on."""
+        self._expected.pop(order, None)
+        if self._by_batch and self._expected and order not in self._jobs:
+            self._expected = {order: None} | self._expected
+            self._begin(self._workers)
+            wait(self._jobs.values())
+        job = self._jobs.pop(order, None)
+        if job is None or job.cancel():
+            return None
+        return None if job.exception() else job.result()
+
+    def close(self) -> None:
+        """Gives up what was not begun, and waits for the rest."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _begin(self, count: int) -> None:
+        for order in list(self._expected)[:count]:
+            del self._expected[order]
+            self._jobs[order] = self._pool.submit(self._work, order)
+
+
+def ahead_of(session: Session) -> Ahead:
+    """What can be done ahead of its orders; on one CPU nothing can."""
+    abreast = session.abreast if session.abreast > 1 else 0
+    if session.is_emulated:
+        return Ahead(_emulation_of(session), abreast)
+    if session.device is not None:
+        return Ahead(lambda order: _build_for_device(session, order), abreast - 1, gives_way=True)
+    return Ahead(lambda order: _build(session, order), abreast, by_batch=True)
+
+
+def _emulation_of(session: Session) -> Work:
+    """Evaluates side by side, each on CPUs of its own: threads are bound to the first they have.
+
+    The last ones are taken first, since who is evaluated meanwhile is bound to the first.
+    """
+    count = session.abreast
+    free: LifoQueue[tuple[int, ...]] = LifoQueue()
+    for number in range(count):
+        free.put(session.cpus[number::count])
+
+    def work(order: Order) -> Verdict:
+        cpus = free.get()
+        try:
+            return evaluate(replace(session, cpus=cpus), order)
+        finally:
+            free.put(cpus)
+
+    return work
+
+
+def _build(session: Session, order: Order) -> None:
+    build_program(session, order.source, order.language)
+
+
+def _build_for_device(session: Session, order: Order) -> None:
+    """For every workload that is known: hidden shapes are drawn by the evaluation."""
+    assert session.device is not None
+    made = gpu_candidates.candidate(session.device, order.language, order.source, 0)
+    made.on_device([session.stage.target, *(structure for _, structure in session.stage.others)])
+
+
+def _give_way() -> None:
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), GIVES_WAY)

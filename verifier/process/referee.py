@@ -1,0 +1,103 @@
+"""The referee process: holds the seeds, the truth, the clock and the verdict.
+
+Run as `python -m kernelwright.verifier.process.referee CONTROL_FD` by verifier/process/client.py
+with an environment that holds no secret. It answers one JSON message per order and dies with its
+parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from ...errors import KernelwrightError
+from ...sandbox.builders import toolchain
+from ..evaluation import evaluate
+from ..request import Order, Outlook, Task
+from ..stands.leased import Machine
+from ..stands.session import Session
+from .prefetch import Ahead, ahead_of
+from .wire import PREPARE, Closed, receive, send
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+
+
+def main() -> None:
+    """Serves orders until the campaign closes the channel."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(_PR_SET_DUMPABLE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        session = opened(Task.model_validate(receive(channel)))
+    except Exception as error:  # told to the campaign, which raises it
+        send(channel, _failure(error))
+        return
+    send(
+        channel,
+        {
+            "isolation": session.isolation.model_dump(mode="json"),
+            "facts": session.facts,
+            "is_emulated": session.is_emulated,
+        },
+    )
+    ahead = ahead_of(session)
+    try:
+        while True:
+            message = receive(channel)
+            if "foreseen" in message:
+                ahead.foresee(Outlook.model_validate(message).foreseen)
+            elif PREPARE in message:
+                send(channel, _prepared(session))
+            else:
+                send(channel, _answer(session, ahead, Order.model_validate(message)))
+    except Closed:
+        ahead.close()
+        session.close()
+
+
+def opened(task: Task) -> Session:
+    """The session of this process, with the toolkit and on the devices that the task names."""
+    toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
+    return Session.open(task, Machine(allowed=task.devices))
+
+
+def _prepared(session: Session) -> dict[str, Any]:
+    try:
+        return {"preparation": session.prepared().model_dump(mode="json")}
+    except Exception as error:
+        return _failure(error)
+
+
+def _answer(session: Session, ahead: Ahead, order: Order) -> dict[str, Any]:
+    """A verdict; a failure of the harness is tried once more before it is reported."""
+    for attempt in (1, 2):
+        try:
+            verdict = ahead.take(order) or evaluate(session, order)
+            return {"verdict": verdict.model_dump(mode="json")}
+        except Exception as error:
+            if attempt == 2:
+                return _failure(error)
+    raise AssertionError
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    told = isinstance(error, KernelwrightError)
+    return {
+        "error": type(error).__name__,
+        "message": str(error),
+        "hint": error.hint if isinstance(error, KernelwrightError) else "",
+        "trace": "" if told else traceback.format_exc(limit=12),
+    }
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)

@@ -1,0 +1,1 @@
+"""Where candidates are tried: this machine's CPUs, a device, the emulators."""

@@ -1,0 +1,54 @@
+"""The champion as a side that is timed: at its own risk, and held against the truth as ever.
+
+That it was right as a candidate does not mean that it is as the champion: a source can tell the
+time. What goes wrong in its process is its own failure (rivalry.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...sandbox.run.process import RunFault
+from ...traces.records import CHAMPION, Status
+from ..clock.timed_sides import CandidateSide, Wrong
+from ..truth.trials import Item
+from .gpu_candidates import Refused
+from .rivalry import ChampionFailed
+
+JUDGED = 4
+"""Timed calls of the champion, in each block, that are held against the truth."""
+
+
+class ChampionSide:
+    """Times the champion; what goes wrong with it is no failure of the candidate."""
+
+    name = CHAMPION
+
+    def __init__(self, side: CandidateSide) -> None:
+        self._side = side
+        side.judge(JUDGED)
+
+    def take(self, items: list[Item], first: int) -> float:
+        """See Side. Raises ChampionFailed."""
+        with champions_own():
+            return self._side.take(items, first)
+
+    def settle(self) -> None:
+        """See CandidateSide. Raises ChampionFailed."""
+        with champions_own():
+            self._side.settle()
+
+
+@contextmanager
+def champions_own() -> Iterator[None]:
+    """What fails inside is raised as the champion's failure."""
+    try:
+        yield
+    except RunFault as fault:
+        raise ChampionFailed.by(fault) from fault
+    except Refused as refused:
+        raise ChampionFailed(refused.status, refused.reason) from refused
+    except Wrong as wrong:
+        reason = f"a timed call was wrong: {wrong.check.name}: {wrong.check.detail}"
+        raise ChampionFailed(Status.INCORRECT, reason) from wrong

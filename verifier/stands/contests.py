@@ -1,0 +1,266 @@
+"""Timing one candidate beside its rivals: how many processes, how many rounds, who takes part.
+
+It starts the processes and hands them to timing.py; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ...kernelbench.problem import Family, Problem, Structure
+from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
+from ...sandbox.run.device.runner import runner_of
+from ...sandbox.run.program import Program
+from ...sandbox.run.starting import Plane
+from ...traces.records import CHAMPION, Protocol
+from ..clock import statistics, timing
+from ..clock.timed_sides import BaselineSide, CandidateSide, Side
+from ..truth.trials import Item, make_item
+from .champion_side import ChampionSide, champions_own
+from .session import Session
+
+BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 6}
+"""Runner processes that are timed one after the other: the interval covers their spread."""
+OPEN_BLOCKS = 12
+"""Beside a champion there are up to so many, while it is open who is faster."""
+ROUNDS = {
+    Protocol.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
+    Protocol.FULL: timing.Rounds(200, budget_s=1.0, least=10, judged=16, tests=6),
+    Protocol.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
+    Protocol.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
+}
+MORE_ROUNDS = replace(ROUNDS[Protocol.CONFIRM], judged=4, tests=2)
+"""In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
+and the truth takes longer than the calls."""
+FULL_BLOCKS = 1
+"""Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
+NEAR_BLOCKS = 3
+"""Blocks in which baselines within NEAR are timed where there is a champion to be timed beside."""
+NEAR = 2.0
+"""Baselines within this factor of the fastest are timed in the next blocks, too."""
+EVALUATION_S = {
+    Protocol.SCREEN: 120.0,
+    Protocol.FULL: 600.0,
+    Protocol.CONFIRM: 600.0,
+    Protocol.RECORD: 3600.0,
+}
+MEMORY_ROOM = 1 << 30
+"""Resident memory a candidate may take beyond the shared data."""
+HIDDEN_ROOM = (3 << 20, (1 << 20) + (1 << 16))
+"""Inputs and outputs of one call of any hidden shape."""
+TWIN_SHARE = 0.5
+"""Of the timed calls are on a pattern that differs from the workload's in a few entries, where
+there is one: who keeps the pattern under its sizes or addresses is wrong in them."""
+_GLANCE = 1_000
+"""Resamples that tell whether more blocks are needed."""
+NEW_TWIN_SHARE = 0.1
+"""Of the timed calls have a twin from here on that was never there before: who has learned the
+patterns of a process does not know the next one."""
+SHIFT_ROOM = 8192
+"""For the shift of addresses from one placement to the next."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The champion, as it is timed beside a candidate."""
+
+    program: Program
+    extra: Behind = nothing_more
+    room: int = 0
+    """Bytes for what its calls are given behind their tensors."""
+
+
+class Contest:
+    """The timing of one candidate: block after block beside its rivals, until enough is known."""
+
+    def __init__(
+        self,
+        session: Session,
+        protocol: Protocol,
+        champion: Rival | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Waits for the baselines, whose time decides the calls per sample."""
+        self.series = timing.Series(
+            batch=timing.batch_for(session.reference.fastest_us, session.slots)
+        )
+        self._session = session
+        self._protocol = protocol
+        self._champion = champion
+        self._rng = rng
+        self._tests = self._drawn_tests()
+
+    def add(self, side: CandidateSide) -> None:
+        """Adds the samples of one started candidate, with the champion in a process of its own.
+
+        Raises:
+            RunFault, Wrong: the candidate failed in a timed call.
+            ChampionFailed: the champion did, or could not be started.
+        """
+        session, champion = self._session, self._champion
+        problem, target = session.problem, session.stage.target
+        patterns = _patterns(problem, target, self._rng)
+
+        def items(count: int) -> list[Item]:
+            drawn = itertools.islice(patterns, count)
+            return [session.pool.item(structure, self._rng) for structure in drawn]
+
+        side.place(target, session.slots)
+        with ExitStack() as stack:
+            sides: list[Side] = list(self._baselines())
+            rival = stack.enter_context(self._beside(champion)) if champion else None
+            sides += [rival] if rival else []
+            timing.sample_block(
+                self.series,
+                side,
+                sides,
+                items,
+                session.slots,
+                self._rounds(),
+                self._rng,
+                self._tests,
+            )
+            if rival:
+                rival.settle()
+
+    @contextmanager
+    def _beside(self, champion: Rival) -> Iterator[ChampionSide]:
+        """The champion in a process of its own. Raises ChampionFailed."""
+        session = self._session
+        with ExitStack() as stack:
+            arena = stack.enter_context(arena_for(session, champion.room))
+            with champions_own():
+                rival = stack.enter_context(
+                    started(
+                        session,
+                        self._protocol,
+                        CHAMPION,
+                        champion.program,
+                        arena,
+                        self._rng,
+                        champion.extra,
+                    )
+                )
+                rival.place(session.stage.target, session.slots)
+            yield ChampionSide(rival)
+
+    def _drawn_tests(self) -> Iterator[Item]:
+        """Every family in turn, in random order."""
+        problem, target = self._session.problem, self._session.stage.target
+        families = [f for f in problem.families if f is not Family.NORMAL]
+        while families:
+            for number in self._rng.permutation(len(families)):
+                yield make_item(problem, target, families[number], self._rng)
+
+    def goes_on(self) -> bool:
+        """Whether another process of the candidate is to be timed; draws the resamples anew.
+
+        Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
+        """
+        done, least = len(self.series.blocks), BLOCKS[self._protocol]
+        if done < least or not self._champion or done >= max(least, OPEN_BLOCKS):
+            return done < least
+        series = self.series
+        gain = statistics.speedup(
+            series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
+        )
+        return not statistics.is_decided(gain)
+
+    def _rounds(self) -> timing.Rounds:
+        is_more = len(self.series.blocks) >= BLOCKS[self._protocol]
+        return MORE_ROUNDS if is_more else ROUNDS[self._protocol]
+
+    def _baselines(self) -> list[BaselineSide]:
+        """Those that take part in the next block."""
+        reference, block = self._session.reference, len(self.series.blocks)
+        if self._protocol is Protocol.SCREEN:
+            return reference.sides(within=1.0)
+        if block < FULL_BLOCKS:
+            return reference.sides()
+        is_over = self._champion is not None and block >= NEAR_BLOCKS
+        return [] if is_over else reference.sides(within=NEAR)
+
+
+def _patterns(problem: Problem, target: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+    """The workload's structure and near twins of it, for each timed call of a block."""
+    near = _near_twins(problem, target, rng)
+    twin = next(near, target)
+    yield from (target, twin)
+    while True:
+        if rng.random() < NEW_TWIN_SHARE:
+            twin = next(near, twin)
+        yield twin if rng.random() < TWIN_SHARE else target
+
+
+def _near_twins(
+    problem: Problem, target: Structure, rng: np.random.Generator
+) -> Iterator[Structure]:
+    """Such as differ in a row or in a column, in turn; without end where there is one."""
+    while True:
+        found = list(itertools.islice(problem.twins(target, rng), 2))
+        if not found:
+            return
+        yield from found
+
+
+@contextmanager
+def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
+    """Memory that holds every timed slot, and two calls of any workload of the problem.
+
+    `extra_bytes` are there beside, for what calls are given behind their tensors.
+    """
+    problem, stage = session.problem, session.stage
+    inputs, outputs = footprint(problem, stage.target.axes)
+    sizes = [(session.slots * inputs, session.slots * outputs), (2 * inputs, 2 * outputs)]
+    for _, structure in stage.others:
+        inputs, outputs = footprint(problem, structure.axes)
+        sizes.append((2 * inputs, 2 * outputs))
+    with Arena(
+        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+    ) as arena:
+        yield arena
+
+
+@contextmanager
+def started(
+    session: Session,
+    protocol: Protocol,
+    name: str,
+    program: Program,
+    arena: Arena,
+    rng: np.random.Generator,
+    extra: Behind = nothing_more,
+) -> Iterator[CandidateSide]:
+    """A fresh process of the program. Raises RunFault where it cannot be loaded."""
+    limits = program.limits(
+        wall_s=EVALUATION_S[protocol],
+        cpu_s=EVALUATION_S[protocol] * len(session.cpus),
+        memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
+    )
+    arena.wipe()
+    inputs, _ = footprint(session.problem, session.stage.target.axes)
+    fds = arena.open_fds()
+    try:
+        runner = runner_of(program)(
+            session.jail,
+            program,
+            Plane(*fds, *arena.sizes),
+            cpus=session.cpus,
+            limits=limits,
+            write=partial(arena.stir, inputs),
+        )
+    finally:
+        for fd in fds:
+            os.close(fd)
+    with runner:
+        yield CandidateSide(
+            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s(), extra=extra
+        )

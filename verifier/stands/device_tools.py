@@ -1,0 +1,161 @@
+"""What NVIDIA's tools say of a candidate on a leased device: compute-sanitizer, Nsight Compute.
+
+Both start a program of ours over one placed call. Where a tool is missing or forbidden that is
+said, in the verdict's `unchecked` or in the profile's remarks; nothing is taken for clean.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ...kernelbench.problem import Family, Structure
+from ...sandbox.plan.model import ZERO_FILL
+from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
+from ...sandbox.run.device.replay import Call, host_command
+from ...traces.records import Check, Measurement, Profile, Protocol
+from ..profile import counters, metrics, ncu_csv, nsight
+from ..truth.trials import make_item
+from . import device_sanitizer
+from .gpu_candidates import OnDevice
+from .leased import Leased
+from .session import Session
+from .verdict_draft import Draft
+
+COUNTED = (Protocol.CONFIRM, Protocol.RECORD)
+"""Protocols that pay for counters."""
+_SET = "quick"
+_COUNT_AT = 11
+"""Words of a launch before its arguments (sandbox/plan/model.py)."""
+
+
+def sanitize(draft: Draft, leased: Leased, on_device: OnDevice, rng: np.random.Generator) -> None:
+    """Adds a check for each tool of compute-sanitizer, up to the first that finds something."""
+    tool = device_sanitizer.find()
+    if tool is None:
+        draft.unchecked.append("compute-sanitizer: not installed (it comes with the CUDA toolkit)")
+        return
+    stage = draft.session.stage
+    known = [stage.target, *(structure for _, structure in stage.others)]
+    small = min(known, key=lambda s: stage.problem.bytes_moved(s.axes))
+    for name in device_sanitizer.TOOLS:
+        with _host(draft.session, leased, on_device, small, rng, is_separate=True) as host:
+            found = device_sanitizer.examine(
+                tool, name, host, environment=leased.access.environment
+            )
+        if not isinstance(found, Check):
+            draft.unchecked.append(found)
+            continue
+        draft.checks.append(found)
+        if not found.passed:
+            return
+
+
+def profile(
+    draft: Draft,
+    leased: Leased,
+    on_device: OnDevice,
+    measured: Measurement,
+    rng: np.random.Generator,
+) -> Profile:
+    """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
+    session, sheet = draft.session, leased.data_sheet
+    ceilings = counters.Ceilings.of(sheet) if sheet else None
+    ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
+    why = nsight.NotProfiled(
+        "Nsight Compute is not installed"
+        if draft.order.protocol in COUNTED
+        else "counters are read once a candidate is confirmed"
+    )
+    if ncu is not None:
+        found = _counted(session, leased, on_device, ncu, rng)
+        if not isinstance(found, nsight.NotProfiled):
+            return counters.with_counters(
+                found,
+                metrics.packaged(),
+                leased.device.architecture,
+                ncu_version=ncu.version,
+                ceilings=ceilings,
+            )
+        why = found
+    axes = session.stage.target.axes
+    return counters.without_counters(
+        why,
+        measured,
+        flops=session.problem.flops(axes),
+        moved=session.problem.bytes_moved(axes),
+        ceilings=ceilings,
+    )
+
+
+def _counted(
+    session: Session,
+    leased: Leased,
+    on_device: OnDevice,
+    ncu: nsight.Ncu,
+    rng: np.random.Generator,
+) -> list[ncu_csv.Launched] | nsight.NotProfiled:
+    target = session.stage.target
+    kernels = launched(on_device.extra(target).table)
+    names = {on_device.built.kernels[number].name for number in kernels}
+    with _host(session, leased, on_device, target, rng, calls=nsight.WARM_UP_CALLS + 1) as host:
+        return nsight.measure(
+            ncu,
+            host,
+            metrics.packaged().names(leased.device.architecture, _SET),
+            [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
+            launches=len(kernels),
+            environment=leased.access.environment,
+        )
+
+
+def launched(table: bytes) -> list[int]:
+    """The kernels that a packed table launches, in order, without the fills."""
+    words = np.frombuffer(table, dtype=np.int64)
+    found, at = [], 1
+    for _ in range(int(words[0])):
+        if words[at] != ZERO_FILL:
+            found.append(int(words[at]))
+        at += _COUNT_AT + 1 + 3 * int(words[at + _COUNT_AT])
+    return found
+
+
+@contextmanager
+def _host(
+    session: Session,
+    leased: Leased,
+    on_device: OnDevice,
+    structure: Structure,
+    rng: np.random.Generator,
+    *,
+    calls: int = 1,
+    is_separate: bool = False,
+) -> Iterator[list[str]]:
+    """One call on the structure as a program of its own."""
+    problem = session.problem
+    inputs, outputs = footprint(problem, structure.axes)
+    item = make_item(problem, structure, Family.NORMAL, rng)
+    extra = on_device.extra(structure)
+    behind = EXTRA_BYTES + room(extra)
+    with (
+        Arena(inputs + behind, outputs + behind) as arena,
+        tempfile.TemporaryDirectory(prefix="kernelwright-host-") as folder,
+    ):
+        slot = arena.place(problem, structure, extra=extra)
+        for name, array in item.inputs.items():
+            slot.inputs[name][...] = array
+        call = Call(arena.copy_of_inputs(), arena.sizes[1])
+        yield host_command(
+            Path(folder),
+            on_device.built,
+            problem,
+            call,
+            leased.access,
+            session.cache_dir,
+            calls=calls,
+            is_separate=is_separate,
+        )

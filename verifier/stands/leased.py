@@ -1,0 +1,243 @@
+"""The device that a session measures on: found, leased, watched, and given up where it is ill.
+
+A target whose device is present is measured; one that is absent is emulated. Nothing here builds,
+runs or judges a candidate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from ...errors import PrerequisiteError
+from ...kernelbench.targets import ARCHITECTURES, device_of, product
+from ...kernelbench.targets import Device as DataSheet
+from ...sandbox.builders.compatibility import major_of
+from ...sandbox.run.device import nvml as driver
+from ...sandbox.run.device.device_files import Access, access
+from ...sandbox.run.device.health import Health, probe
+from ...sandbox.run.device.lease import Lease, lease, quarantined
+from ...sandbox.run.device.nvml import ComputeMode, Device
+from ...traces.records import Check
+from ..baselines.device import BF16_PRODUCTS
+from ..baselines.process import BaselineProcess, Place
+from ..clock.roofline import Peaks
+
+UNDISTURBED = "device undisturbed"
+_L2_TIMES = 4.0
+"""An L2 cache is faster than its memory by about so much; only makes the modelled floor lower."""
+REMEDY = (
+    "a later run probes it and takes it back once it is well; if it stays ill, its administrator "
+    "must look at it (`kernelwright doctor` shows it)"
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How this machine's devices are reached; the parts that a test replaces."""
+
+    nvml: Any = None
+    """Anything with the functions of `pynvml`; None: that module."""
+    reach: Callable[[Device], Access] = access
+    torch_device: str = "cuda"
+    """Where the baselines run."""
+    allowed: tuple[str, ...] | None = None
+    """UUIDs, their beginnings, or numbers of the devices that may be used; None: all."""
+
+    def devices(self, target: str = "") -> list[Device]:
+        """The devices that a target can be measured on; none where no driver answers."""
+        try:
+            with driver.opened(self.nvml) as module:
+                found = driver.devices(module)
+        except PrerequisiteError:
+            return []
+        return [
+            device
+            for device in found
+            # One that is divided is not to be had whole.
+            if device.architecture in ARCHITECTURES
+            and not device.has_mig
+            and target in ("", device.architecture)
+            and self._is_allowed(device)
+        ]
+
+    def _is_allowed(self, device: Device) -> bool:
+        if self.allowed is None:
+            return True
+        return any(
+            device.index == int(word)
+            if word.isdecimal()
+            else word.startswith("GPU-") and device.uuid.startswith(word)
+            for word in self.allowed
+        )
+
+
+@dataclass
+class Leased:
+    """A device that is ours until `close`."""
+
+    device: Device
+    access: Access
+    place: Place
+    cache_dir: Path
+    _lease: Lease
+    _nvml: Any
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    @classmethod
+    def take(cls, machine: Machine, devices: list[Device], cache_dir: Path) -> Self:
+        """Leases the first of these devices that is free and well.
+
+        Raises:
+            PrerequisiteError: none is, the driver's library is missing, or a device admits one
+                process at a time.
+        """
+        devices = _shareable(devices)
+        ways = {device.uuid: machine.reach(device) for device in devices}
+        with ExitStack() as stack:
+            module = stack.enter_context(driver.opened(machine.nvml))
+            held = stack.enter_context(
+                lease(cache_dir, list(ways), lambda uuid: probe(ways[uuid], cache_dir))
+            )
+            device = next(one for one in devices if one.uuid == held.uuid)
+            way = ways[held.uuid]
+            return cls(
+                device,
+                way,
+                Place(machine.torch_device, way.shown),
+                cache_dir,
+                held,
+                module,
+                stack.pop_all(),
+            )
+        raise AssertionError
+
+    def close(self) -> None:
+        """Gives the device back. May be called twice."""
+        self._stack.close()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What figures of this device depend on."""
+        return {"device": self.device.name, "driver": self.device.driver}
+
+    @property
+    def loads_up_to(self) -> int | None:
+        """The last major release of CUDA whose code its driver loads; None: it does not tell."""
+        return major_of(self.device.cuda)
+
+    @property
+    def data_sheet(self) -> DataSheet | None:
+        """The product of this name, else the one that stands for its architecture."""
+        named = product(self.device.name, self.device.sms)
+        return named or device_of(self.device.architecture)
+
+    def illness(self) -> str:
+        """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
+        note = quarantined(self.cache_dir, self.device.uuid)
+        if note is None or self._probed(note.reason).is_well:
+            return ""
+        return self.out_of_use(note.reason)
+
+    def after(self, failure: str) -> str:
+        """Probes the device after a candidate failed on it; why it is out of use now, or empty."""
+        health = self._lease.recover(lambda _: probe(self.access, self.cache_dir), failure)
+        return "" if health.is_well else self.out_of_use(f"{failure}; {health.reason}")
+
+    def out_of_use(self, why: str) -> str:
+        """The sentence for a verdict."""
+        return f"{self.device.name} is in quarantine: {why}; {REMEDY}"
+
+    @contextmanager
+    def watched(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
+        """Fills the list with a check of the block: whether anything disturbed the device in it."""
+        checks: list[Check] = []
+        with driver.watched(self._nvml, self.device.uuid, own) as finish:
+            yield checks
+            seen = finish()
+        checks.append(
+            Check(
+                name=UNDISTURBED,
+                passed=not seen.reasons,
+                detail="; ".join(seen.reasons) or "clocks, heat, power and other processes",
+            )
+        )
+
+    def peaks(self, process: BaselineProcess) -> Peaks | None:
+        """What the device reaches: measured once per device and driver, else by its data sheet."""
+        place = self.cache_dir / "peaks" / f"device-{self._key()}.json"
+        try:
+            return Peaks.model_validate_json(place.read_text())
+        except (FileNotFoundError, ValidationError):
+            found = process.peaks()
+        if not found:
+            return self.modelled_peaks()
+        peaks = Peaks(
+            bandwidth_gbs=found["memory_gbs"],
+            llc_bandwidth_gbs=found["l2_gbs"],
+            cache_bandwidth_gbs=found["l2_gbs"],
+            flops_gflops=found["gflops"],
+            l2_bytes=int(found["l2_bytes"]),
+            llc_bytes=int(found["l2_bytes"]),
+            cpus=(),
+            compiler="torch",
+            cache_source=f"measured on {self.device.name}",
+        )
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
+            file.write(peaks.model_dump_json(indent=2))
+        os.replace(file.name, place)
+        return peaks
+
+    def modelled_peaks(self) -> Peaks | None:
+        """Those of the data sheet; None where the table has none."""
+        sheet = self.data_sheet
+        if sheet is None:
+            return None
+        near = _L2_TIMES * sheet.memory_gbs
+        return Peaks(
+            bandwidth_gbs=sheet.memory_gbs,
+            llc_bandwidth_gbs=near,
+            cache_bandwidth_gbs=near,
+            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops["fp16"] / BF16_PRODUCTS),
+            l2_bytes=0,
+            llc_bytes=0,
+            cpus=(),
+            compiler="none",
+            cache_source=f"{sheet.name}, {sheet.source}",
+        )
+
+    def _probed(self, why: str) -> Health:
+        """A probe of our quarantined device; well: the note goes."""
+        health = probe(self.access, self.cache_dir)
+        if health.is_well:
+            self._lease.release()
+        else:
+            self._lease.quarantine(why)
+        return health
+
+    def _key(self) -> str:
+        asked = [self.device.uuid, self.device.driver, self.place.device]
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+def _shareable(devices: list[Device]) -> list[Device]:
+    """Those on which a baseline and a candidate can be at one time. Raises PrerequisiteError."""
+    found = [d for d in devices if d.compute_mode in (None, ComputeMode.DEFAULT)]
+    if devices and not found:
+        mode = ComputeMode(devices[0].compute_mode or 0)
+        raise PrerequisiteError(
+            f"{devices[0].name} is in the compute mode {mode.name.lower().replace('_', ' ')}, and "
+            "baselines are held against candidates in another process",
+            hint="an administrator can change it: nvidia-smi -c DEFAULT",
+        )
+    return found

@@ -1,0 +1,54 @@
+"""From a candidate's source to the program that a runner process is made of, for each language.
+
+It knows which builder and which runner a language has, and what a candidate's language says of
+its tier. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...sandbox.builders import cpp, python
+from ...sandbox.builders.model import BuildFailed
+from ...sandbox.run.host_code import host_program
+from ...sandbox.run.native import native_program
+from ...sandbox.run.program import Program
+from .session import Session
+
+
+def build_program(session: Session, source: str, language: str) -> Program | BuildFailed:
+    """The program of one source.
+
+    Args:
+        language: One of LANGUAGES.
+
+    Raises:
+        PrerequisiteError: this machine lacks what the language needs.
+        SandboxError, StorageError: the harness failed, not the source.
+    """
+    return LANGUAGES[language](session, source)
+
+
+def _cpp(session: Session, source: str) -> Program | BuildFailed:
+    built = cpp.build(
+        source,
+        cpp.prototype(session.problem),
+        session.problem.name,
+        cache_dir=session.cache_dir,
+        jail=session.jail,
+    )
+    return built if isinstance(built, BuildFailed) else native_program(built, session.cache_dir)
+
+
+def _python(session: Session, source: str) -> Program | BuildFailed:
+    module = python.check(source, session.problem)
+    if isinstance(module, BuildFailed):
+        return module
+    return host_program(module.built, session.problem, module.entry)
+
+
+LANGUAGES: dict[str, Callable[[Session, str], Program | BuildFailed]] = {
+    "cpp": _cpp,
+    "python": _python,
+}
+"""The languages that run on the target `cpu`."""

@@ -1,0 +1,295 @@
+"""Sanitizers at promotion: the candidate built with ASan and UBSan, on a handful of small inputs.
+
+Every tensor stands in a block of its own that ends where it ends, so that reads beside it are seen
+too; memory that was never set holds a pattern, so that what passes by luck gives a wrong answer.
+The build is another one than the one that is timed, and a source can tell: the sanitizers find
+mistakes, they do not hold off malice, which fences, guard bands and the sandbox do.
+
+A process that ends early is never clean, whatever it wrote. Only what the machine lacks is told
+under `unchecked`; whatever the candidate itself could have caused is a failure of the candidate.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import PrerequisiteError
+from ...sandbox.builders.cpp import build, prototype
+from ...sandbox.builders.model import BuildFailed, Built, Variant
+from ...sandbox.isolation.model import Limits
+from ...sandbox.run.arena import Arena, Behind, Slot, footprint, nothing_more, room
+from ...sandbox.run.native import native_program
+from ...sandbox.run.process import RunFault, Runner
+from ...sandbox.run.program import Program
+from ...sandbox.run.starting import Plane
+from ...traces.records import Check, Status
+from ..clock.timed_sides import CandidateSide
+from ..truth import gates
+from ..truth.trials import Item, Trial, make_item, small_trials
+from . import sanitizer_reports
+from .session import Session
+
+NAME = "sanitizers"
+TIMEOUT_S = 20.0
+MEMORY_ROOM = 2 << 30
+"""Shadow memory and the quarantine of freed blocks come on top of what a candidate takes."""
+TRIES = 2
+"""Of what met a limit: a machine that is busy with something else can cause it once."""
+_OUR_LIMITS = (Status.TIMED_OUT, Status.RESOURCE)
+
+_SPLICE = re.compile(r"\\[ \t]*\r?\n")
+_APART = re.compile(
+    r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__[a-z]{1,8}san_|__sanitizer|__has_feature"
+    r"|\b(?:secure_)?getenv\b|\benviron\b|\bdl(?:v?sym|m?open|addr1?|info|_iterate_phdr)\b"
+    r"|/proc/|\bsigaction\b|\bmincore\b"
+)
+"""Names by which a source treats a sanitized build apart, or can learn what surrounds it."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A candidate built with the sanitizers, or why this machine has none."""
+
+    program: Program | None = None
+    unchecked: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What came of it."""
+
+    check: Check
+    log: str = ""
+
+
+def prepare(session: Session, source: str) -> Prepared | BuildFailed:
+    """Builds the source with the sanitizers.
+
+    To be called while no process of the candidate's is alive that could hold the build up.
+    """
+    if reason := _obstacle(session):
+        return Prepared(unchecked=f"{NAME}: not run, {reason}")
+    built = _build(session, source)
+    if isinstance(built, BuildFailed):
+        return replace(built, reason=f"built with sanitizers: {built.reason}")
+    return Prepared(native_program(built, session.cache_dir, sanitized=True))
+
+
+def examine(
+    session: Session,
+    program: Program,
+    rng: np.random.Generator,
+    extra: Behind = nothing_more,
+    *,
+    most_bytes: float = float("inf"),
+) -> Examined:
+    """Runs a program built with sanitizers. The plain build has passed its trials.
+
+    Args:
+        most_bytes: Of the inputs and outputs of a trial; the smallest one is tried in any case.
+
+    Raises:
+        RunFault: the process ended early without a report, or met a limit twice.
+    """
+    moved = session.problem.bytes_moved
+    trials = sorted(small_trials(session.stage, rng), key=lambda t: moved(t.structure.axes))
+    within = [trial for trial in trials if moved(trial.structure.axes) <= most_bytes]
+    return _run(session, program, within or trials[:1], rng, extra)
+
+
+def sentence_on(
+    session: Session,
+    program: Program,
+    item: Item,
+    rng: np.random.Generator,
+    extra: Behind,
+    *,
+    timeout_s: float,
+) -> str:
+    """What the sanitizers say of one call; empty where they say nothing, whatever it answers."""
+    trial = Trial("", item.structure, item.family)
+    slot: Slot | None = None
+    try:
+        with _side(session, program, [trial], rng, extra, timeout_s) as side:
+            slot = side.place(item.structure, 1)[0]
+            side.answer(item, slot)
+    except RunFault as fault:
+        return sanitizer_reports.sentence(fault.log, _sizes(slot))
+    return ""
+
+
+def apart(source: str) -> str:
+    """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
+    found = _APART.search(_SPLICE.sub("", source))
+    if found is None:
+        return ""
+    at = found.start()
+    for splice in _SPLICE.finditer(source):
+        at += len(splice[0]) if splice.start() <= at else 0
+    line = source.count("\n", 0, at) + 1
+    return (
+        f"line {line} of the source names what a kernel has no use for but to treat a build with "
+        f"sanitizers apart ({found[0]})"
+    )
+
+
+def _build(session: Session, source: str) -> Built | BuildFailed:
+    for _ in range(TRIES):
+        built = build(
+            source,
+            prototype(session.problem),
+            session.problem.name,
+            variant=Variant.SANITIZED,
+            cache_dir=session.cache_dir,
+            jail=session.jail,
+        )
+        if isinstance(built, Built) or not built.is_resource:
+            break
+    return built
+
+
+def _obstacle(session: Session) -> str:
+    """Why the sanitizers cannot be trusted to see anything here; found out once per session.
+
+    A planted error must be reported: a read of the element before the first output.
+    """
+    if session.sanitizers is None:
+        session.sanitizers = _planted(session)
+    return session.sanitizers
+
+
+def _planted(session: Session) -> str:
+    output = session.problem.outputs[0].name
+    body = f"{{ (void)*(const volatile int*)({output} - 1); }}"
+    built = _build(session, prototype(session.problem).removesuffix(";") + body)
+    if isinstance(built, BuildFailed):
+        return f"this compiler does not build with them: {built.reason}"
+    trial = Trial("a planted error", session.stage.target, session.problem.families[0])
+    smallest = min(
+        (s for _, s in session.stage.others),
+        key=lambda s: session.problem.bytes_moved(s.axes),
+        default=trial.structure,
+    )
+    trial = Trial(trial.name, smallest, trial.family)
+    try:
+        program = native_program(built, session.cache_dir, sanitized=True)
+        found = _run(session, program, [trial], np.random.default_rng(0), nothing_more)
+    except (RunFault, PrerequisiteError) as error:
+        return f"they do not work here: {' '.join(str(error).split())[:200]}"
+    if found.check.passed:
+        return "a planted error was not reported"
+    return ""
+
+
+def _run(
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
+) -> Examined:
+    """All trials in one process, up to the first that fails; in another one after a limit.
+
+    Sanitized code is slower and larger, but the limits are far beyond what small trials need.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return _run_once(session, program, trials, rng, extra)
+        except RunFault as fault:
+            if fault.status not in _OUR_LIMITS:
+                raise
+    return _run_once(session, program, trials, rng, extra)
+
+
+def _run_once(
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
+) -> Examined:
+    trial = trials[0]
+    slot: Slot | None = None
+    try:
+        with _side(session, program, trials, rng, extra, TIMEOUT_S) as side:
+            for trial in trials:
+                item = make_item(session.problem, trial.structure, trial.family, rng)
+                slot = side.place(trial.structure, 1)[0]
+                failed = gates.first_failure(side.answer(item, slot))
+                if failed:
+                    detail = (
+                        "built with sanitizers and with memory that was never set filled with a "
+                        f"pattern, the answer is wrong: {failed.name}: {failed.detail}"
+                    )
+                    return Examined(_failed(detail, trial))
+    except RunFault as fault:
+        return _blamed(fault, slot, trial)
+    detail = f"AddressSanitizer and UndefinedBehaviorSanitizer saw nothing on {len(trials)} shapes"
+    return Examined(Check(name=NAME, passed=True, figure=float(len(trials)), detail=detail))
+
+
+def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
+    """What the end of a process means: a report, or the fault of a candidate without one.
+
+    Without a slot it ended while it was loaded.
+    """
+    if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
+        return Examined(_failed(sentence, trial), log=fault.log)
+    raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
+
+
+def _sizes(slot: Slot | None) -> dict[int, str]:
+    """The tensors by their bytes, which is how a report names them."""
+    regions = {**slot.input_regions, **slot.output_regions} if slot else {}
+    sizes: dict[int, str] = {}
+    for name, region in regions.items():
+        known = sizes.get(region.bytes)
+        sizes[region.bytes] = f"{known} or {name}" if known else name
+    return sizes
+
+
+def _failed(detail: str, trial: Trial) -> Check:
+    return Check(
+        name=NAME,
+        passed=False,
+        detail=f"{detail} (inputs: {trial.family}, {trial.name})",
+        workload=trial.name,
+    )
+
+
+@contextmanager
+def _side(
+    session: Session,
+    program: Program,
+    trials: list[Trial],
+    rng: np.random.Generator,
+    extra: Behind,
+    timeout_s: float,
+) -> Iterator[CandidateSide]:
+    needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
+    more = 8192  # for the shift of addresses
+    more += max(room(extra(trial.structure)) for trial in trials)
+    with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
+        limits = Limits(
+            wall_s=120.0,
+            cpu_s=120.0 * len(session.cpus),
+            memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
+        )
+        fds = arena.open_fds()
+        try:
+            runner = Runner(
+                session.jail, program, Plane(*fds, *arena.sizes), cpus=session.cpus, limits=limits
+            )
+        finally:
+            for fd in fds:
+                os.close(fd)
+        with runner:
+            yield CandidateSide(
+                "sanitized", runner, arena, session.problem, rng, timeout_s=timeout_s, extra=extra
+            )

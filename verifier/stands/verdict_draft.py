@@ -1,0 +1,85 @@
+"""What becomes a verdict while an evaluation is under way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...sandbox.builders.model import Built
+from ...traces.records import Check, Measurement, Profile, Status, Tier, Verdict, candidate_id
+from ..request import Order
+from .session import Session
+
+
+@dataclass
+class Draft:
+    """What becomes the verdict."""
+
+    order: Order
+    session: Session
+    seed: bytes
+    started: float = field(default_factory=time.monotonic)
+    seconds: dict[str, float] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    suspicions: tuple[str, ...] = ()
+    """What may be the cause where an answer is wrong (sandbox.plan.suspicions)."""
+    log: str = ""
+    artefact: str = ""
+    """SHA-256 of what was built."""
+    compiler: str = ""
+    emulated: bool = False
+
+    def take(self, built: Built) -> None:
+        """Notes what was built."""
+        self.artefact, self.compiler, self.log = built.sha256, built.compiler, built.log
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Adds the time spent inside to `seconds[name]`."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - start
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + spent, 4)
+
+    def close(
+        self,
+        status: Status,
+        reason: str = "",
+        measured: Measurement | None = None,
+        known: Profile | None = None,
+    ) -> Verdict:
+        """The finished record."""
+        session = self.session
+        told = (reason, *(self.suspicions if status is Status.INCORRECT else ()))
+        return Verdict(
+            candidate=candidate_id(self.order.source),
+            problem=session.problem.name,
+            problem_version=session.problem.version,
+            workload=session.task.workload.name,
+            language=self.order.language,
+            target=session.task.target,
+            tier=Tier.of(self.order.language),
+            protocol=self.order.protocol,
+            status=status,
+            reasons=told if reason else (),
+            checks=tuple(self.checks),
+            unchecked=tuple(self.unchecked),
+            measurements=(measured,) if measured else (),
+            profile=known,
+            isolation=session.isolation,
+            seed=self.seed.hex(),
+            seconds=self.seconds,
+            versions=self._versions(),
+            emulated=self.emulated,
+            artefact=self.artefact,
+            log=self.log,
+        )
+
+    def _versions(self) -> dict[str, str]:
+        compiler = {"compiler": self.compiler} if self.compiler else {}
+        return {**self.session.versions(), **compiler}

@@ -1,0 +1,1 @@
+"""Inputs, right answers and what an answer is held against."""

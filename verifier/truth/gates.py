@@ -1,0 +1,373 @@
+"""The error gates: is one output the right answer, within what its arithmetic allows?
+
+Pure functions of arrays (verification.md §3). They know no process, no problem and no clock. An
+array of any bytes is a possible output: every comparison is written so that a NaN fails it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...kernelbench.problem import SUM_FACTOR, Expected, Family, Precision
+from ...traces.records import Check
+
+BLOCK = 1 << 13
+"""Elements looked at together: their float64 temporaries stay in the L2 cache and below the size
+from which every allocation costs page faults. Gate G3 is held on each block, too."""
+
+UNDERFLOW = 4 * 2.0**-126
+"""RMS error that gate G3 never looks at. Where all answers of a block are near the end of the
+normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
+that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+WRITTEN, POSITIONS, SHAPE = "every element written", "G4 NaN and Inf positions", "shape and dtype"
+SCALED, NRMSE, EXACT = "G1 condition-scaled error", "G3 NRMSE", "exact bits"
+PROBE = "precision probe"
+
+Block = tuple[slice, ...]
+
+
+@dataclass
+class _Worst:
+    """The largest ratio error / limit of one gate, and where it was."""
+
+    ratio: float = 0.0
+    at: tuple[int, ...] = ()
+
+    def see(self, ratios: np.ndarray, block: Block) -> None:
+        # argmax gives the first NaN where there is one: it stays the worst.
+        flat = int(ratios.argmax())
+        ratio = float(ratios.flat[flat])
+        if not (ratio <= self.ratio) and self.ratio == self.ratio:
+            inner = np.unravel_index(flat, ratios.shape)
+            self.ratio = ratio
+            self.at = tuple(int(i) + s.start for i, s in zip(inner, block, strict=True))
+
+
+@dataclass
+class _Sums:
+    """Sums of squares behind an NRMSE, of one block or of the whole tensor."""
+
+    error: float = 0.0
+    reference: float = 0.0
+    walk: float = 0.0
+    count: int = 0
+    terms: float = 1.0
+    underflow: float = 0.0
+    """What may be off whatever the size of the answer."""
+
+    def add(self, other: _Sums) -> None:
+        self.error += other.error
+        self.reference += other.reference
+        self.walk += other.walk
+        self.count += other.count
+        self.terms = max(self.terms, other.terms)
+        self.underflow = max(self.underflow, other.underflow)
+
+    @property
+    def nrmse(self) -> float:
+        """RMS error over the size of the answer, or of what a sum of such terms passes through.
+
+        The second keeps the gate fair where terms cancel: there the answer itself is noise.
+        """
+        count = max(self.count, 1)
+        rms_error = math.sqrt(self.error / count) - UNDERFLOW - self.underflow
+        rms_size = math.sqrt(max(self.reference, self.walk) / count)
+        if rms_error <= 0.0:
+            return 0.0
+        return rms_error / rms_size if rms_size > 0.0 else float("inf")
+
+    def limit(self, precision: Precision, family: Family) -> float:
+        """Never below what a long sum may be wrong by on the average, thrice over.
+
+        Neighbours among sorted terms are nearly equal and round alike, so that it may be more.
+        """
+        factor = SUM_FACTOR if family is Family.SORTED else 2
+        return max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
+
+
+@dataclass
+class _Survey:
+    """What one pass over an output found."""
+
+    scaled: _Worst = field(default_factory=_Worst)
+    probe: _Worst = field(default_factory=_Worst)
+    whole: _Sums = field(default_factory=_Sums)
+    nrmse: float = 0.0
+    nrmse_limit: float = 0.0
+    nrmse_at: tuple[int, ...] = ()
+    unwritten: int = 0
+    unwritten_at: tuple[int, ...] = ()
+    misplaced: int = 0
+    misplaced_at: tuple[int, ...] = ()
+    unequal: int = 0
+    unequal_at: tuple[int, ...] = ()
+
+
+def check_output(
+    name: str,
+    got: np.ndarray,
+    expected: Expected,
+    precision: Precision,
+    family: Family,
+    *,
+    poison: int | None,
+    workload: str = "",
+) -> list[Check]:
+    """Holds the output `name` against every gate that applies; all must pass.
+
+    Args:
+        name: The output's name, for the details.
+        got: What the candidate wrote, float32 or int32, a private copy.
+        expected: The oracle's answer.
+        precision: The arithmetic that the problem allows.
+        family: The inputs' family: EXACT and PROBE have gates of their own.
+        poison: Bit pattern that the output was filled with before the call, if it was.
+        workload: Named in each check.
+    """
+    value = np.asarray(expected.value)
+    if value.ndim == 0:
+        got, value = got.reshape(-1), value.reshape(1)
+    if got.shape != value.shape or got.dtype not in (np.float32, np.int32):
+        detail = f"{name}: {got.dtype}{list(got.shape)}, wanted float32{list(value.shape)}"
+        return [Check(name=SHAPE, passed=False, detail=detail, workload=workload)]
+    is_exact = expected.is_exact or family is Family.EXACT or got.dtype == np.int32
+    with np.errstate(all="ignore"):
+        survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
+    told = _Teller(name, got, value, workload)
+    checks = [told(SHAPE, True)]
+    if poison is not None:
+        checks.append(told.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
+    checks.append(told.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
+    if is_exact:
+        return [*checks, told.count(EXACT, survey.unequal, survey.unequal_at, "different")]
+    checks.append(told.ratio(SCALED, survey.scaled))
+    checks.append(told.nrmse(survey))
+    if family is Family.PROBE:
+        checks.append(told.ratio(PROBE, survey.probe))
+    return checks
+
+
+def allowed(expected: Expected, precision: Precision) -> np.ndarray:
+    """The error that gate G1 allows each element, without the share of its row's RMS."""
+    terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
+    with np.errstate(all="ignore"):
+        bound = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * expected.scale
+        return np.asarray(bound + 2 * precision.u_out * np.abs(expected.value))
+
+
+def first_failure(checks: Iterable[Check]) -> Check | None:
+    """The first check that did not pass, or None."""
+    return next((check for check in checks if not check.passed), None)
+
+
+def blocks(shape: tuple[int, ...], size: int = BLOCK) -> Iterator[Block]:
+    """Slices that cover an array of `shape`, each of at most `size` elements, rows kept whole."""
+    inner = 1
+    axis = len(shape)
+    while axis > 0 and inner * shape[axis - 1] <= size:
+        axis -= 1
+        inner *= max(shape[axis], 1)
+    if axis == 0:
+        yield tuple(slice(0, n) for n in shape)
+        return
+    step = max(1, size // inner)
+    tail = tuple(slice(0, n) for n in shape[axis:])
+    for outer in np.ndindex(*shape[: axis - 1]):
+        head = tuple(slice(i, i + 1) for i in outer)
+        for start in range(0, shape[axis - 1], step):
+            yield (*head, slice(start, min(start + step, shape[axis - 1])), *tail)
+
+
+def _survey(
+    got: np.ndarray,
+    expected: Expected,
+    precision: Precision,
+    family: Family,
+    *,
+    poison: int | None,
+    is_exact: bool,
+) -> _Survey:
+    survey = _Survey()
+    value = np.atleast_1d(np.asarray(expected.value, dtype=np.float64))
+    scale = _aligned(expected.scale, value.ndim)
+    terms = np.maximum(_aligned(expected.terms, value.ndim), 1.0)
+    for block in blocks(value.shape):
+        if not (part := got[block]).size:
+            continue
+        usable = _places(survey, part, value[block], block, poison)
+        if is_exact:
+            _exact(survey, part, value[block], block)
+            continue
+        y, r, s = part.astype(np.float64), value[block], _part(scale, block)
+        if usable is not None:
+            y, r, s = (np.where(usable, a, 0.0) for a in (y, r, s))
+        _measure(survey, y, r, s, _part(terms, block), precision, block, family)
+    if survey.whole.count:
+        _hold_nrmse(survey, survey.whole, precision, family, ())
+    return survey
+
+
+def _aligned(array: np.ndarray | float, ndim: int) -> np.ndarray:
+    """A view with `ndim` axes, those of extent 1 standing for all: broadcasting made explicit."""
+    values = np.asarray(array, dtype=np.float64)
+    return values.reshape((1,) * (ndim - values.ndim) + values.shape)
+
+
+def _part(array: np.ndarray, block: Block) -> np.ndarray:
+    return array[
+        tuple(b if n > 1 else slice(0, 1) for n, b in zip(array.shape, block, strict=True))
+    ]
+
+
+def _places(
+    survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block, poison: int | None
+) -> np.ndarray | None:
+    """Looks at poison and at NaN and Inf; gives the mask of comparable elements, None for all."""
+    if poison is not None:
+        hit = np.ascontiguousarray(part).view(np.uint32) == np.uint32(poison)
+        if hit.any():
+            survey.unwritten += int(hit.sum())
+            survey.unwritten_at = survey.unwritten_at or _first(hit, block)
+    if part.dtype == np.int32:
+        return None
+    largest = float(np.abs(value).max())
+    if largest <= FLOAT32_MAX and bool(np.isfinite(part).all()):
+        return None
+    want = value.astype(np.float32)
+    wrong = (np.isnan(part) != np.isnan(want)) | (np.isinf(part) != np.isinf(want))
+    wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
+    if wrong.any():
+        survey.misplaced += int(wrong.sum())
+        survey.misplaced_at = survey.misplaced_at or _first(wrong, block)
+    return np.asarray(np.isfinite(part) & np.isfinite(want))
+
+
+def _exact(survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block) -> None:
+    want = value.astype(part.dtype)
+    # == lets −0 pass for +0: the sign of a zero sum depends on the order of its terms.
+    wrong = ~((part == want) | (np.isnan(part) & np.isnan(want)))
+    if wrong.any():
+        survey.unequal += int(wrong.sum())
+        survey.unequal_at = survey.unequal_at or _first(wrong, block)
+
+
+def _measure(
+    survey: _Survey,
+    y: np.ndarray,
+    r: np.ndarray,
+    s: np.ndarray,
+    terms: np.ndarray,
+    precision: Precision,
+    block: Block,
+    family: Family,
+) -> None:
+    size = np.abs(r)
+    error = np.abs(np.subtract(y, r, out=y), out=y)
+    slack = precision.underflow * terms
+    absolute = slack
+    if r.ndim > 1:
+        # The only absolute term: one rounding of the row's RMS. A vector has rows of one element.
+        rows = np.sqrt(np.einsum("...i,...i->...", r, r) / r.shape[-1])
+        absolute = slack + precision.u_out * rows[..., None]
+    limit = size * (2 * precision.u_out)
+    limit += absolute
+    limit += s * ((SUM_FACTOR * precision.u_acc) * np.sqrt(terms))
+    ratios = error / limit
+    if not (limit.max() < np.inf):
+        # An infinite limit would let anything pass.
+        ratios[~(limit < np.inf)] = np.nan
+    survey.scaled.see(ratios, block)
+    if family is Family.PROBE:
+        survey.probe.see(error / (precision.probe * np.maximum(size, s) + slack), block)
+    # As far as partial sums go: where signs are drawn at random with the square root of the terms,
+    # where terms are sorted up to half of the whole, before the rest takes it back.
+    walk = s / 2 if family is Family.SORTED else s / np.sqrt(terms)
+    sums = _Sums(
+        error=_squares(error),
+        reference=_squares(size),
+        walk=_squares(walk) * (r.size / walk.size),
+        count=r.size,
+        terms=float(terms.max()),
+        underflow=float(slack.max()),
+    )
+    survey.whole.add(sums)
+    _hold_nrmse(survey, sums, precision, family, tuple(part.start for part in block))
+
+
+def _hold_nrmse(
+    survey: _Survey, sums: _Sums, precision: Precision, family: Family, at: tuple[int, ...]
+) -> None:
+    figure, limit = sums.nrmse, sums.limit(precision, family)
+    if not survey.nrmse_limit or not (figure / limit <= survey.nrmse / survey.nrmse_limit):
+        survey.nrmse, survey.nrmse_limit, survey.nrmse_at = figure, limit, at
+
+
+@dataclass(frozen=True)
+class _Teller:
+    """Turns what was found into checks with a sentence each."""
+
+    name: str
+    got: np.ndarray
+    value: np.ndarray
+    workload: str
+
+    def __call__(
+        self,
+        check: str,
+        passed: bool,
+        figure: float | None = None,
+        limit: float | None = None,
+        detail: str = "",
+    ) -> Check:
+        return Check(
+            name=check,
+            passed=passed,
+            figure=_finite(figure),
+            limit=limit,
+            detail=detail,
+            workload=self.workload,
+        )
+
+    def _place(self, at: tuple[int, ...]) -> str:
+        index = ", ".join(str(i) for i in at)
+        return f"{self.name}[{index}]: got {self.got[at]:.9g}, want {self.value[at]:.9g}"
+
+    def count(self, check: str, found: int, at: tuple[int, ...], what: str) -> Check:
+        detail = f"{found} of {self.value.size} {what}; first {self._place(at)}" if found else ""
+        return self(check, found == 0, float(found), 0.0, detail)
+
+    def ratio(self, check: str, worst: _Worst) -> Check:
+        detail = self._place(worst.at) if worst.at or worst.ratio else ""
+        return self(check, bool(worst.ratio <= 1.0), worst.ratio, 1.0, detail)
+
+    def nrmse(self, survey: _Survey) -> Check:
+        passed = bool(survey.nrmse <= survey.nrmse_limit) or self.value.size == 0
+        where = ", ".join(str(i) for i in survey.nrmse_at)
+        detail = f"{self.name}, block from [{where}]" if survey.nrmse_at else f"{self.name}, whole"
+        return self(NRMSE, passed, survey.nrmse, survey.nrmse_limit, detail)
+
+
+def _first(mask: np.ndarray, block: Block) -> tuple[int, ...]:
+    inner = np.unravel_index(int(mask.argmax()), mask.shape)
+    return tuple(int(i) + s.start for i, s in zip(inner, block, strict=True))
+
+
+def _squares(values: np.ndarray) -> float:
+    flat = values.ravel()
+    return float(np.dot(flat, flat))
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(_squares(values) / max(values.size, 1)))
+
+
+def _finite(figure: float | None) -> float | None:
+    """JSON has no NaN or infinity: such a figure is left out, the detail shows the values."""
+    return figure if figure is not None and np.isfinite(figure) else None

@@ -1,0 +1,78 @@
+"""Fresh inputs for timed calls, at the price of a copy.
+
+Drawing a million normal values takes longer than most kernels, and hundreds of pairs are needed to
+see a few percent. So each array of a timed call is a random window, along the first axis, of values
+that were drawn before, with random low bits of the mantissas: no element repeats where it was, and
+no row is ever the same again. The values and the offsets never leave the referee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ...kernelbench.problem import Arrays, Family, Problem, Structure
+from .trials import Item
+
+DRAWS = 3
+"""Whole draws that windows are taken of."""
+NOISE_BITS = 12
+"""Low bits that are random in each call, of the 23 of a float32's mantissa: values change by up to
+2^-11 of themselves, far more than any gate forgives."""
+ROUGH = 0.99
+"""Share of elements with low bits from which an array is taken for one of real numbers."""
+_MASK = np.uint32((1 << NOISE_BITS) - 1)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The secret values of all timed calls of a session."""
+
+    problem: Problem
+    held: Arrays
+    noise: np.ndarray
+    """uint32, twice as many as the largest array has elements."""
+
+    @classmethod
+    def drawn(cls, problem: Problem, structure: Structure, rng: np.random.Generator) -> Self:
+        """Values for calls on this structure and on its twins, which have the same sizes."""
+        draws = [problem.values(structure, Family.NORMAL, rng) for _ in range(DRAWS)]
+        held = {
+            name: np.concatenate([draw[name] for draw in draws])
+            for name in draws[0]
+            if all(_is_rough(draw[name]) for draw in draws)
+        }
+        largest = max((array.size // DRAWS for array in held.values()), default=0)
+        noise = rng.integers(0, 1 << NOISE_BITS, 2 * largest, dtype=np.uint32)
+        return cls(problem, held, noise)
+
+    def item(self, structure: Structure, rng: np.random.Generator) -> Item:
+        """Inputs of one call; drawn anew where the pool cannot hold one of them."""
+        names = [tensor.name for tensor in self.problem.inputs if not tensor.is_index]
+        if all(name in self.held for name in names):
+            inputs = {name: self._window(self.held[name], rng) for name in names}
+        else:
+            inputs = self.problem.values(structure, Family.NORMAL, rng)
+        return Item(self.problem, structure, inputs, Family.NORMAL)
+
+    def _window(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        rows = len(values) // DRAWS
+        first = int(rng.integers(len(values) - rows + 1))
+        window = values[first : first + rows]
+        at = int(rng.integers(self.noise.size - window.size + 1))
+        noise = self.noise[at : at + window.size].reshape(window.shape)
+        fresh: np.ndarray = np.bitwise_xor(window.view(np.uint32), noise)
+        return fresh.view(np.float32)
+
+
+def _is_rough(array: np.ndarray) -> bool:
+    """Whether the elements may take noise: float32, and no values that mean something exactly.
+
+    A zero or a one of a mask has no low bits; noise would make a denormal of the one and blur the
+    other.
+    """
+    if array.dtype != np.float32 or array.ndim == 0 or not array.size:
+        return False
+    return bool(np.count_nonzero(array.view(np.uint32) & _MASK) >= ROUGH * array.size)

@@ -1,0 +1,258 @@
+"""Null kernels: do these inputs tell a kernel that computes nothing from one that computes?
+
+A test counts only if it rejects kernels that do no work (verification.md §3.12). Each null kernel
+is held, through the same gates as a candidate, against every set of inputs that trials draw from.
+Nothing here runs a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import NotDiscriminatingError
+from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from ...traces.records import Check
+from . import gates
+from .poison import PATTERNS
+
+LARGE_BYTES = 8 << 20
+"""Above this size only SHARP families and NORMAL are drawn on the workload itself; all others are
+tried on the problem's tiny one."""
+SAMPLE = 1 << 13
+"""Elements that are looked at first: what fails there fails on the whole."""
+TILE = 4
+"""`first tile only` computes one part in this many."""
+DOWNCAST = "fp16 downcast"
+SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
+"""The families that every plan of trials contains where the problem has them."""
+_ELEMENTWISE = (gates.SHAPE, gates.WRITTEN, gates.POSITIONS, gates.SCALED, gates.EXACT, gates.PROBE)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One set of inputs with its right answers, and what a null kernel may make of it."""
+
+    problem: Problem
+    structure: Structure
+    family: Family
+    inputs: Arrays
+    expected: dict[str, Expected]
+    before: dict[str, Expected]
+    """The answers of an earlier call: what the output buffer held."""
+
+    def answer(self, name: str) -> np.ndarray:
+        """The right answer in the output's dtype."""
+        with np.errstate(all="ignore"):
+            return self.expected[name].value.astype(np.float32)
+
+
+Null = Callable[[Scene, str], np.ndarray]
+"""Makes one output from a scene."""
+
+
+def nulls(problem: Problem) -> dict[str, Null]:
+    """The null kernels by name: every one that makes sense for the problem."""
+    found: dict[str, Null] = {
+        "zeros": lambda scene, name: np.zeros_like(scene.answer(name)),
+        "ones": lambda scene, name: np.ones_like(scene.answer(name)),
+        "mean constant": _mean,
+        "untouched": _untouched,
+        "first tile only": _first_tile,
+        "previous output": _previous,
+    }
+    for tensor in problem.inputs:
+        if not tensor.is_index and tensor.dtype == "float32":
+            found[f"copy of {tensor.name}"] = _copy_of(tensor.name)
+    if problem.precision.policy == "strict-fp32":
+        found[DOWNCAST] = _downcast
+    return found
+
+
+def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> list[Check]:
+    """One check per null kernel: the sets of trials that evaluations draw all reject it.
+
+    Every evaluation has trials of the SHARP families, and draws its timed calls, which are
+    checked too, from NORMAL. So a kernel that does no work must fail on each of those families,
+    and on more than half of all. A silent downcast must fail on the first of PROBE, LARGE and
+    NORMAL that the problem has: integers survive it, and in long sums its error averages out.
+
+    Raises:
+        NotDiscriminatingError: names the null kernel and the family that let it pass.
+    """
+    failed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
+    passed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
+    for where, drawn in _scenes(problem, structure, rng):
+        for name, null in nulls(problem).items():
+            if not _is_held(problem, name, drawn.family):
+                continue
+            if rejects(drawn, null):
+                failed[name].append(drawn.family)
+                continue
+            passed[name].append(drawn.family)
+            if drawn.family in (*SHARP, Family.NORMAL) or len(problem.families) == 1:
+                raise _too_weak(problem, name, drawn.family, where, drawn.structure)
+    for name, families in passed.items():
+        if len(families) >= max(len(failed[name]), 1):
+            raise _too_weak(problem, name, families[0], "most", structure)
+    return [
+        Check(
+            name=f"null kernel '{name}' rejected",
+            passed=True,
+            figure=float(len(families)),
+            detail=f"fails on {_listed(families)}"
+            + (f"; passes on {_listed(passed[name])}" if passed[name] else ""),
+        )
+        for name, families in failed.items()
+    ]
+
+
+def _too_weak(
+    problem: Problem, null: str, family: Family, where: str, structure: Structure
+) -> NotDiscriminatingError:
+    axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
+    return NotDiscriminatingError(
+        f"{problem.name}: the null kernel '{null}' passes on {where} inputs of family "
+        f"'{family}' ({axes})",
+        hint="these inputs cannot verify anybody: use a larger or denser workload, or draw the "
+        f"family '{family}' so that the answer depends on every input",
+    )
+
+
+def _listed(families: list[Family]) -> str:
+    return ", ".join(dict.fromkeys(families))
+
+
+def rejects(scene: Scene, null: Null) -> bool:
+    """Whether the gates reject what the null kernel leaves in the outputs of this scene."""
+    return any(_fails(scene, name, null(scene, name)) for name in scene.expected)
+
+
+def _is_held(problem: Problem, null: str, family: Family) -> bool:
+    if null != DOWNCAST:
+        return True
+    telling = (f for f in (Family.PROBE, Family.LARGE, Family.NORMAL) if f in problem.families)
+    return family is next(telling, problem.families[0])
+
+
+def _scenes(
+    problem: Problem, structure: Structure, rng: np.random.Generator
+) -> Iterator[tuple[str, Scene]]:
+    is_large = problem.bytes_moved(structure.axes) > LARGE_BYTES
+    families = problem.families
+    if is_large:
+        families = tuple(f for f in families if f in (*SHARP, Family.NORMAL)) or families[:1]
+    before: dict[str, Expected] | None = None
+    for family in families:
+        drawn = scene(problem, structure, family, rng, before)
+        yield "the workload's", drawn
+        # Large answers take long to work out: one stands for what the buffer held before.
+        before = drawn.expected if is_large else None
+    tiny = next((w for w in problem.workloads if w.kind == "tiny"), None)
+    if is_large and tiny is not None:
+        small = problem.structure(tiny)
+        for family in problem.families:
+            yield f"the workload {tiny.name}'s", scene(problem, small, family, rng)
+
+
+def scene(
+    problem: Problem,
+    structure: Structure,
+    family: Family,
+    rng: np.random.Generator,
+    before: dict[str, Expected] | None = None,
+) -> Scene:
+    """Draws inputs of the family; without `before`, the call before them is drawn from it too."""
+    if before is None:
+        before = problem.oracle(structure, problem.values(structure, family, rng))
+    inputs = problem.values(structure, family, rng)
+    return Scene(problem, structure, family, inputs, problem.oracle(structure, inputs), before)
+
+
+def _fails(scene: Scene, name: str, got: np.ndarray) -> bool:
+    expected = scene.expected[name]
+    if got.size > 2 * SAMPLE:
+        few = _sample(got.shape)
+        part = Expected(
+            expected.value[few],
+            _cut(expected.scale, got.ndim, few),
+            _cut(expected.terms, got.ndim, few),
+            expected.is_exact,
+        )
+        # G3 depends on what is summed together, so only elementwise gates count on a sample.
+        if any(c.name in _ELEMENTWISE for c in _failed(scene, name, got[few], part)):
+            return True
+    return bool(_failed(scene, name, got, expected))
+
+
+def _failed(scene: Scene, name: str, got: np.ndarray, expected: Expected) -> list[Check]:
+    found = gates.check_output(
+        name,
+        np.ascontiguousarray(got),
+        expected,
+        scene.problem.precision,
+        scene.family,
+        poison=PATTERNS[0],
+    )
+    return [check for check in found if not check.passed]
+
+
+def _sample(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Whole rows spread over the tensor, the last ones among them."""
+    rows = max(1, SAMPLE // max(1, int(np.prod(shape[1:]))))
+    step = max(1, shape[0] // rows)
+    return (slice((shape[0] - 1) % step, None, step), *(slice(None) for _ in shape[1:]))
+
+
+def _cut(array: np.ndarray | float, ndim: int, few: tuple[slice, ...]) -> np.ndarray:
+    whole = np.asarray(array)
+    whole = whole.reshape((1,) * (ndim - whole.ndim) + whole.shape)
+    return whole[few[0]] if whole.shape[0] > 1 else whole
+
+
+def _mean(scene: Scene, name: str) -> np.ndarray:
+    answer = scene.answer(name)
+    usable = answer[np.isfinite(answer)]
+    return np.full_like(answer, usable.mean(dtype=np.float64) if usable.size else 0.0)
+
+
+def _untouched(scene: Scene, name: str) -> np.ndarray:
+    answer = scene.answer(name)
+    return np.full(answer.shape, PATTERNS[0], dtype=np.uint32).view(answer.dtype)
+
+
+def _first_tile(scene: Scene, name: str) -> np.ndarray:
+    """Right at first, zero beyond: what a kernel leaves that stops early in cleared memory."""
+    answer = scene.answer(name)
+    flat = answer.reshape(-1).copy()
+    flat[max(1, flat.size // TILE) :] = 0
+    return flat.reshape(answer.shape)
+
+
+def _previous(scene: Scene, name: str) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return scene.before[name].value.astype(np.float32)
+
+
+def _copy_of(source: str) -> Null:
+    def copy(scene: Scene, name: str) -> np.ndarray:
+        """The input where it has the output's shape, else broadcast, else repeated to fill it."""
+        shape, array = scene.answer(name).shape, scene.inputs[source]
+        try:
+            return np.array(np.broadcast_to(array, shape))
+        except ValueError:
+            return np.resize(array, shape)
+
+    return copy
+
+
+def _downcast(scene: Scene, name: str) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        rounded = {
+            key: array.astype(np.float16).astype(np.float32) if array.dtype == np.float32 else array
+            for key, array in scene.inputs.items()
+        }
+        answer = scene.problem.oracle(scene.structure, rounded)[name]
+        return answer.value.astype(np.float32)

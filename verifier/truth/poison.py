@@ -1,0 +1,86 @@
+"""Poison and guard bands: what an output holds before a call, and what must not change around it.
+
+Outputs are filled with a tagged NaN, one of two patterns chosen at random, so that an element
+that was never written is seen (A1, A2). The bands before and after every output hold random
+bytes that no call may touch (verification.md §3.8); in trials the memory behind them is watched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...traces.records import Check
+
+PATTERNS = (0x7FC0DEAD, 0xFFD1BEEF)
+"""Two quiet NaNs of either sign, with payloads that no arithmetic makes."""
+
+
+PIECE = 1 << 18
+"""Bytes that are compared at once: what that makes stays in the cache."""
+
+
+def choose(rng: np.random.Generator) -> int:
+    """One of the patterns."""
+    return PATTERNS[int(rng.integers(len(PATTERNS)))]
+
+
+def fill(output: np.ndarray, pattern: int) -> None:
+    """Fills an output of four-byte elements with the pattern."""
+    output.reshape(-1).view(np.uint32).fill(pattern)
+
+
+@dataclass(frozen=True)
+class _Band:
+    slot: int
+    where: str
+    bytes: np.ndarray
+    expected: np.ndarray
+    """One byte for all, or one for each."""
+    gap: int = 0
+    """Bytes between it and the output."""
+
+    def hits(self) -> np.ndarray:
+        """Places that are not as they were, of the first piece that has any."""
+        for start in range(0, self.bytes.size, PIECE):
+            piece = slice(start, start + PIECE)
+            expected = self.expected if self.expected.ndim == 0 else self.expected[piece]
+            differs = self.bytes[piece] != expected
+            if differs.any():
+                return start + np.flatnonzero(differs)
+        return np.zeros(0, np.intp)
+
+
+@dataclass
+class Marks:
+    """What was put into a slot before a call, and around it."""
+
+    pattern: int
+    _bands: list[_Band] = field(default_factory=list)
+
+    def guard(self, slot: int, where: str, band: np.ndarray, rng: np.random.Generator) -> None:
+        """Fills one guard band (uint8 view) with random bytes and remembers them."""
+        expected = np.frombuffer(rng.bytes(band.size), dtype=np.uint8)
+        band[...] = expected
+        self._bands.append(_Band(slot, where, band, expected))
+
+    def watch(self, slot: int, where: str, rest: np.ndarray, gap: int) -> None:
+        """Remembers bytes that are all the same and lie `gap` bytes from an output."""
+        self._bands.append(_Band(slot, where, rest, rest[:1].reshape(()).copy(), gap))
+
+    def check(self, slot: int) -> Check:
+        """Whether the bands of a slot are as they were."""
+        for band in self._bands:
+            if band.slot == slot and (hits := band.hits()).size:
+                is_before = band.where.startswith("before")
+                nearest = band.bytes.size - int(hits[-1]) if is_before else int(hits[0])
+                return Check(
+                    name="guard bands",
+                    passed=False,
+                    figure=float(hits.size),
+                    limit=0.0,
+                    detail=f"{hits.size} bytes were written out of bounds, {band.gap + nearest} "
+                    f"bytes {band.where}",
+                )
+        return Check(name="guard bands", passed=True, figure=0.0, limit=0.0)
