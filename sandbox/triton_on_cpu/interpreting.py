@@ -4,8 +4,8 @@
 
 It speaks the runner's frames and keeps its contract. Each call works on copies of its tensors in
 guarded memory (`guarded_memory`), under TRITON_INTERPRET=1; what host code allocates is guarded,
-too. A candidate with a plan has no entry point: the last argument of a slot is then a table of launches as
-`run/interpreted.py` writes it.
+too. A candidate with a plan has no entry point: the last argument of a slot is then a table of
+launches as `run/interpreted.py` writes it.
 """
 
 from __future__ import annotations
