@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...verifier.request import Referee
 from ..books.asking import Asker, Asking
 from ..model import Ask, Bound
@@ -56,7 +57,7 @@ class _Eavesdropper(Asker):
     def started(self) -> CampaignStarted:
         return self._started
 
-    def ask(self, ask: Ask, place: str) -> NoReturn:
+    def ask(self, ask: Ask, place: Place) -> NoReturn:
         del place
         raise _Overheard(ask)
 
@@ -93,12 +94,12 @@ def _first(players: Players, started: CampaignStarted, source: str) -> Assignmen
     if started.workflow == "transpile":
         from ..workflows.transpile import translation
 
-        return translation("0/0", source)
+        return translation(Place(0, 0), source)
     if started.workflow == "features":
         from ..workflows.features import first
 
         return first(players.problem, started.language, started.target, started.seed)
-    return Assignment(place="0/0", mode=Mode.WRITE)
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE)
 
 
 def _calls(players: Players, started: CampaignStarted) -> int | None:

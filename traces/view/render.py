@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..audits import last_audit_sentence
 from ..conversation import visible
-from ..transcript import shares, step_of
+from ..transcript import shares
 from . import words
 from .links import anchor
 from .trace import facts_of
@@ -52,7 +52,6 @@ def environment() -> Environment:
     env.filters["visible"] = visible
     env.filters["call_facts"] = facts_of
     env.filters["shares"] = shares
-    env.filters["step_of"] = step_of
     env.filters["anchor"] = anchor
     env.filters["durations"] = lambda seconds: [(k, words.duration(v)) for k, v in seconds.items()]
     env.globals.update(meaning=words.MEANING, sign=words.SIGN, group=words.GROUP)

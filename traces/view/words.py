@@ -9,6 +9,7 @@ import math
 from datetime import UTC, datetime
 
 from ..history import Entry
+from ..place import Place
 from ..records import Protocol, Speedup, Status
 
 MEANING = {
@@ -125,12 +126,11 @@ def tokens(value: int, is_estimated: bool = False) -> str:
     return ("≈ " if is_estimated and value else "") + f"{value:,}"
 
 
-def place(name: str) -> str:
+def place(of: Place) -> str:
     """A place of the workflow in words."""
-    round_, _, slot = name.partition("/")
-    if round_.isdecimal() and slot.isdecimal():
-        return f"Round {round_}" + (f", slot {slot}" if slot != "0" else "")
-    return name or "Elsewhere"
+    if of.is_slot and not of.purpose:
+        return f"Round {of.round}" + (f", slot {of.slot}" if of.slot else "")
+    return str(of) or "Elsewhere"
 
 
 def percent(value: float | None) -> str:
