@@ -16,6 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import Field
 
+from ...traces.decisions import NoReflection
 from ...traces.place import Place
 from ...traces.records import Record
 from ..roles import Assignment
@@ -137,7 +138,7 @@ def reflect(state: State, loop: Loop) -> State:
         if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
             generation_plan.reflect(loop, number)
     except BudgetSpent as spent:
-        loop.ledger.decide(Place(number, "reflect"), "no reflection", by=spent.by)
+        loop.ledger.decide(Place(number, "reflect"), NoReflection(by=spent.by))
     return {"generation": number + 1}
 
 
