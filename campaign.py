@@ -200,7 +200,7 @@ def _work_on(
         recall(players.models, ledger, store.events(ledger.campaign))
         loop = _loop(ledger, store, referee, players, stop, budget)
         book_cut_off(ledger)
-        stopped_by = roster.workflow(progress.require_started().workflow)(loop)
+        stopped_by = roster.workflow(progress.started.workflow)(loop)
         ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
     return result_of(ledger, budget.spent_s, stopped_by)
 
@@ -221,7 +221,7 @@ def _loop(
     stop: Stop,
     budget: Budget,
 ) -> Loop:
-    started = ledger.progress.require_started()
+    started = ledger.progress.started
     coder, judge, aids = players.brains(ledger, budget, stop)
     return Loop(
         problem=players.problem,

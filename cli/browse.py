@@ -14,7 +14,8 @@ from . import common, names
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.history import Entry, History
+    from ..traces.fold import Entry
+    from ..traces.history import History
     from ..traces.store import Store
 
 CampaignArgument = Annotated[

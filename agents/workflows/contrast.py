@@ -67,7 +67,7 @@ class State(waves.Round, total=False):
     """This round's candidates."""
 
 
-START_STATE: State = {"round": 0, "champion": "", "stale": 0, "queue": [], "born": []}
+START_STATE: State = {"round": 0, "champion": None, "stale": 0, "queue": [], "born": []}
 
 
 def settings(loop: Loop) -> Settings:
@@ -106,7 +106,7 @@ def suspect(state: State, loop: Loop) -> State:
     """Has every result that is too good verified in full; records the group's scores."""
     earlier = scores(loop, state["round"])
     for candidate in state["born"]:
-        place = loop.ledger.progress.tracks[candidate].proposed.place
+        place = loop.ledger.known(candidate).place
         if why := _too_good(loop, candidate, earlier):
             found = loop.ledger.evaluate(candidate, Depth.FULL)
             checked = LookedTwice(candidate=candidate, why=why, status=str(found.status))
@@ -121,7 +121,8 @@ def suspect(state: State, loop: Loop) -> State:
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the round if it may be the new champion."""
     # Who falls later was sound when this round was decided.
-    sound = [c for c in state["born"] if steps.is_sound(loop, c, state["round"])]
+    born = [loop.ledger.known(candidate) for candidate in state["born"]]
+    sound = [candidate for candidate in born if candidate.is_sound(state["round"])]
     won = waves.crown(state, loop, sound)
     return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
 
@@ -143,22 +144,22 @@ def assignment(loop: Loop, place: Place) -> Assignment:
 
 def scores(loop: Loop, before: int) -> dict[str, float]:
     """What ranks each right candidate that was born before a round and may be shown to others."""
-    found = {}
-    for candidate, track in loop.ledger.progress.tracks.items():
-        score = steps.score(loop, candidate)
-        place = track.proposed.place
-        is_doubted = loop.ledger.progress.is_suspected(place)
-        is_shown = steps.is_sound(loop, candidate, before - 1) and not is_doubted
-        if place.is_before(before) and score is not None and is_shown:
-            found[candidate] = score
-    return found
+    progress = loop.ledger.progress
+    return {
+        each.candidate: each.score
+        for each in progress.candidates.values()
+        if each.place.is_before(before)
+        and each.score is not None
+        and each.is_sound(before - 1)
+        and not progress.is_suspected(each.place)
+    }
 
 
 def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
     second, decided = loop.aids.second, loop.ledger.decided
     is_told = decided(place, SecondOpinion) or decided(place, NoSecondOpinion)
-    if second is None or is_told or not steps.is_sound(loop, candidate):
+    if second is None or is_told or not loop.ledger.known(candidate).is_sound():
         return
     member = loop.ledger.member(candidate)
     situation = loop.situation((), Assignment(place=place, mode=Mode.CONTRAST, base=member))
@@ -188,8 +189,8 @@ def _choose(loop: Loop, place: Place) -> None:
 
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     """Why a result is looked at twice; "": it is not."""
-    screened = loop.ledger.progress.tracks[candidate].verdicts.get(Depth.SCREEN)
-    score = steps.score(loop, candidate)
+    found = loop.ledger.known(candidate)
+    screened, score = found.screened, found.score
     if screened is None or score is None:
         return ""
     best = max(earlier.values(), default=0.0)

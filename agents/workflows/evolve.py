@@ -26,7 +26,6 @@ from ...kernelbench.targets import CPU
 from ...traces.place import Place
 from ...traces.records import Protocol
 from ..roles import Assignment, Mode, Proposal
-from ..search.championship import displaces
 from ..stop import BudgetSpent, Halt
 from . import generations, steps
 from .driver import STEPS_BOUND
@@ -45,7 +44,7 @@ USELESS = 5
 class State(TypedDict, total=False):
     """The cursor. Every key takes the last value written."""
 
-    candidate: str
+    candidate: str | None
     parents: list[str]
     stopped_by: str
 
@@ -88,7 +87,7 @@ def select(state: State, runtime: Runtime[Loop]) -> State:
     """Confirms a challenger, crowns who won, and draws the parents of the next round."""
     del state  # everything that selection rests on stands in the events
     loop = runtime.context
-    candidates = len(loop.ledger.progress.tracks)
+    candidates = loop.ledger.count
     halted = _hold_challenges(loop, is_last_call=_is_last_call(loop))
     halted = halted or loop.why_halted() or loop.budget.why_stopped(candidates)
     if stopped_by := halted or _why_given_up(loop):
@@ -98,7 +97,7 @@ def select(state: State, runtime: Runtime[Loop]) -> State:
 
 def _parents(loop: Loop) -> tuple[str, ...]:
     progress = loop.ledger.progress
-    rng = random.Random(f"{loop.seed}:{len(progress.tracks)}:parents")
+    rng = random.Random(f"{loop.seed}:{len(progress.candidates)}:parents")
     return progress.archive.parents(rng)
 
 
@@ -117,7 +116,7 @@ def _foresee(loop: Loop) -> None:
 def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
     """A new place for every proposal; what a Coder that asks a model is to do there."""
     progress = loop.ledger.progress
-    place = Place(len(progress.tracks) + len(progress.missing), 0)
+    place = Place(len(progress.candidates) + len(progress.missing), 0)
     if not parents:
         return Assignment(place=place, mode=Mode.WRITE)
     base = loop.ledger.member(parents[0])
@@ -127,7 +126,7 @@ def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
 def _why_given_up(loop: Loop) -> str | None:
     """A Coder whose last proposals were all useless is not asked for ever."""
     progress = loop.ledger.progress
-    made = len(progress.tracks) + len(progress.missing)
+    made = len(progress.candidates) + len(progress.missing)
     last = [Place(number, 0) in progress.missing for number in range(made - USELESS, made)]
     return "no candidate" if made >= USELESS and all(last) else None
 
@@ -156,7 +155,7 @@ def _has_time_to_confirm(loop: Loop) -> bool:
 def _is_last_call(loop: Loop) -> bool:
     """Whether one more screening would leave no time, or no candidate, for a confirmation."""
     progress = loop.ledger.progress
-    left = loop.budget.left(len(progress.tracks))
+    left = loop.budget.left(len(progress.candidates))
     reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
     return left.seconds <= reserve_s or left.evaluations < 1
 
@@ -167,16 +166,14 @@ def _settle(loop: Loop) -> None:
     candidate = progress.to_settle
     if candidate is None:
         return
-    confirmed = progress.tracks[candidate].verdicts[Protocol.CONFIRM]
-    if displaces(confirmed, has_champion=progress.champion is not None):
-        loop.ledger.crown(candidate, confirmed)
+    loop.ledger.settle(candidate, progress.champion)
 
 
 def _resume_at(loop: Loop) -> State:
     """The cursor for the events so far: the last candidate, if its round is unfinished."""
     last = loop.ledger.progress.last
-    is_unfinished = last is not None and (last.verdict is None or last.advice is None)
-    return {"candidate": last.proposed.candidate} if last and is_unfinished else {}
+    is_unfinished = last is not None and (last.basis is None or last.advice is None)
+    return {"candidate": last.candidate} if last and is_unfinished else {}
 
 
 def _enter(state: State) -> str:

@@ -61,7 +61,7 @@ class State(waves.Round, total=False):
     """For one such question: about whom."""
 
 
-START_STATE: State = {"generation": 0, "champion": "", "stale": 0}
+START_STATE: State = {"generation": 0, "champion": None, "stale": 0}
 
 
 def settings(loop: Loop) -> Settings:
@@ -88,8 +88,9 @@ def propose(state: State, loop: Loop) -> State:
         generation_plan.compare(loop, place)
     if settings(loop).soft:
         return {"queue": []}
-    fresh, placed = generation_plan.novel(loop, state["generation"])[0], loop.ledger.progress.placed
-    return {"queue": [c for place in places if (c := placed.get(place, "")) in fresh]}
+    fresh = generation_plan.novel(loop, state["generation"])[0]
+    placed = [found.candidate for place in places if (found := loop.ledger.placed(place))]
+    return {"queue": [candidate for candidate in placed if candidate in fresh]}
 
 
 def wave(state: State, loop: Loop) -> State:
@@ -109,7 +110,7 @@ def shortlist(state: State, loop: Loop) -> State:
     fresh, close = generation_plan.novel(loop, number)
     if not chosen.soft or not shortlisting.kinds(loop, number):
         room = generation_plan.slots(loop, number)
-        done = generation_plan.evaluated(loop, number)
+        done = [each.candidate for each in loop.ledger.screened_in(number)]
         return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
     return {"queue": list(shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated))}
 
@@ -122,7 +123,7 @@ def archive(state: State, loop: Loop) -> State:
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the generation if it may be the new champion."""
-    won = waves.crown(state, loop, generation_plan.evaluated(loop, state["generation"]))
+    won = waves.crown(state, loop, loop.ledger.screened_in(state["generation"]))
     return {"champion": won.champion, "stale": won.stale}
 
 
@@ -194,7 +195,7 @@ def graph() -> StateGraph[State, Loop, State, State]:
     return evolution
 
 
-def follow(loop: Loop, number: int, best: str, champion: str) -> str:
+def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
     generation_plan.found(loop, number, best, chosen.islands)

@@ -57,7 +57,7 @@ class Loop:
             target=self.target,
             language=self.language,
             facts=self.facts,
-            round=len(progress.tracks),
+            round=len(progress.candidates),
             seed=self.seed,
             parents=tuple(self.ledger.member(candidate) for candidate in parents),
             seen=progress.seen,

@@ -19,7 +19,6 @@ from ...traces.decisions import (
     SwitchedOff,
 )
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
 from ...traces.records import Verdict
 from ..books.asking import PromptTooLong
 from ..brains import soft_verifier
@@ -86,8 +85,8 @@ def _screening_s(loop: Loop, before: int) -> float:
     """What an evaluation took on average."""
     took = [
         sum(verdict.seconds.values())
-        for track in loop.ledger.progress.tracks.values()
-        if (verdict := track.verdicts.get(Depth.SCREEN)) and track.proposed.place.is_before(before)
+        for each in loop.ledger.progress.candidates.values()
+        if (verdict := each.screened) and each.place.is_before(before)
     ]
     return sum(took) / len(took) if took else 0.0
 
@@ -149,7 +148,7 @@ def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
     """Every guess of an earlier generation with the verdict on the same candidate."""
     progress = loop.ledger.progress
     for place, said in progress.decisions.of(SoftVerdicts).items():
-        verdict = progress.tracks[said.candidate].verdicts.get(Depth.SCREEN)
+        verdict = progress.candidates[said.candidate].screened
         if verdict and place.is_before(before):
             yield from ((opinion, verdict) for opinion in said.opinions)
 
@@ -159,4 +158,4 @@ def _recorded(loop: Loop, place: Place) -> tuple[Opinion, ...]:
 
 
 def _place(loop: Loop, candidate: str) -> Place:
-    return loop.ledger.progress.tracks[candidate].proposed.place
+    return loop.ledger.known(candidate).place

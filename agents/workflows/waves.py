@@ -19,6 +19,7 @@ from langgraph.typing import StateT
 
 from ...traces.decisions import Cut
 from ...traces.place import Place
+from ..books.candidate import Candidate
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
@@ -35,10 +36,7 @@ class Placed(TypedDict, total=False):
 
 
 class Round(TypedDict, total=False):
-    """What the state of every workflow with rounds has; "" stands for no candidate.
-
-    A cursor is stored: its places are text.
-    """
+    """What the state of every workflow with rounds has. A cursor is stored: its places are text."""
 
     planned: list[str]
     """Every place of the round."""
@@ -50,7 +48,7 @@ class Round(TypedDict, total=False):
     """Those of the places that are asked side by side."""
     queue: list[str]
     """What is still to be evaluated."""
-    champion: str
+    champion: str | None
     stale: int
     """Rounds in a row without a new champion."""
     stopped_by: str
@@ -155,13 +153,13 @@ def evaluate(state: Round, loop: Loop) -> Round:
 class Crowned(NamedTuple):
     """How a round left the championship."""
 
-    champion: str
+    champion: str | None
     stale: int
 
 
-def crown(state: Round, loop: Loop, candidates: Sequence[str]) -> Crowned:
+def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> Crowned:
     """Confirms the best of a round if it may be the new champion."""
-    champion = promote_best(loop, candidates, state["champion"])
+    champion = steps.promote_best(loop, candidates, state["champion"])
     return Crowned(champion, 0 if champion != state["champion"] else state["stale"] + 1)
 
 
@@ -214,14 +212,3 @@ def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, t
         return begin(state) if state["places"] else then
 
     graph.add_conditional_edges("more", onward, ["ask", "propose", then])
-
-
-def promote_best(loop: Loop, candidates: Sequence[str], champion: str, most: int = 2) -> str:
-    """Confirms the best of a round, the next best where that one does not hold; the champion."""
-    passing = [c for c in candidates if steps.score(loop, c) is not None]
-    ranked = sorted(passing, key=lambda c: (-(steps.score(loop, c) or 0.0), c))
-    for candidate in ranked[:most]:
-        found = steps.promote(loop, candidate, champion)
-        if found == candidate:
-            return found
-    return champion

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-from ..history import Entry, History
+from ..fold import Entry
+from ..history import History
 from ..records import Measurement, Status, Timing
 from ..transcript import Transcript
 from . import words

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from ..history import Entry
+from ..fold import Entry
 from ..place import Place
 from ..records import Protocol, Speedup, Status
 
