@@ -19,6 +19,7 @@ from pathlib import Path
 from .. import extras
 from ..config import Config
 from ..errors import KernelwrightError
+from ..kernelbench.machine import CPUINFO, processor, usable_cpus
 from . import devices
 from .finding import Finding, Level
 
@@ -126,21 +127,18 @@ def _sandbox(config: Config) -> Iterator[Finding]:
 
 
 def _cpu(_config: Config) -> Iterator[Finding]:
-    flags: set[str] = set()
-    model = platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                flags.update(value.split())
-            elif key.strip() == "model name":
-                model = value.strip()
-    except OSError:
-        yield Finding("cpu", Level.WARN, "/proc/cpuinfo cannot be read", "run on Linux")
+    known = processor()
+    if not known.signature:
+        yield Finding("cpu", Level.WARN, f"{CPUINFO} cannot be read", "run on Linux")
         return
-    features = " ".join(flag for flag in CPU_FLAGS if flag in flags) or "no vector extension known"
-    usable = len(os.sched_getaffinity(0))
-    yield Finding("cpu", Level.PASS, f"{model}, {usable} CPUs usable, {features}")
+    name = known.name or platform.machine()
+    features = " ".join(flag for flag in CPU_FLAGS if flag in known.flags)
+    usable = len(usable_cpus())
+    yield Finding(
+        "cpu",
+        Level.PASS,
+        f"{name}, {usable} CPUs usable, {features or 'no vector extension known'}",
+    )
 
 
 def _peaks(config: Config) -> Iterator[Finding]:
