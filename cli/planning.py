@@ -96,8 +96,7 @@ def show_foreseen(
     bound, caps = found.bound, subject.limits
     dollars = "at an unknown price" if bound.usd is None else f"${bound.usd:.4f}"
     prose.print(f"first call at most {bound.tokens:,} tokens, {dollars}", markup=False)
-    many = "as many calls as the limits allow" if found.calls is None else f"{found.calls} calls"
-    prose.print(f"at most   {many}, failed attempts aside", markup=False)
+    prose.print(f"at most   {found.calls:,} calls, failed attempts aside", markup=False)
     most = [f"{caps['tokens']:,.0f} tokens"] if "tokens" in caps else []
     most += [f"${caps['usd']:g}"] if "usd" in caps else []
     if found.usd is not None and "usd" not in caps:
