@@ -29,10 +29,8 @@ from ..search.championship import displaces
 from ..stop import BudgetSpent, Halt
 from . import generations, steps
 from .driver import STEPS_BOUND
-from .generations import Settings
 from .loop import Loop
-
-__all__ = ["Settings", "run"]
+from .rules import Rules
 
 LEAST_RESERVE_S = 10.0
 """Kept for confirming the best challenger while no confirmation was timed yet."""
@@ -215,3 +213,6 @@ def run(loop: Loop) -> str:
         except Halt as halt:
             return halt.by
     return str(end["stopped_by"])
+
+
+RULES = Rules(run, generations.Settings, generations.questions, generations.first)

@@ -19,6 +19,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field, JsonValue
 
 from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record, Status
 from ..prompting import techniques
@@ -27,6 +28,7 @@ from ..roles import Assignment, Mode
 from ..search import niches, technique_gains
 from . import driver, steps, waves
 from .loop import Loop
+from .rules import Questions, Rules
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
@@ -146,10 +148,9 @@ def assignment(loop: Loop, place: str) -> Assignment:
     return Assignment(place=place, first=first, mode=mode, base=base, features=features)
 
 
-def first(problem: Problem, language: str, target: str, seed: int) -> Assignment:
-    """What the first slot of a campaign is asked."""
-    known = [t.name for t in techniques.applicable(problem, language, target)]
-    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, seed))
+def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
+    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, started.seed))
     return Assignment(place="0/0", mode=Mode.FEATURES if drawn else Mode.WRITE, features=drawn)
 
 
@@ -293,3 +294,11 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    depths = DEPTHS if rounds is None else rounds
+    return Questions(coder=depths * chosen.proposals * (1 + chosen.repairs))
+
+
+RULES = Rules(run, Settings, _questions, _first)

@@ -17,7 +17,9 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...errors import UsageError
+from ...kernelbench.problem import Problem
 from ...kernelbench.targets import CPU
+from ...traces.events import CampaignStarted
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..books.request import CampaignRequest
@@ -27,6 +29,8 @@ from ..text import foreign_source
 from ..text.constants import Variant, variants
 from . import chain, driver, steps
 from .loop import Loop
+from .rules import Questions, Rules
+from .workflow import find_workflow
 
 CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
@@ -278,3 +282,21 @@ def run(loop: Loop) -> str:
 
     follow = forge.follow if over["to"] == "forge" else generations.follow
     return follow(loop, number, best, champion)
+
+
+def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
+    return translation("0/0", source)
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    until_right = 1 + chosen.fixes
+    if chosen.hand_over:
+        rules = find_workflow(chosen.hand_over).rules
+        over = rules.questions(rules.settings(), rounds)
+        # Who takes over has a base from its first round on.
+        return Questions(until_right + over.coder, over.judge + 1, over.aids)
+    most = until_right + chosen.optimisations
+    return Questions(most if rounds is None else min(most, rounds), chosen.optimisations)
+
+
+RULES = Rules(run, Settings, _questions, _first, check)
