@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+from ...traces.place import Place
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
@@ -146,8 +147,8 @@ def _has_gained(state: State, loop: Loop, leader: str) -> bool:
     return state["champion"] == current
 
 
-def _place(state: State) -> str:
-    return f"{state['round']}/0"
+def _place(state: State) -> Place:
+    return Place(state["round"], 0)
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Record
 from ..aids import Kind
 from ..brains.soft_verifier import VOTES
@@ -85,13 +86,14 @@ def plan(state: State, loop: Loop) -> State:
 
 def propose(state: State, loop: Loop) -> State:
     """Records the wave's candidates and how new they are; those that are new are evaluated."""
-    waves.settle(loop, state["places"], _assignment)
-    for place in state["places"]:
+    places = waves.places_of(state)
+    waves.settle(loop, places, _assignment)
+    for place in places:
         generation_plan.compare(loop, place)
     if settings(loop).soft:
         return {"queue": []}
     fresh, placed = generation_plan.novel(loop, state["generation"])[0], loop.ledger.progress.placed
-    return {"queue": [c for place in state["places"] if (c := placed.get(place, "")) in fresh]}
+    return {"queue": [c for place in places if (c := placed.get(place, "")) in fresh]}
 
 
 def wave(state: State, loop: Loop) -> State:
@@ -140,11 +142,11 @@ def reflect(state: State, loop: Loop) -> State:
         if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
             generation_plan.reflect(loop, number)
     except BudgetSpent as spent:
-        loop.ledger.decide(f"{number}/reflect", "no reflection", by=spent.by)
+        loop.ledger.decide(Place(number, "reflect"), "no reflection", by=spent.by)
     return {"generation": number + 1}
 
 
-def _assignment(loop: Loop, place: str) -> Assignment:
+def _assignment(loop: Loop, place: Place) -> Assignment:
     return generation_plan.assignment(loop, place, settings(loop).abreast)
 
 
@@ -153,14 +155,15 @@ def _wave(loop: Loop, number: int, wave: int) -> State:
     chosen, count = settings(loop), generation_plan.slots(loop, number)
     last = -(-count // chosen.abreast)
     slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
-    places = [f"{number}/{slot}" for slot in slots]
+    places = [Place(number, slot) for slot in slots]
     if wave == last:
         places = generation_plan.second_places(loop, number)
     doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+    asked = waves.asked_now(loop, places)
     return {
         "wave": wave,
-        "places": places,
-        "waiting": waves.side_by_side(loop, places),
+        "places": asked["places"],
+        "waiting": asked["waiting"],
         "doubted": doubted,
     }
 
@@ -213,7 +216,7 @@ def first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignme
     """What the first slot of a campaign is asked."""
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
-    return Assignment(place="0/0", mode=Mode.WRITE, sample=Sample(1, count))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
 
 
 def questions(chosen: Settings, rounds: int | None) -> Questions:
