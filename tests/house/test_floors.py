@@ -15,6 +15,7 @@ FLOORS = {
     "errors": 0,
     "config": 1,
     "extras": 1,
+    "traces.place": 2,
     "traces.records": 2,
     "traces.events": 3,
     "traces": 4,
