@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..errors import UsageError
+from ..kernelbench.machine import usable_cpus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,12 +104,12 @@ def task_for(
 
 def check_cpus(cpus: tuple[int, ...]) -> None:
     """Raises UsageError for a CPU that this machine has not, or that this process may not use."""
-    allowed = os.sched_getaffinity(0)
-    absent = sorted(set(cpus) - allowed)
+    allowed = usable_cpus()
+    absent = sorted(set(cpus) - set(allowed))
     if absent:
         raise UsageError(
             f"CPU {', '.join(map(str, absent))} of --cpus is none that may be used here",
-            hint=f"one or more of: {','.join(map(str, sorted(allowed)))}; without it all are used",
+            hint=f"one or more of: {','.join(map(str, allowed))}; without it all are used",
         )
 
 

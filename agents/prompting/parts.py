@@ -17,6 +17,7 @@ from ...kernelbench.targets import CPU
 from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
 from ...sandbox.builders.model import Variant
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..roles import Assignment, Member, Situation
 from ..text.candidate_text import ORDINARY
@@ -103,12 +104,12 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
     }
 
 
-def source(text: str, place: str, *, characters: int = SOURCE_CHARACTERS) -> str:
+def source(text: str, place: Place, *, characters: int = SOURCE_CHARACTERS) -> str:
     """A candidate's source as data."""
     return fenced(text, what="the source", place=place, characters=characters)
 
 
-def verdict(member: Member, place: str) -> str:
+def verdict(member: Member, place: Place) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
     words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
@@ -139,7 +140,7 @@ def _reading(member: Member) -> Iterator[str]:
         yield f"Of the reply that it came from: {'; '.join(told)}."
 
 
-def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
+def exemplar(label: str, member: Member, situation: Situation, place: Place) -> str:
     """One of several candidates in a prompt."""
     return render(
         "exemplar",
@@ -151,7 +152,7 @@ def exemplar(label: str, member: Member, situation: Situation, place: str) -> st
     )
 
 
-def advice(assignment: Assignment, place: str) -> str:
+def advice(assignment: Assignment, place: Place) -> str:
     """The Judge's words; empty where there are none."""
     said = assignment.advice
     if said is None:
@@ -172,7 +173,7 @@ def advice(assignment: Assignment, place: str) -> str:
     return fenced("\n".join(lines), what="the Judge's words", place=place)
 
 
-def told(assignment: Assignment, place: str) -> str:
+def told(assignment: Assignment, place: Place) -> str:
     """Lessons and strategies of others, one a line; empty where there are none."""
     lines = [f"- {one_line(text, 300)}" for text in assignment.told]
     return fenced("\n".join(lines), what="a list", place=place) if lines else ""
@@ -306,6 +307,6 @@ def _ratio(ratio: Speedup) -> str:
     return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
-def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: str) -> str:
+def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: Place) -> str:
     """Several candidates, each under its label."""
     return "\n\n".join(exemplar(label, m, situation, place) for label, m in labelled)

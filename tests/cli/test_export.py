@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.kernelbench import get
+from kernelwright.kernelbench.registry import get
 from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import names
-from kernelwright.kernelbench.registry import problems
+from kernelwright.kernelbench.registry import names, problems
 from kernelwright.kernelbench.signature import languages
 from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
 from kernelwright.sandbox.builders import toolchain

@@ -14,6 +14,7 @@ FLOORS = {
     "": 0,
     "errors": 0,
     "config": 1,
+    "extras": 1,
     "traces.records": 2,
     "traces.events": 3,
     "traces": 4,

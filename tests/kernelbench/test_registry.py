@@ -9,9 +9,8 @@ from scipy.io import mmwrite
 from scipy.sparse import random as random_sparse
 
 from kernelwright.errors import MatrixError, UnknownNameError, UsageError
-from kernelwright.kernelbench import get, names, workload_for
 from kernelwright.kernelbench.problem import Workload, c_parameters
-from kernelwright.kernelbench.registry import problems
+from kernelwright.kernelbench.registry import get, names, problems, workload_for
 from kernelwright.kernelbench.signature import languages, signature
 
 C_ORDER = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
 from ..records import Status, candidate_id
+from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
 from .bundle import Bundle, Case, TensorSpec
 
@@ -91,7 +92,7 @@ def check_cases(bundle: Bundle) -> None:
     )
     if size > CASE_BYTES:
         raise UsageError(
-            f"the recorded cases hold {size / 2**20:.1f} MiB, more than {CASE_BYTES >> 20} MiB",
+            f"the recorded cases hold {mebibytes(size)}, more than {mebibytes(CASE_BYTES)}",
             hint="record smaller cases",
         )
     plan = plan_axes(bundle)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from ..records import Check, Isolation
+from ..wording import figure, interval, micros, ratio
 from .bundle import Bundle
 
 # An absolute path of two or more parts; units such as GB/s have no leading slash.
@@ -88,7 +89,7 @@ def facts_of(bundle: Bundle) -> Facts:
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
         unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
-        modelled=f"{verdict.modelled_us:.1f} µs" if verdict.modelled_us else "",
+        modelled=micros(verdict.modelled_us) if verdict.modelled_us else "",
         mark=", a screen estimate: not credited" if verdict.screen_estimate else "",
     )
 
@@ -167,9 +168,9 @@ def _speedups(bundle: Bundle) -> tuple[SpeedupRow, ...]:
         SpeedupRow(
             workload=measurement.workload,
             baseline=_BASELINE_NAMES.get(baseline, baseline),
-            median=f"{speedup.median:.2f}x",
-            interval=f"{speedup.low:.2f} to {speedup.high:.2f}",
-            kernel=f"{measurement.candidate.median_us:.1f} µs",
+            median=ratio(speedup.median),
+            interval=interval(speedup),
+            kernel=micros(measurement.candidate.median_us),
             pairs=measurement.pairs,
         )
         for measurement in bundle.verdict.measurements
@@ -192,7 +193,7 @@ def _row(kind: str, limit: float | None, group: Sequence[Check]) -> CheckRow:
     return CheckRow(
         name=kind,
         times=len(group),
-        figure=f"{max(figures):.4g}" if figures else "–",
-        limit="–" if limit is None else f"{limit:.4g}",
+        figure=figure(max(figures, default=None)),
+        limit=figure(limit),
         passed=f"no, {failed} failed" if failed else "yes",
     )

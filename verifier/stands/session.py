@@ -7,7 +7,6 @@ the gate that refuses a workload on which a kernel that computes nothing would p
 
 from __future__ import annotations
 
-import os
 import platform
 import statistics as stats
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from ... import __version__
 from ...errors import PrerequisiteError, UsageError
 from ...kernelbench import registry
 from ...kernelbench.features import features
+from ...kernelbench.machine import processor, usable_cpus
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.targets import CPU, architecture
 from ...sandbox.builders.compatibility import compiler_for
@@ -105,7 +105,7 @@ class Session:
     def open(cls, task: Task, machine: Machine | None = None) -> Session:
         """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
         problem = registry.get(task.problem).on(task.target)
-        cpus = task.cpus or tuple(sorted(os.sched_getaffinity(0)))
+        cpus = task.cpus or usable_cpus()
         cache_dir = Path(task.cache_dir)
         jail = choose(task.jail)
         isolation = probe(jail, cache_dir)
@@ -209,7 +209,7 @@ class Session:
     @property
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
-        own = {"cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
+        own = {"cpus": float(len(self.cpus)), "vector_bytes": float(processor().vector_bytes)}
         if self.device is None:
             return {**features(self.stage.target), **own, **_rates(self.peaks)}
         limits = self.device.architecture
@@ -236,7 +236,7 @@ class Session:
             "kernelwright": __version__,
             "python": platform.python_version(),
             "kernel": platform.release(),
-            "cpu": _cpu_model(),
+            "cpu": processor().name or platform.machine(),
             **{name: version(name) for name in ("torch", "numpy", "scipy")},
             **({"triton": version("triton")} if self.device and self.device.triton else {}),
             **(self.leased.versions if self.leased else {}),
@@ -381,20 +381,3 @@ def _rates(peaks: Peaks | None) -> dict[str, float]:
         "l2_gbs": peaks.cache_bandwidth_gbs,
         "fma_gflops": peaks.flops_gflops,
     }
-
-
-def _vector_bytes() -> int:
-    flags = _cpuinfo("flags").split()
-    return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
-
-
-def _cpu_model() -> str:
-    return _cpuinfo("model name") or platform.machine()
-
-
-def _cpuinfo(key: str) -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
