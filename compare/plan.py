@@ -20,6 +20,7 @@ from ..agents.models.choosing import is_model
 from ..config import parse_duration
 from ..errors import UsageError
 from ..kernelbench import registry
+from ..kernelbench.languages import CPP
 
 NO_BOUND = 10**9
 """Rounds and patience of a trial: only the budget ends it, or the search itself."""
@@ -46,7 +47,7 @@ class Bench:
     seeds: int
     limits: Mapping[str, float]
     target: str = "cpu"
-    language: str = "cpp"
+    language: str = CPP.name
     workload: str = ""
     """A workload that every problem has; empty: each problem's default."""
     model: str = "recipe"

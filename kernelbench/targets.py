@@ -62,6 +62,30 @@ class Architecture:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where candidates run: this machine's CPU, or a GPU of one architecture."""
+
+    name: str
+    gpu: Architecture | None = None
+    """None: the CPU."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether candidates run on this machine's CPU, where everything can be timed."""
+        return self.gpu is None
+
+    @property
+    def architecture(self) -> Architecture:
+        """The limits of a GPU; to be asked of no other target."""
+        if self.gpu is None:
+            raise TypeError(f"target {self.name} has no architecture")
+        return self.gpu
+
+
+@dataclass(frozen=True)
 class Device:
     """One product: its peaks from the data sheet."""
 
@@ -163,8 +187,16 @@ def architecture(name: str) -> Architecture:
     """The architecture `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
     plain = name.rstrip("af") if name.startswith("sm_") else name
     if plain not in ARCHITECTURES:
-        raise UnknownNameError.among("target", name, ["cpu", "auto", *ARCHITECTURES])
+        raise UnknownNameError.among("target", name, [CPU, "auto", *ARCHITECTURES])
     return ARCHITECTURES[plain]
+
+
+def target_of(name: str) -> Target:
+    """The target `cpu` or `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
+    if name == CPU:
+        return Target(CPU)
+    found = architecture(name)
+    return Target(found.name, found)
 
 
 def device_of(architecture_name: str) -> Device | None:

@@ -17,6 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...errors import UsageError
+from ...kernelbench.languages import CPP, PYTHON
 from ...kernelbench.targets import CPU
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
@@ -92,7 +93,7 @@ def check(request: CampaignRequest) -> None:
     if request.model == "recipe":
         raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
     if foreign_source.is_cuda(request.source):
-        if request.language != "cpp":
+        if request.language != CPP.name:
             raise UsageError(
                 f"a CUDA source is translated to C++ for cpu, not to {request.language}",
                 hint="--target cpu --language cpp; `forge` improves CUDA kernels",
@@ -131,7 +132,7 @@ def check_module(state: State, loop: Loop) -> State:
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, "python", CHECK, {}, CHECK, strategy="the source itself")
+    itself = Proposal(text, PYTHON.name, CHECK, {}, CHECK, strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
     steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]

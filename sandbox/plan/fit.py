@@ -116,7 +116,7 @@ def _check_launch(
     known = [each for each in plan.signatures.get(launch.kernel, ()) if each.parameters is not None]
     if len(known) < len(plan.signatures.get(launch.kernel, ())) or not known:
         return
-    if plan.language == "triton":
+    if plan.dialect.is_specialised:
         _check_constants(plan, launch, known[0])
     misfits = [misfit(launch.kernel, given, signature) for signature in known]
     if None not in misfits and (first := misfits[0]):

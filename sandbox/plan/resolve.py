@@ -85,7 +85,7 @@ class _Resolver:
         made = [self._launch(each) for each in self.plan.launches if self._is_wanted(each)]
         if not made and any(b.elements for b in self.buffers.values() if b.is_output):
             raise self._nothing_wanted()
-        if self.plan.language == "triton":
+        if self.plan.dialect.is_specialised:
             special = tuple(self.specialisations.values())
             return Launches(tuple(self.specialisations), tuple(made), self.scratch, special)
         return Launches(self.plan.kernels, tuple(made), self.scratch)
@@ -159,7 +159,7 @@ class _Resolver:
         if reason := limits.parameters_wrong(self._sizes(launch)):
             path = ("launch", launch.index, "args")
             raise self.plan.refused(reason, path, FaultKind.LIMIT)
-        if self.plan.language == "triton":
+        if self.plan.dialect.is_specialised:
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
         cluster = _three([each.integer(self.values) for each in launch.cluster])

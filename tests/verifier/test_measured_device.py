@@ -18,6 +18,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import Tier
 from kernelwright.sandbox.plan.model import (
     ZERO_FILL,
     Argument,
@@ -29,7 +30,7 @@ from kernelwright.sandbox.run.device import lease
 from kernelwright.sandbox.run.device.nvml import Device
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
-from kernelwright.traces.records import Level, Protocol, Status, Tier, Verdict
+from kernelwright.traces.records import Level, Protocol, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands import device, device_tools, gpu_candidates

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
+from ...kernelbench.languages import LANGUAGES, language_of
 from ..records import Status, candidate_id
 from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
@@ -26,10 +27,6 @@ _RESERVED = frozenset({"out", "self", "torch", "int", "tuple", "Tensor"})
 """What the generated module uses itself."""
 
 
-ENDINGS = {"cpp": ".cpp", "cuda": ".cu", "triton": ".py", "python": ".py"}
-"""Of the source, by language; each can be exported."""
-
-
 def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
     """Raises UsageError where the bundle cannot be exported truthfully."""
     short = bundle.candidate[:12]
@@ -41,10 +38,10 @@ def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
         raise UsageError(
             f"the verdict is about {bundle.verdict.candidate[:12]}, not about candidate {short}"
         )
-    if bundle.language not in ENDINGS:
+    if bundle.language not in LANGUAGES:
         raise UsageError(
             f"candidate {short} is written in {bundle.language}, which cannot be exported",
-            hint=f"exports know {', '.join(ENDINGS)}",
+            hint=f"exports know {', '.join(LANGUAGES)}",
         )
     _check_names(bundle)
     _check_flags(bundle.flags)
@@ -68,10 +65,11 @@ def _unverified(bundle: Bundle) -> UsageError:
 
 def check_package(bundle: Bundle) -> None:
     """Raises UsageError where a bundle cannot be made into a package."""
-    if bundle.language != "cpp":
+    if not language_of(bundle.language).is_native:
+        native = " and ".join(each.name for each in LANGUAGES.values() if each.is_native)
         raise UsageError(
             f"candidate {bundle.candidate[:12]} is written in {bundle.language}; a package is made "
-            "of cpp only",
+            f"of {native} only",
             hint="--format source gives its file, its plan and its record",
         )
     check_cases(bundle)

@@ -16,6 +16,7 @@ from typing import Protocol as Interface
 from typing import TypeVar
 
 from ...kernelbench.features import features
+from ...kernelbench.languages import CUDA, LANGUAGES, TRITON, Language, language_of
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture
 from ...sandbox.builders import cuda, emulated, python
@@ -169,7 +170,7 @@ class CudaCandidate:
         cls, workshop: Workshop, source: str, seed: int, foreseen: Sequence[EmulatedVariant] = ()
     ) -> CudaCandidate:
         """Begins the builds for the CPU that are foreseen as well. Raises Refused."""
-        plan = parse(source, "cuda")
+        plan = parse(source, CUDA.name)
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
         launches = _resolved(workshop, plan, workshop.subject)
@@ -266,7 +267,7 @@ class TritonCandidate:
     def build(cls, workshop: Workshop, source: str, seed: int) -> TritonCandidate:
         """Raises Refused."""
         del seed
-        plan = parse(source, "triton")
+        plan = parse(source, TRITON.name)
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
         if workshop.interpreters is not None:
@@ -402,10 +403,23 @@ def candidate(
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
-    if language == "cuda":
-        return CudaCandidate.build(workshop, source, seed, foreseen)
-    return TritonCandidate.build(workshop, source, seed)
+    return BUILT[language_of(language)](workshop, source, seed, foreseen)
 
 
-LANGUAGES = ("cuda", "triton")
-"""The languages that GPUs take."""
+BUILT: dict[
+    Language, Callable[[Workshop, str, int, Sequence[EmulatedVariant]], DeviceCandidate]
+] = {
+    CUDA: CudaCandidate.build,
+    TRITON: lambda workshop, source, seed, _: TritonCandidate.build(workshop, source, seed),
+}
+"""How each language that GPUs take becomes a candidate."""
+
+
+def why_not_taken(language: str, target: str) -> str:
+    """Why candidates in this language do not run on the GPU target; empty where they do."""
+    if LANGUAGES.get(language) in BUILT:
+        return ""
+    return (
+        f"language '{language}' does not run on target '{target}': "
+        f"it takes {' and '.join(map(str, BUILT))}"
+    )
