@@ -9,6 +9,7 @@ import typer
 
 from ..errors import ExitCode, UsageError
 from ..kernelbench.languages import LANGUAGES, languages_of_suffix
+from ..kernelbench.targets import AUTO, CPU
 from . import common
 
 WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
@@ -84,7 +85,7 @@ def _spoken(file: Path, target: str) -> str:
             hint=f"say it with --language cpp, python, cuda or triton, or end it in one of "
             f"{' '.join(known)}",
         )
-    wants_gpu = target.startswith("sm_")
+    wants_gpu = target not in (AUTO, CPU)
     return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
 
 

@@ -9,7 +9,7 @@ from ..config import Config
 from ..errors import UsageError
 from ..kernelbench.languages import LANGUAGES, languages_on
 from ..kernelbench.machine import usable_cpus
-from ..kernelbench.targets import CPU, target_of
+from ..kernelbench.targets import AUTO, CPU, target_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def choose_target(
     Raises:
         UsageError: there is no such target, or not in this language.
     """
-    if target == "auto":
+    if target == AUTO:
         target = CPU if language in languages_of(CPU) else _first_device(nvml, devices)
     chosen = target_of(target)
     if language and language not in languages_of(chosen.name):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from .targets import CPU
+from .targets import target_of
 
 Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]
@@ -263,7 +263,7 @@ class Problem:
 
     def on(self, target: str) -> Problem:
         """The problem as it is held on a target: what the hardware does with denormals differs."""
-        if target == CPU:
+        if not target_of(target).flushes_denormals:
             return self
         return replace(self, precision=self.precision.model_copy(update={"underflow": FLUSHED}))
 

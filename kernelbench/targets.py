@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from ..errors import UnknownNameError
 
 CPU = "cpu"
-"""The target that is this machine."""
+"""The name of the target that is this machine."""
+AUTO = "auto"
+"""Stands for the first device of this machine, else the CPU."""
 
 REGISTERS_PER_SM = 65536
 MAX_REGISTERS_PER_THREAD = 255
@@ -76,6 +78,20 @@ class Target:
     def is_cpu(self) -> bool:
         """Whether candidates run on this machine's CPU, where everything can be timed."""
         return self.gpu is None
+
+    @property
+    def torch_device(self) -> str:
+        """In torch's naming; empty for the CPUs."""
+        return "" if self.is_cpu else "cuda"
+
+    @property
+    def flushes_denormals(self) -> bool:
+        """Whether atomic sums on global memory take denormals for zero."""
+        return not self.is_cpu
+
+    def has_capability(self, least: int) -> bool:
+        """Whether it has what GPUs have from this compute capability on, as far as it is one."""
+        return self.gpu is None or self.gpu.capability >= least
 
     @property
     def architecture(self) -> Architecture:
@@ -187,7 +203,7 @@ def architecture(name: str) -> Architecture:
     """The architecture `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
     plain = name.rstrip("af") if name.startswith("sm_") else name
     if plain not in ARCHITECTURES:
-        raise UnknownNameError.among("target", name, [CPU, "auto", *ARCHITECTURES])
+        raise UnknownNameError.among("target", name, [CPU, AUTO, *ARCHITECTURES])
     return ARCHITECTURES[plain]
 
 

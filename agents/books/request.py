@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, JsonValue, field_validator
 from ...kernelbench.languages import CPP, tier_of
 from ...kernelbench.machine import machine_facts, versions
 from ...kernelbench.problem import Problem, Tensor, Workload
+from ...kernelbench.targets import CPU
 from ...traces.events import CampaignStarted
 from ...traces.records import Record, Speedup
 from ...verifier.request import Referee
@@ -29,7 +30,7 @@ class CampaignRequest(Record):
     problem: str
     workload: str = ""
     """A workload's name or a matrix file's path; empty: the problem's default."""
-    target: str = "cpu"
+    target: str = CPU
     language: str = CPP.name
     workflow: str = "evolve"
     model: str = "recipe"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import language_of
 from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..roles import Assignment, Member, Situation
@@ -230,10 +230,10 @@ def _legal(family: Family, precision: Precision) -> str:
 
 
 def _timing(situation: Situation, card: Card) -> str:
-    device = "" if situation.target == CPU else "cuda"
-    named = [each.name for each in situation.problem.baselines if each.runs_on(device)]
+    target = target_of(situation.target)
+    named = [b.name for b in situation.problem.baselines if b.runs_on(target.torch_device)]
     baselines = ", ".join(named) or "none"
-    if situation.target == CPU:
+    if target.is_cpu:
         return render("timing_cpu", baselines=baselines)
     if card.is_emulated:
         return render(f"timing_emulated_{situation.language}")

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ...errors import UsageError
 from ...kernelbench.languages import CPP, PYTHON
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..books.request import CampaignRequest
@@ -125,7 +125,9 @@ def check_module(state: State, loop: Loop) -> State:
     """Has the PyTorch source itself verified, where it can run."""
     del state
     is_here = (
-        loop.target == CPU and settings(loop).check and not foreign_source.is_cuda(loop.source)
+        target_of(loop.target).is_cpu
+        and settings(loop).check
+        and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
     if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:

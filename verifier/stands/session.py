@@ -24,7 +24,7 @@ from ...kernelbench.features import features
 from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import processor, usable_cpus
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.targets import CPU, architecture
+from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.compatibility import compiler_for
 from ...sandbox.builders.triton import TritonBuilder
 from ...sandbox.isolation import choose
@@ -112,7 +112,7 @@ class Session:
         isolation = probe(jail, cache_dir)
         if isolation.lacking and not task.accept_weak_isolation:
             raise _too_weak(isolation, task.jail)
-        if task.target != CPU:
+        if not target_of(task.target).is_cpu:
             session = cls._for_gpu(task, problem, jail, isolation, cpus, machine or Machine())
         else:
             peaks = measured_peaks(cache_dir, cpus)
