@@ -7,10 +7,10 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from ...kernelbench.dtypes import BOOL, DTYPES
 from ..front_matter import FrontMatter, Path
 from .declared import DeclaredArgument, Float, Part, Value
 from .dialects import Dialect
-from .dtypes import ITEM_BYTES
 from .expressions import MAX_INTEGER, Expression, Literal
 from .faults import SHOWN, RefusedError, missing, shown
 from .grammar import parse_expression
@@ -22,12 +22,12 @@ _TEMPLATE = re.compile(r"\s*<[A-Za-z0-9_:<>, *&().'+-]*>\Z", re.ASCII)
 _KERNEL_CHARACTERS = 200
 _DTYPE = re.compile(r"(?:tl\.)?(?P<name>[a-z0-9]+)\Z", re.ASCII)
 _TRITON_DTYPES = {
-    *(name for name in ITEM_BYTES if name != "bool"),
+    *(name for name in DTYPES if name != BOOL.name),
     "int1",
     "float8e4nv",
     "float8e5",
 }
-_SHORT_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_SHORT_DTYPES = {each.triton: each.name for each in DTYPES.values() if each.triton}
 
 
 class Fields:

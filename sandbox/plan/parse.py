@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ...kernelbench.dtypes import DTYPES
 from ..front_matter import MalformedError, Path
 from .cuda_signature import CudaSource
 from .declared import DeclaredLaunch, DeclaredScratch, Plan
 from .dialects import dialect_of
-from .dtypes import ITEM_BYTES
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
 from .faults import PlanFault, RefusedError, fault_at, missing, shown
 from .fields import Fields
@@ -155,8 +155,8 @@ class _Reader(Fields):
             self.keys(table, path, ("shape", "dtype"))
             self._needs(table, path, ("shape", "dtype"))
             dtype = self.string(table["dtype"], (*path, "dtype"))
-            if dtype not in ITEM_BYTES:
-                raise self.refused(missing("dtype", dtype, ITEM_BYTES), (*path, "dtype"))
+            if dtype not in DTYPES:
+                raise self.refused(missing("dtype", dtype, DTYPES), (*path, "dtype"))
             shape = self.extents(table["shape"], (*path, "shape"), MAX_EXTENTS)
             found.append(DeclaredScratch(name, dtype, shape))
         return tuple(found)

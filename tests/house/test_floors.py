@@ -14,6 +14,7 @@ FLOORS = {
     "": 0,
     "errors": 0,
     "config": 1,
+    "kernelbench.dtypes": 2,
     "kernelbench.targets": 2,
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
+from ...kernelbench.dtypes import FLOAT32, FLOAT64, INT32, INT64
 from ...kernelbench.languages import LANGUAGES, language_of
 from ..records import Status, candidate_id
 from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
 from .bundle import Bundle, Case, TensorSpec
 
-DTYPES = ("float32", "float64", "int32", "int64")
+DTYPES = tuple(each.name for each in (FLOAT32, FLOAT64, INT32, INT64))
 
 CASE_BYTES = 16 << 20
 """A package is handed around with its cases: they are meant to be small."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol as Interface
 from typing import TypeVar
 
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.features import features
 from ...kernelbench.languages import CUDA, LANGUAGES, TRITON, Language, language_of
 from ...kernelbench.problem import Problem, Structure
@@ -24,7 +25,6 @@ from ...sandbox.builders.model import BuildFailed, Built, DeviceBuilt, EmulatedV
 from ...sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
 from ...sandbox.isolation.model import Jail
 from ...sandbox.plan import FaultKind, Launches, Plan, PlanFault, check_built, parse, resolve
-from ...sandbox.plan.dtypes import ITEM_BYTES
 from ...sandbox.plan.model import Scratch
 from ...sandbox.run import interpreted
 from ...sandbox.run.arena import EXTRA_BYTES, NOTHING_MORE, TABLES_BYTES, Behind, Extra
@@ -135,7 +135,7 @@ def _fits(
 
 
 def _bytes(scratch: Scratch) -> int:
-    return math.prod(scratch.shape) * ITEM_BYTES[scratch.dtype]
+    return math.prod(scratch.shape) * dtype_of(scratch.dtype).bytes
 
 
 _Made = TypeVar("_Made")
