@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..config import DEFAULT_MAX_TIME_S, format_duration
+from ..kernelbench.targets import target_of
 from ..traces.history import History
 from ..traces.outcome import why_no_winner
 from ..traces.records import CHAMPION, Protocol, Verdict
@@ -29,7 +30,7 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdicts.measurement_table(measurement))
         for note in verdicts.measurement_notes(measurement):
             console.print(f"  {note}", markup=False)
-    if verdict.profile and verdict.target != "cpu":
+    if verdict.profile and not target_of(verdict.target).is_cpu:
         console.print(verdicts.profile_table(verdict.profile))
         for remark in verdict.profile.remarks:
             console.print(f"  {remark}", markup=False)

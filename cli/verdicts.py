@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..kernelbench.languages import Tier
 from ..traces.records import (
     Check,
     Enforcement,
     Measurement,
     Profile,
     Status,
-    Tier,
     Verdict,
 )
 from ..traces.wording import MEANING, figure, micros, percent, speedup

@@ -22,6 +22,7 @@ from ...kernelbench.targets import (
     architecture,
     device_of,
     product,
+    target_of,
 )
 from ...sandbox.run.device.nvml import Device as Driven
 from ...traces.records import Record
@@ -97,7 +98,7 @@ class Card(Record):
 
 def card_of(target: str, referee: Referee) -> Card:
     """The card of the target that this referee evaluates on."""
-    if target == CPU:
+    if target_of(target).is_cpu:
         return cpu_card(referee.facts)
     if referee.is_emulated:
         return device_card(target)

@@ -22,7 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
 from ...traces.place import Place
 from ...traces.records import Protocol
 from ..roles import Assignment, Mode, Proposal
@@ -105,7 +105,7 @@ def _foresee(loop: Loop) -> None:
 
     A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
     """
-    if loop.target == CPU:
+    if target_of(loop.target).is_cpu:
         return
     guess = loop.coder.propose(loop.situation(_parents(loop)))
     if isinstance(guess, Proposal):

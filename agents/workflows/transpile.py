@@ -17,8 +17,9 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...errors import UsageError
+from ...kernelbench.languages import CPP, PYTHON
 from ...kernelbench.problem import Problem
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
@@ -98,7 +99,7 @@ def check(request: CampaignRequest) -> None:
     if request.model == "recipe":
         raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
     if foreign_source.is_cuda(request.source):
-        if request.language != "cpp":
+        if request.language != CPP.name:
             raise UsageError(
                 f"a CUDA source is translated to C++ for cpu, not to {request.language}",
                 hint="--target cpu --language cpp; `forge` improves CUDA kernels",
@@ -130,14 +131,16 @@ def check_module(state: State, loop: Loop) -> State:
     """Has the PyTorch source itself verified, where it can run."""
     del state
     is_here = (
-        loop.target == CPU and settings(loop).check and not foreign_source.is_cuda(loop.source)
+        target_of(loop.target).is_cpu
+        and settings(loop).check
+        and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
     if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, "python", str(CHECK), {}, str(CHECK), strategy="the source itself")
+    itself = Proposal(text, PYTHON.name, str(CHECK), {}, str(CHECK), strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
     steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]

@@ -151,7 +151,9 @@ class Kernel:
         self.source = source
         self.tensor_type = torch.Tensor
         self.memory = {"inputs": inputs, "outputs": outputs}
-        self.dtypes = {"float32": torch.float32, "int32": torch.int32}
+        self.dtypes = {
+            dtype: getattr(torch, dtype) for _, dtype, *_ in (*plan["inputs"], *plan["outputs"])
+        }
         self.empty, self.over = torch.empty, torch.frombuffer
         self.bytes = memoryview(inputs).cast("B")
         self.gate, self.looks = (memoryview(one).cast("B").cast("I") for one in (gate, looks))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernelwright.traces.records import Protocol, Status, Tier
+from kernelwright.kernelbench.languages import Tier
+from kernelwright.traces.records import Protocol, Status
 
 pytestmark = pytest.mark.jail
 

@@ -18,6 +18,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import Tier
 from kernelwright.sandbox.plan.model import (
     ZERO_FILL,
     Argument,
@@ -37,7 +38,7 @@ from kernelwright.tests.verifier.stands import (
     opened,
     task,
 )
-from kernelwright.traces.records import Level, Protocol, Status, Tier, Verdict
+from kernelwright.traces.records import Level, Protocol, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import device_tools, gpu_candidates

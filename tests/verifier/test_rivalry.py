@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kernelwright.traces.records import Protocol, Status, Tier, Verdict, candidate_id
+from kernelwright.kernelbench.languages import Tier
+from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
 from kernelwright.verifier.stands.rivalry import ChampionFailed

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
+from ...kernelbench.languages import language_of
 from ..records import Check, Isolation
 from ..wording import figure, interval, micros, ratio
 from .bundle import Bundle
@@ -74,7 +75,7 @@ class Facts:
 
 def facts_of(bundle: Bundle) -> Facts:
     """The facts of a bundle, without paths of the machine they were found on."""
-    verdict = bundle.verdict
+    verdict, is_native = bundle.verdict, language_of(bundle.language).is_native
     versions = dict(verdict.versions)
     machine = versions.pop("cpu", "") or bundle.machine.get("cpu", "")
     system = versions.pop("kernel", "") or bundle.machine.get("kernel", "")
@@ -83,7 +84,7 @@ def facts_of(bundle: Bundle) -> Facts:
         or "not recorded",
         date=_date(bundle.verified_at),
         isolation=_isolation(verdict.isolation),
-        build=" ".join(bundle.flags) if bundle.language == "cpp" else "",
+        build=" ".join(bundle.flags) if is_native else "",
         versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
@@ -118,6 +119,7 @@ def record_json(bundle: Bundle) -> str:
 
 def provenance(bundle: Bundle) -> dict[str, JsonValue]:
     """Where the kernel comes from and how it is called."""
+    is_native = language_of(bundle.language).is_native
     found: dict[str, JsonValue] = scrubbed(
         {
             "schema_version": 1,
@@ -127,9 +129,9 @@ def provenance(bundle: Bundle) -> dict[str, JsonValue]:
             "axes": bundle.axes,
             "inputs": [_tensor(t) for t in bundle.inputs],
             "outputs": [_tensor(t) for t in bundle.outputs],
-            "entry": bundle.entry if bundle.language == "cpp" else None,
+            "entry": bundle.entry if is_native else None,
             "language": bundle.language,
-            "flags": bundle.flags if bundle.language == "cpp" else None,
+            "flags": bundle.flags if is_native else None,
             "candidate": bundle.candidate,
             "campaign": bundle.campaign,
             "lineage": [step._asdict() for step in bundle.lineage],

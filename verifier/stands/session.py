@@ -21,9 +21,10 @@ from ... import __version__
 from ...errors import PrerequisiteError, UsageError
 from ...kernelbench import registry
 from ...kernelbench.features import features
+from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import processor, usable_cpus
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.targets import CPU, architecture
+from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.compatibility import compiler_for
 from ...sandbox.builders.triton import TritonBuilder
 from ...sandbox.isolation import choose
@@ -50,7 +51,7 @@ MOST_ABREAST = 4
 """Candidates that are built or emulated at once: each process takes up to a GB, and one that finds
 no memory would have to answer for it."""
 EMULATED_CALL_S = 30.0
-EMULATED_BYTES = {"cuda": 1 << 20, "triton": 320 << 10}
+EMULATED_BYTES = {CUDA: 1 << 20, TRITON: 320 << 10}
 """Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
 
 
@@ -111,7 +112,7 @@ class Session:
         isolation = probe(jail, cache_dir)
         if isolation.lacking and not task.accept_weak_isolation:
             raise _too_weak(isolation, task.jail)
-        if task.target != CPU:
+        if not target_of(task.target).is_cpu:
             session = cls._for_gpu(task, problem, jail, isolation, cpus, machine or Machine())
         else:
             peaks = measured_peaks(cache_dir, cpus)
@@ -333,7 +334,7 @@ def _workshop(
     target = architecture(task.target)
     subject = problem.structure(task.workload)
     builder = waiting = None
-    if "triton" in task.languages:
+    if TRITON.name in task.languages:
         builder = TritonBuilder(
             jail, target, cache_dir=cache_dir, workers=_abreast(cpus), newest=newest
         )
@@ -345,7 +346,8 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
     """The workloads that an emulation can afford; the tiny one stands for one that is large."""
     made = {w.name: problem.structure(w) for w in problem.workloads if w.kind != "realistic"}
     made[task.workload.name] = subject
-    most = min(EMULATED_BYTES[language] for language in task.languages or EMULATED_BYTES)
+    asked = [language_of(name) for name in task.languages]
+    most = min(EMULATED_BYTES[each] for each in asked or EMULATED_BYTES)
     small = {
         name: structure
         for name, structure in made.items()
