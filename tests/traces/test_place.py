@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.tests.agents.recorded.file import content
+from kernelwright.traces.decisions import Cut
 from kernelwright.traces.events import Decided
 from kernelwright.traces.place import NOWHERE, Place, in_round
 
@@ -97,8 +98,8 @@ def test_what_a_round_placed_comes_by_slot() -> None:
 
 
 def test_a_record_keeps_the_text() -> None:
-    decided = Decided(place=Place(3, "plan"), what="x")
+    decided = Decided(place=Place(3, "plan"), decision=Cut(by="usd"))
     assert decided.model_dump()["place"] == "3/plan"
     assert Decided.model_validate_json(decided.model_dump_json()) == decided
     with pytest.raises(ValueError, match="written as text"):
-        Decided.model_validate({"place": 3, "what": "x"})
+        Decided.model_validate({"place": 3, "what": "x", "details": {}})
