@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 from ..agents.books.budget import check_limits, check_priced
 from ..agents.books.request import CampaignRequest
-from ..agents.casting import roster
 from ..agents.model import Model, Usage, canonical
 from ..agents.models.choosing import is_model
+from ..agents.workflows import admission
+from ..agents.workflows.workflow import find_workflow
 from ..config import parse_duration
 from ..errors import UsageError
 from ..kernelbench import registry
+from ..kernelbench.languages import CPP
+from ..kernelbench.targets import CPU
 
 NO_BOUND = 10**9
 """Rounds and patience of a trial: only the budget ends it, or the search itself."""
@@ -45,8 +48,8 @@ class Bench:
     problems: tuple[str, ...]
     seeds: int
     limits: Mapping[str, float]
-    target: str = "cpu"
-    language: str = "cpp"
+    target: str = CPU
+    language: str = CPP.name
     workload: str = ""
     """A workload that every problem has; empty: each problem's default."""
     model: str = "recipe"
@@ -91,7 +94,7 @@ class Bench:
         """What must be the same for a campaign to be the trial's."""
         parts = {
             "trial": list(trial),
-            "workflow": roster.workflow_version(trial.workflow, asks_models=self.asks_models),
+            "workflow": admission.version_of(trial.workflow, asks_models=self.asks_models),
             "problem": registry.get(trial.problem).version,
             "workload": self.workload,
             "target": self.target,
@@ -154,7 +157,7 @@ def check(bench: Bench) -> None:
         UnknownNameError: no such workflow, problem or workload.
     """
     for workflow in bench.workflows:
-        roster.check_workflow(workflow)
+        find_workflow(workflow)
     for name in bench.problems:
         registry.workload_for(registry.get(name), bench.workload)
 

@@ -10,10 +10,11 @@ import hashlib
 import re
 from collections.abc import Callable
 
+from ...kernelbench.languages import language_of
 from ..model import Finish, Reply
 from ..prompting import parts, techniques
 from ..prompting.figures import profile
-from ..prompting.parts import FENCES, SOURCE_CHARACTERS, Briefing
+from ..prompting.parts import SOURCE_CHARACTERS, Briefing
 from ..prompting.past import past
 from ..prompting.render import render
 from ..roles import Assignment, Member, Missing, Mode, Proposal, Situation
@@ -121,7 +122,7 @@ def _request(fault: Unusable, language: str) -> str:
     if fault.outcome is Outcome.TRUNCATED:
         return render("shorter")
     reason = one_line(fault.reason, REASON_CHARACTERS)
-    return render("again", reason=reason, fence=FENCES[language])
+    return render("again", reason=reason, fence=language_of(language).markup)
 
 
 def _read(reply: Reply, language: str, base: str | None) -> Found | Unusable:

@@ -16,12 +16,15 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
+from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ..prompting.history import strategies
 from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, steps
 from .loop import Loop
+from .rules import NoSettings, Questions, Rules
 
 SAMPLES = 10
 """As many candidates as a chain of `forge` has rounds."""
@@ -147,3 +150,15 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    count = SAMPLES if started.rounds is None else started.rounds
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+
+
+def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:
+    return Questions(coder=SAMPLES if rounds is None else rounds)
+
+
+RULES = Rules(run, NoSettings, _questions, _first)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
+from ...kernelbench.problem import Problem
 from ...traces.decisions import (
     ExemplarsChosen,
     GroupScored,
@@ -25,6 +26,7 @@ from ...traces.decisions import (
     RoundPlanned,
     SecondOpinion,
 )
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
@@ -36,6 +38,7 @@ from ..search import contrast_pairs
 from ..stop import BudgetSpent
 from . import driver, steps, waves
 from .loop import Loop
+from .rules import Questions, Rules
 
 ROUNDS = 10
 """The drafts included; as many as a chain of `forge` has."""
@@ -219,3 +222,18 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    sample = Sample(1, Settings.model_validate(started.options).drafts)
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=sample)
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    later = (ROUNDS if rounds is None else rounds) - 1
+    most = chosen.drafts + later * chosen.proposals
+    # Every result may be too good at first sight.
+    return Questions(coder=most, aids=most)
+
+
+RULES = Rules(run, Settings, _questions, _first)

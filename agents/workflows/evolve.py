@@ -22,17 +22,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
 from ...traces.place import Place
 from ...traces.records import Protocol
 from ..roles import Assignment, Mode, Proposal
 from ..stop import BudgetSpent, Halt
 from . import generations, steps
 from .driver import STEPS_BOUND
-from .generations import Settings
 from .loop import Loop
-
-__all__ = ["Settings", "run"]
+from .rules import Rules
 
 LEAST_RESERVE_S = 10.0
 """Kept for confirming the best challenger while no confirmation was timed yet."""
@@ -106,7 +104,7 @@ def _foresee(loop: Loop) -> None:
 
     A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
     """
-    if loop.target == CPU:
+    if target_of(loop.target).is_cpu:
         return
     guess = loop.coder.propose(loop.situation(_parents(loop)))
     if isinstance(guess, Proposal):
@@ -213,3 +211,6 @@ def run(loop: Loop) -> str:
         except Halt as halt:
             return halt.by
     return str(end["stopped_by"])
+
+
+RULES = Rules(run, generations.Settings, generations.questions, generations.first)

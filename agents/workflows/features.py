@@ -19,6 +19,7 @@ from pydantic import Field
 
 from ...kernelbench.problem import Problem
 from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record, Status
 from ..books.candidate import Candidate, better
@@ -28,6 +29,7 @@ from ..roles import Assignment, Mode
 from ..search import niches, technique_gains
 from . import driver, steps, waves
 from .loop import Loop
+from .rules import Questions, Rules
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
@@ -143,13 +145,11 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     return Assignment(place=place, first=first, mode=mode, base=base, features=features)
 
 
-def first(problem: Problem, language: str, target: str, seed: int) -> Assignment:
-    """What the first slot of a campaign is asked."""
-    known = [t.name for t in techniques.applicable(problem, language, target)]
-    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, seed))
-    return Assignment(
-        place=Place(0, 0), mode=Mode.FEATURES if drawn else Mode.WRITE, features=drawn
-    )
+def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
+    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, started.seed))
+    mode = Mode.FEATURES if drawn else Mode.WRITE
+    return Assignment(place=Place(0, 0), mode=mode, features=drawn)
 
 
 def _draws(
@@ -261,3 +261,11 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    depths = DEPTHS if rounds is None else rounds
+    return Questions(coder=depths * chosen.proposals * (1 + chosen.repairs))
+
+
+RULES = Rules(run, Settings, _questions, _first)

@@ -18,6 +18,7 @@ from ..books.candidate import Candidate, better
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
+from .rules import NoSettings, Questions, Rules
 
 ROUNDS = 10
 """Round 0 included; CudaForge's number."""
@@ -196,3 +197,11 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(has_judge=True), loop, dict(START_STATE))
+
+
+def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:
+    most = ROUNDS if rounds is None else rounds
+    return Questions(coder=most, judge=most - 1)
+
+
+RULES = Rules(run, NoSettings, _questions)

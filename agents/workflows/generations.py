@@ -16,13 +16,17 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import Field
 
-from ...traces.decisions import NoReflection
+from ...kernelbench.problem import Problem
+from ...traces.decisions import NoReflection, SoftKind
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record
-from ..roles import Assignment
+from ..brains.soft_verifier import VOTES
+from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, generation_plan, shortlisting, steps, waves
 from .loop import Loop
+from .rules import Questions
 
 
 class Settings(Record):
@@ -207,3 +211,20 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    """What the first slot of a campaign is asked."""
+    proposals = Settings.model_validate(started.options).proposals
+    count = int(min(proposals, started.limits.get("evaluations", proposals)))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+
+
+def questions(chosen: Settings, rounds: int | None) -> Questions:
+    """The most that may be asked."""
+    most = chosen.generations if rounds is None else rounds
+    # What is too close to another candidate is asked for once more.
+    tries = most * 2 * chosen.proposals
+    doubts = tries * len(SoftKind) * VOTES if chosen.soft else 0
+    lessons = most // chosen.reflect_every if chosen.reflect_every else 0
+    return Questions(tries, most if chosen.judged else 0, doubts + lessons)

@@ -17,8 +17,11 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...errors import UsageError
-from ...kernelbench.targets import CPU
+from ...kernelbench.languages import CPP, PYTHON
+from ...kernelbench.problem import Problem
+from ...kernelbench.targets import target_of
 from ...traces.decisions import HandedOver, ModuleChecked, NothingLeft
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record
 from ..books.candidate import better
@@ -29,6 +32,8 @@ from ..text import foreign_source
 from ..text.constants import Variant, variants
 from . import chain, driver, steps
 from .loop import Loop
+from .rules import Questions, Rules
+from .workflow import find_workflow
 
 CHECK, HAND_OVER = Place(slot="source"), Place(slot="hand-over")
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
@@ -94,7 +99,7 @@ def check(request: CampaignRequest) -> None:
     if request.model == "recipe":
         raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
     if foreign_source.is_cuda(request.source):
-        if request.language != "cpp":
+        if request.language != CPP.name:
             raise UsageError(
                 f"a CUDA source is translated to C++ for cpu, not to {request.language}",
                 hint="--target cpu --language cpp; `forge` improves CUDA kernels",
@@ -126,14 +131,16 @@ def check_module(state: State, loop: Loop) -> State:
     """Has the PyTorch source itself verified, where it can run."""
     del state
     is_here = (
-        loop.target == CPU and settings(loop).check and not foreign_source.is_cuda(loop.source)
+        target_of(loop.target).is_cpu
+        and settings(loop).check
+        and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
     if not text or loop.ledger.decided(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, "python", str(CHECK), {}, str(CHECK), strategy="the source itself")
+    itself = Proposal(text, PYTHON.name, str(CHECK), {}, str(CHECK), strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
     if candidate is None:
         return {}
@@ -276,3 +283,21 @@ def run(loop: Loop) -> str:
 
     follow = forge.follow if over.to == "forge" else generations.follow
     return follow(loop, over.round, over.best, over.champion)
+
+
+def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
+    return translation(Place(0, 0), source)
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    until_right = 1 + chosen.fixes
+    if chosen.hand_over:
+        rules = find_workflow(chosen.hand_over).rules
+        over = rules.questions(rules.settings(), rounds)
+        # Who takes over has a base from its first round on.
+        return Questions(until_right + over.coder, over.judge + 1, over.aids)
+    most = until_right + chosen.optimisations
+    return Questions(most if rounds is None else min(most, rounds), chosen.optimisations)
+
+
+RULES = Rules(run, Settings, _questions, _first, check)

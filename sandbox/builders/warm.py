@@ -40,8 +40,8 @@ LIMITS = Limits(
     output_bytes=1 << 20,
 )
 
-_PRIVATE = {BubblewrapJail.name: ("/dev/shm",)}
-"""Folders that only the jail sees, beside that for temporary files."""
+_PRIVATE = {BubblewrapJail.name: ("/dev/shm", "/tmp")}
+"""Folders that only the jail sees, beside that for temporary files, which may lie in one."""
 _SCOPES_SIGNALS = 6
 """The version of Landlock that keeps signals inside."""
 _SHARED_UIDS = (-1, 65534)

@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> None:
     """CONTROL WORKPLACE SETTINGS: serves until the harness is gone."""
     control, workplace = int(arguments[0]), Path(arguments[1])
     settings = json.loads(arguments[2])
-    keep = [workplace, *map(Path, settings["keep"])]
+    temporary = Path(os.environ["TMPDIR"])
+    keep = [workplace, temporary, *map(Path, settings["keep"])]
     os.set_inheritable(control, False)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
@@ -49,8 +50,8 @@ def main(arguments: list[str]) -> None:
             status = _forked(workplace / folder, libc, control)
             if settings["may_sweep"]:
                 _sweep()
-            for private in (os.environ["TMPDIR"], *settings["private"]):
-                _empty(Path(private), keep)
+            for private in (temporary, *map(Path, settings["private"])):
+                _empty(private, keep)
             _say(channel, {"folder": folder, "status": status})
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kernelwright.agents.books.asking import Asker, Asking
-from kernelwright.agents.casting.roster import WORKFLOWS
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.roles import Member, Missing, Proposal, Sample, Situation
+from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.asked import (

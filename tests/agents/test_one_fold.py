@@ -33,7 +33,7 @@ from kernelwright.traces.history import History, derive
 from kernelwright.traces.records import Protocol, Status, Verdict
 from kernelwright.traces.store import Store
 
-CAMPAIGNS = sorted((Path(__file__).parent / "recorded" / "campaigns").glob("*.json"))
+CAMPAIGNS = sorted((Path(__file__).parent / "recorded" / "campaigns").glob("*.json.gz"))
 STARTED = CampaignStarted(
     problem="doubling",
     workload="usual",

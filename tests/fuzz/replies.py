@@ -25,8 +25,9 @@ from kernelwright.agents.text.candidate_text import SEARCH_SIGN
 from kernelwright.agents.text.code_blocks import unix_lines
 from kernelwright.agents.text.edits import DIVIDER, REPLACE_SIGN
 from kernelwright.agents.text.json_text import REASON_CHARACTERS
-from kernelwright.agents.text.languages import head_of, language_of
+from kernelwright.agents.text.shape import head_of
 from kernelwright.agents.text.untrusted import BIDIRECTIONAL
+from kernelwright.kernelbench.languages import language_of
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 from kernelwright.tests.agents.text.corpus import CASES, SOURCES
 from kernelwright.tests.fuzz.target import JSON, Target, edited, edits

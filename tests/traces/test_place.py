@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelwright.tests.agents.recorded.file import content
 from kernelwright.traces.decisions import Cut
 from kernelwright.traces.events import Decided
 from kernelwright.traces.place import NOWHERE, Place, in_round
@@ -50,9 +50,9 @@ def test_any_text_is_kept(text: str) -> None:
     assert str(Place.parse(text)) == text
 
 
-@pytest.mark.parametrize("file", sorted(RECORDED.glob("*.json")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(RECORDED.glob("*.json.gz")), ids=lambda file: file.stem)
 def test_the_places_of_recorded_campaigns_are_of_rounds(file: Path) -> None:
-    found = {*told(json.loads(file.read_text()))}
+    found = {*told(content(file))}
     assert found
     for text in found:
         place = Place.parse(text)

@@ -16,9 +16,9 @@ from kernelwright.agents.prompting.parts import Briefing
 from kernelwright.agents.roles import Mode, Situation
 from kernelwright.agents.text.candidate_text import extract
 from kernelwright.agents.text.found import Found
+from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.problem import Precision, Problem, Tensor
 from kernelwright.kernelbench.registry import get, names
-from kernelwright.kernelbench.signature import languages
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.cpp import build, prototype
 from kernelwright.sandbox.builders.model import Built
@@ -103,7 +103,7 @@ def every_mode(now: Situation) -> dict[Mode, Situation]:
     }
 
 
-@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", names())
 def test_every_prompt_renders_for_every_problem_and_language(name: str, language: str) -> None:
     now = situation(name, language)

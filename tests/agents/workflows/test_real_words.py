@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelwright.agents.casting.roster import WORKFLOWS
 from kernelwright.agents.model import Ask, Reply
+from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.tests.agents.spoken import STRATEGY, THOUGHT, UNDECLARED, kernel, play, reply
 from kernelwright.tests.agents.workflows.staged import decided_at
 from kernelwright.traces.decisions import Compared, GenerationPlanned
