@@ -26,14 +26,12 @@ from ...traces.events import (
     ModelRequested,
     Payload,
 )
-from ...traces.place import NOWHERE, Place, in_round
+from ...traces.place import NOWHERE, Place
 from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, Missing, Proposal
 from ..search.championship import champion_after
-from .candidate import Candidate
-from .decided import D
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Protocol], Verdict]
@@ -119,7 +117,7 @@ class Ledger:
         self.record(
             CandidateProposed(
                 candidate=candidate,
-                number=len(self.progress.candidates) + 1,
+                number=self.progress.count + 1,
                 language=proposal.language,
                 family=proposal.family,
                 knobs=dict(proposal.knobs),
@@ -148,26 +146,8 @@ class Ledger:
 
     def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if self.progress.decisions.at(place, type(decision)) is None:
+        if self.progress.decided(place, type(decision)) is None:
             self.record(Decided(place=place, decision=decision))
-
-    def decided(self, place: Place, kind: type[D]) -> D | None:
-        """What of this kind was decided at a place."""
-        return self.progress.decisions.at(place, kind)
-
-    def require_decided(self, place: Place, kind: type[D]) -> D:
-        """As `decided`, where the campaign cannot be at this point without it.
-
-        Raises:
-            StorageError: it is not there.
-        """
-        found = self.decided(place, kind)
-        if found is None:
-            raise StorageError(
-                f"campaign {self.campaign} does not hold what was decided at {place}",
-                hint="the store was changed by something else; start a new campaign",
-            )
-        return found
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.
@@ -222,7 +202,7 @@ class Ledger:
         Args:
             champion: Who is, at this point of the workflow: the same on every run.
         """
-        confirmed = self.known(candidate).looks[Protocol.CONFIRM]
+        confirmed = self.progress.known(candidate).looks[Protocol.CONFIRM]
         fallen = confirmed.champion
         heir = self.progress.heir_of(fallen.candidate) if fallen else None
         won = champion_after(candidate, confirmed, champion=champion, heir=heir)
@@ -244,28 +224,6 @@ class Ledger:
                 credited=found.credited or 0.0,
             )
         )
-
-    def find(self, candidate: str | None) -> Candidate | None:
-        """What is known of a candidate; None for none."""
-        return self.progress.candidates.get(candidate) if candidate else None
-
-    def known(self, candidate: str) -> Candidate:
-        """What is known of a candidate that was proposed."""
-        return self.progress.candidates[candidate]
-
-    def placed(self, place: Place) -> Candidate | None:
-        """The candidate that was proposed at a place."""
-        return self.find(self.progress.placed.get(place))
-
-    def screened_in(self, number: int) -> list[Candidate]:
-        """The candidates of a round that have a verdict, by slot."""
-        placed = in_round(number, self.progress.placed.items())
-        return [found for c in placed if (found := self.known(c)).screened]
-
-    @property
-    def count(self) -> int:
-        """How many candidates were proposed."""
-        return len(self.progress.candidates)
 
     def source(self, candidate: str) -> str:
         """The source of a candidate, as it was stored."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ...errors import StorageError
 from ...traces.decisions import SecondOpinion
 from ...traces.events import (
     AdviceGiven,
@@ -28,12 +29,12 @@ from ...traces.events import (
     Payload,
 )
 from ...traces.fold import Fold
-from ...traces.place import Place
+from ...traces.place import Place, in_round
 from ...traces.records import Advice, Protocol
 from ..search.archive import Archive
 from ..search.championship import best_challenger
 from .candidate import Candidate
-from .decided import Decisions
+from .decided import D, Decisions
 
 PATIENCE = 4
 """How many more candidates are screened before a challenger meets the champion.
@@ -138,9 +139,49 @@ class Progress(Fold[Candidate]):
         """The champion."""
         return self.entries[self.champion] if self.champion else None
 
+    def find(self, candidate: str | None) -> Candidate | None:
+        """What is known of a candidate; None for none."""
+        return self.entries.get(candidate) if candidate else None
+
+    def known(self, candidate: str) -> Candidate:
+        """What is known of a candidate that was proposed."""
+        return self.entries[candidate]
+
+    def candidate_at(self, place: Place) -> Candidate | None:
+        """The candidate that was proposed at a place."""
+        return self.find(self.placed.get(place))
+
+    def screened_in(self, number: int) -> list[Candidate]:
+        """The candidates of a round that have a verdict, by slot."""
+        placed = in_round(number, self.placed.items())
+        return [found for c in placed if (found := self.known(c)).screened]
+
+    @property
+    def count(self) -> int:
+        """How many candidates were proposed."""
+        return len(self.entries)
+
+    def decided(self, place: Place, kind: type[D]) -> D | None:
+        """What of this kind was decided at a place."""
+        return self.decisions.at(place, kind)
+
+    def require_decided(self, place: Place, kind: type[D]) -> D:
+        """As `decided`, where the campaign cannot be at this point without it.
+
+        Raises:
+            StorageError: it is not there.
+        """
+        found = self.decided(place, kind)
+        if found is None:
+            raise StorageError(
+                f"campaign {self.campaign} does not hold what was decided at {place}",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return found
+
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decisions.at(place, SecondOpinion)
+        said = self.decided(place, SecondOpinion)
         return said is not None and said.label == "suspect"
 
     @property

@@ -109,7 +109,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
         mode=Mode.WRITE,
         sample=Sample(slot + 1, _samples(loop)),
     )
-    return replace(plain, told=strategies(loop.ledger.progress, plain))
+    return replace(plain, told=strategies(loop.progress, plain))
 
 
 def _samples(loop: Loop) -> int:
@@ -118,7 +118,7 @@ def _samples(loop: Loop) -> int:
 
 def _end_of_generation(loop: Loop, first: int) -> int:
     """No more than the endpoint takes at once, and than may still be evaluated."""
-    may_evaluate = loop.budget.left(loop.ledger.count).evaluations
+    may_evaluate = loop.budget.left(loop.progress.count).evaluations
     width = max(1, int(min(loop.slots, max(1.0, may_evaluate))))
     return min(first + width, first - first % ABREAST + ABREAST, _samples(loop))
 

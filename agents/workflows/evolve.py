@@ -85,7 +85,7 @@ def select(state: State, runtime: Runtime[Loop]) -> State:
     """Confirms a challenger, crowns who won, and draws the parents of the next round."""
     del state  # everything that selection rests on stands in the events
     loop = runtime.context
-    candidates = loop.ledger.count
+    candidates = loop.progress.count
     halted = _hold_challenges(loop, is_last_call=_is_last_call(loop))
     halted = halted or loop.why_halted() or loop.budget.why_stopped(candidates)
     if stopped_by := halted or _why_given_up(loop):
@@ -94,7 +94,7 @@ def select(state: State, runtime: Runtime[Loop]) -> State:
 
 
 def _parents(loop: Loop) -> tuple[str, ...]:
-    progress = loop.ledger.progress
+    progress = loop.progress
     rng = random.Random(f"{loop.seed}:{len(progress.candidates)}:parents")
     return progress.archive.parents(rng)
 
@@ -113,7 +113,7 @@ def _foresee(loop: Loop) -> None:
 
 def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
     """A new place for every proposal; what a Coder that asks a model is to do there."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     place = Place(len(progress.candidates) + len(progress.missing), 0)
     if not parents:
         return Assignment(place=place, mode=Mode.WRITE)
@@ -123,7 +123,7 @@ def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
 
 def _why_given_up(loop: Loop) -> str | None:
     """A Coder whose last proposals were all useless is not asked for ever."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     made = len(progress.candidates) + len(progress.missing)
     last = [Place(number, 0) in progress.missing for number in range(made - USELESS, made)]
     return "no candidate" if made >= USELESS and all(last) else None
@@ -131,7 +131,7 @@ def _why_given_up(loop: Loop) -> str | None:
 
 def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
     """Confirms who is due, against the champion of that moment; says what cut it short, if so."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     _settle(loop)
     while challenger := progress.challenger(is_last_call=is_last_call):
         if halted := loop.why_halted():
@@ -146,13 +146,13 @@ def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
 
 def _has_time_to_confirm(loop: Loop) -> bool:
     """Whether a confirmation that takes as long as the last one ends in time."""
-    took_s = loop.ledger.progress.last_took_s.get(Protocol.CONFIRM, 0.0)
+    took_s = loop.progress.last_took_s.get(Protocol.CONFIRM, 0.0)
     return loop.budget.left(0).seconds >= took_s
 
 
 def _is_last_call(loop: Loop) -> bool:
     """Whether one more screening would leave no time, or no candidate, for a confirmation."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     left = loop.budget.left(len(progress.candidates))
     reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
     return left.seconds <= reserve_s or left.evaluations < 1
@@ -160,7 +160,7 @@ def _is_last_call(loop: Loop) -> bool:
 
 def _settle(loop: Loop) -> None:
     """Crowns the candidate that was confirmed last, if it won."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     candidate = progress.to_settle
     if candidate is None:
         return
@@ -169,7 +169,7 @@ def _settle(loop: Loop) -> None:
 
 def _resume_at(loop: Loop) -> State:
     """The cursor for the events so far: the last candidate, if its round is unfinished."""
-    last = loop.ledger.progress.last
+    last = loop.progress.last
     is_unfinished = last is not None and (last.basis is None or last.advice is None)
     return {"candidate": last.candidate} if last and is_unfinished else {}
 

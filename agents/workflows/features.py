@@ -67,7 +67,7 @@ def plan(state: State, loop: Loop) -> State:
     depth = state["depth"]
     if by := steps.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if loop.ledger.decided(Place(depth, "plan"), FeaturesPlanned) is None:
+    if loop.progress.decided(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
     places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth).slots))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
@@ -84,11 +84,11 @@ def repair(state: State, loop: Loop) -> State:
     count = len(_planned(loop, depth).slots)
     failed = []
     for place in map(Place.parse, state["planned"]):
-        candidate = loop.ledger.placed(place)
+        candidate = loop.progress.candidate_at(place)
         if candidate and candidate.score is None:
             failed.append(place.numbers[1] % count)
     places = [Place(depth, turn * count + slot) for slot in failed]
-    left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
+    left = loop.budget.left(loop.progress.evaluated).evaluations
     asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
     planned = sorted(str(place) for place in asked) if turn <= settings(loop).repairs else []
@@ -97,7 +97,7 @@ def repair(state: State, loop: Loop) -> State:
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the depth if it may be the new champion."""
-    won = waves.crown(state, loop, loop.ledger.screened_in(state["depth"]))
+    won = waves.crown(state, loop, loop.progress.screened_in(state["depth"]))
     return {"champion": won.champion, "stale": won.stale}
 
 
@@ -105,7 +105,7 @@ def credit(state: State, loop: Loop) -> State:
     """Credits the techniques that were really used, and records the table of gains."""
     depth = state["depth"]
     planned = _planned(loop, depth)
-    for candidate in loop.ledger.screened_in(depth):
+    for candidate in loop.progress.screened_in(depth):
         if planned.base:
             _credit(loop, candidate, planned)
     rows = tuple(
@@ -129,7 +129,7 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     planned = _planned(loop, depth)
     count = len(planned.slots)
     if slot >= count:
-        failed = loop.ledger.progress.placed[Place(depth, slot - count)]
+        failed = loop.progress.placed[Place(depth, slot - count)]
         return Assignment(
             place=place,
             first=slot - slot % count,
@@ -171,7 +171,7 @@ def _draws(
 
 
 def _plan(loop: Loop, depth: int, count: int) -> None:
-    before = [c for number in range(depth) for c in loop.ledger.screened_in(number)]
+    before = [c for number in range(depth) for c in loop.progress.screened_in(number)]
     fastest: Candidate | None = None
     for candidate in before:
         fastest = better(fastest, candidate)
@@ -191,8 +191,8 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
 
 
 def _credit(loop: Loop, candidate: Candidate, planned: FeaturesPlanned) -> None:
-    ledger, place, base = loop.ledger, candidate.place, loop.ledger.find(planned.base)
-    if base is None or base.score is None or ledger.decided(place, Credited):
+    ledger, place, base = loop.ledger, candidate.place, loop.progress.find(planned.base)
+    if base is None or base.score is None or loop.progress.decided(place, Credited):
         return
     depth, slot = place.numbers
     sources = ledger.source(base.candidate), ledger.source(candidate.candidate)
@@ -216,7 +216,7 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tal
     """What techniques were worth at the depths before this one."""
     return technique_gains.table(
         technique_gains.Credit(name, each.bound, -math.inf if each.gain is None else each.gain)
-        for each in loop.ledger.progress.decisions.of(Credited).values()
+        for each in loop.progress.decisions.of(Credited).values()
         if each.depth < before
         for name in each.used
     )
@@ -237,7 +237,7 @@ def _reached(candidate: Candidate) -> tuple[int, int]:
 
 
 def _planned(loop: Loop, depth: int) -> FeaturesPlanned:
-    return loop.ledger.require_decided(Place(depth, "plan"), FeaturesPlanned)
+    return loop.progress.require_decided(Place(depth, "plan"), FeaturesPlanned)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:

@@ -91,7 +91,7 @@ def decide(state: State, loop: Loop) -> State:
     if why := steps.why_nothing_left(loop, _place(state)):
         return _left(state, loop, why)
     number = state["round"]
-    current, best = loop.ledger.find(state["current"]), loop.ledger.find(state["best"])
+    current, best = loop.progress.find(state["current"]), loop.progress.find(state["best"])
     is_right = current is not None and current.worth(number) is not None
     leader = better(best, current, number)
     failures = 0 if is_right else state["failures"] + 1
@@ -131,7 +131,7 @@ def _next_base(
     state: State, loop: Loop, best: Candidate | None, failures: int
 ) -> tuple[str | None, str]:
     """The base of the next edit and, where it is not the round's own candidate, why."""
-    current, number = loop.ledger.find(state["current"]), state["round"]
+    current, number = loop.progress.find(state["current"]), state["round"]
     if best and best != current:
         found, top = current.worth(number) if current else None, best.worth(number)
         if failures >= FAILURES:
@@ -143,7 +143,7 @@ def _next_base(
 
 def _has_gained(state: State, loop: Loop, leader: Candidate | None) -> bool:
     """Whether the round's candidate became the champion, or leads where nothing is timed."""
-    current = loop.ledger.find(state["current"])
+    current = loop.progress.find(state["current"])
     if current is None:
         return False
     if current.basis is not None and current.basis.emulated:
@@ -159,9 +159,9 @@ def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
         return Assignment(place=place, mode=Mode.WRITE)
-    is_right = loop.ledger.known(base.candidate).worth() is not None
+    is_right = loop.progress.known(base.candidate).worth() is not None
     mode = Mode.OPTIMISE if is_right else Mode.REPAIR
-    advice = loop.ledger.progress.advised.get(place)
+    advice = loop.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 

@@ -62,7 +62,7 @@ MOST_REPAIRS = 2
 
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
-    return loop.ledger.decided(Place(number, "plan"), GenerationPlanned) is not None
+    return loop.progress.decided(Place(number, "plan"), GenerationPlanned) is not None
 
 
 def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
@@ -99,7 +99,7 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
     base = ledger.find_member(planned.base)
     count = slots(loop, number)
     first = count if slot >= count else slot - slot % abreast
-    advice = ledger.progress.advised.get(planned.advice)
+    advice = loop.progress.advised.get(planned.advice)
     if operator == TUNE and base:
         advice = tuning(base)
     given = Assignment(
@@ -113,20 +113,20 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
         sample=Sample(slot % count + 1, count) if operator == WRITE else None,
         may_patch=operator != REWRITE,
     )
-    others = strategies(ledger.progress, given, since=number)
+    others = strategies(loop.progress, given, since=number)
     return replace(given, told=(*lessons(loop, number), *others))
 
 
 def compare(loop: Loop, place: Place) -> None:
     """Records how new the candidate of a place is: against all for copies, its island for kin."""
     ledger = loop.ledger
-    placed = ledger.placed(place)
-    if placed is None or ledger.decided(place, Compared):
+    placed = loop.progress.candidate_at(place)
+    if placed is None or loop.progress.decided(place, Compared):
         return
     candidate = placed.candidate
     source, language = ledger.source(candidate), loop.language
     normal, island = normalised(source, language), island_of(loop, place)
-    compared = ledger.progress.decisions.of(Compared).values()
+    compared = loop.progress.decisions.of(Compared).values()
     copies = [each.candidate for each in compared if each.normal == normal]
     kin = [each.candidate for each in compared if each.island == island and not each.like]
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
@@ -154,7 +154,7 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
     """
     fresh: list[str] = []
     close: list[str] = []
-    for compared in loop.ledger.progress.decisions.in_round(number, Compared).values():
+    for compared in loop.progress.decisions.in_round(number, Compared).values():
         if not compared.like:
             fresh.append(compared.candidate)
         elif compared.similarity < 1.0:
@@ -164,8 +164,8 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
 
 def second_places(loop: Loop, number: int) -> list[Place]:
     """Where another candidate is asked for, once, in place of a copy or of what was too close."""
-    count, progress = slots(loop, number), loop.ledger.progress
-    compared, missing = progress.decisions.in_round(number, Compared), progress.missing
+    count, progress = slots(loop, number), loop.progress
+    compared, missing = loop.progress.decisions.in_round(number, Compared), progress.missing
     again = {slot for slot, found in compared.items() if found.like}
     again |= {
         slot
@@ -177,8 +177,8 @@ def second_places(loop: Loop, number: int) -> list[Place]:
 
 def record(loop: Loop, number: int, chosen: Settings) -> None:
     """Records the niches of the generation, and the islands that follow from them."""
-    for each in loop.ledger.screened_in(number):
-        if loop.ledger.decided(each.place, Born) is None:
+    for each in loop.progress.screened_in(number):
+        if loop.progress.decided(each.place, Born) is None:
             born = Born(
                 candidate=each.candidate,
                 version=niches.VERSION,
@@ -213,7 +213,7 @@ def island_of(loop: Loop, place: Place) -> int:
 def diagnose(loop: Loop, number: int) -> None:
     """One diagnosis of the best newcomer, for its next edit."""
     leader: Candidate | None = None
-    for candidate in loop.ledger.screened_in(number):
+    for candidate in loop.progress.screened_in(number):
         leader = better(leader, candidate)
     if leader is not None:
         base, place = loop.ledger.member(leader.candidate), Place(number, "leader")
@@ -223,9 +223,9 @@ def diagnose(loop: Loop, number: int) -> None:
 def reflect(loop: Loop, number: int) -> None:
     """Draws lessons from what was tried; without a model there are none."""
     reflector, place = loop.aids.reflector, Place(number, "lessons")
-    if reflector is None or loop.ledger.decided(place, LessonsDrawn):
+    if reflector is None or loop.progress.decided(place, LessonsDrawn):
         return
-    every = loop.ledger.progress.candidates.values()
+    every = loop.progress.candidates.values()
     attempts = [(loop.ledger.member(c.candidate), c.strategy) for c in every if c.basis]
     try:
         told = reflector(loop.situation((), Assignment(place=place)), attempts)
@@ -237,7 +237,7 @@ def reflect(loop: Loop, number: int) -> None:
 
 def lessons(loop: Loop, number: int) -> tuple[str, ...]:
     """The last ones that were drawn before a generation."""
-    drawn = loop.ledger.progress.decisions.of(LessonsDrawn).items()
+    drawn = loop.progress.decisions.of(LessonsDrawn).items()
     earlier = [each.lessons for place, each in drawn if place.is_before(number)]
     return earlier[-1] if earlier else ()
 
@@ -269,7 +269,7 @@ def _writing(island: int) -> PlannedSlot:
 
 def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> PlannedSlot:
     """On the Judge's words where there are any and every other time, else on one technique."""
-    advised = loop.ledger.progress.advised
+    advised = loop.progress.advised
     places = [place for place, said in advised.items() if said.candidate == base]
     if places and rng.random() < 0.5:
         return planned.model_copy(update={"advice": places[-1]})
@@ -283,12 +283,11 @@ def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> Pl
 
 def _to_repair(loop: Loop, number: int, island: int) -> str | None:
     """The newest failure of an island that was not repaired too often."""
-    decisions = loop.ledger.progress.decisions
-    plans = decisions.of(GenerationPlanned).items()
+    plans = loop.progress.decisions.of(GenerationPlanned).items()
     tried = [s.base for place, plan in plans if place.is_before(number) for s in plan.slots]
-    births = decisions.of(Born).items()
+    births = loop.progress.decisions.of(Born).items()
     born = [
-        loop.ledger.known(birth.candidate)
+        loop.progress.known(birth.candidate)
         for place, birth in births
         if birth.island == island and place.is_before(number)
     ]
@@ -298,9 +297,8 @@ def _to_repair(loop: Loop, number: int, island: int) -> str | None:
 
 
 def _births(loop: Loop, number: int) -> Iterator[Birth]:
-    progress = loop.ledger.progress
-    for born in progress.decisions.in_round(number, Born).values():
-        found = progress.candidates[born.candidate]
+    for born in loop.progress.decisions.in_round(number, Born).values():
+        found = loop.progress.known(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         failed = [v for v in found.looks.values() if not v.status.is_pass]
@@ -315,7 +313,7 @@ def _births(loop: Loop, number: int) -> Iterator[Birth]:
 
 
 def _slots(loop: Loop, number: int) -> tuple[PlannedSlot, ...]:
-    return loop.ledger.require_decided(Place(number, "plan"), GenerationPlanned).slots
+    return loop.progress.require_decided(Place(number, "plan"), GenerationPlanned).slots
 
 
 def _planned(loop: Loop, place: Place) -> PlannedSlot:

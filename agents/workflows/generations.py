@@ -93,7 +93,7 @@ def propose(state: State, loop: Loop) -> State:
     if settings(loop).soft:
         return {"queue": []}
     fresh = generation_plan.novel(loop, state["generation"])[0]
-    placed = [found.candidate for place in places if (found := loop.ledger.placed(place))]
+    placed = [found.candidate for place in places if (found := loop.progress.candidate_at(place))]
     return {"queue": [candidate for candidate in placed if candidate in fresh]}
 
 
@@ -114,7 +114,7 @@ def shortlist(state: State, loop: Loop) -> State:
     fresh, close = generation_plan.novel(loop, number)
     if not chosen.soft or not shortlisting.kinds(loop, number):
         room = generation_plan.slots(loop, number)
-        done = [each.candidate for each in loop.ledger.screened_in(number)]
+        done = [each.candidate for each in loop.progress.screened_in(number)]
         return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
     return {"queue": list(shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated))}
 
@@ -127,7 +127,7 @@ def archive(state: State, loop: Loop) -> State:
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the generation if it may be the new champion."""
-    won = waves.crown(state, loop, loop.ledger.screened_in(state["generation"]))
+    won = waves.crown(state, loop, loop.progress.screened_in(state["generation"]))
     return {"champion": won.champion, "stale": won.stale}
 
 

@@ -67,7 +67,7 @@ def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
 
 def is_placed(loop: Loop, place: Place) -> bool:
     """Whether the proposal of this place was made or given up, whatever became of it."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     is_left = progress.decisions.at(place, NothingLeft) is not None
     return is_left or place in progress.placed or place in progress.missing
 
@@ -92,7 +92,7 @@ def why_ended(
     patience = patience if loop.patience is None else loop.patience
     if done >= (most if loop.rounds is None else loop.rounds):
         return "rounds"
-    fastest, best = loop.ledger.find(champion), loop.ledger.find(leader)
+    fastest, best = loop.progress.find(champion), loop.progress.find(leader)
     if (fastest and fastest.is_near_roof) or (best and best.is_near_floor):
         return "roofline"
     return "plateau" if patience is not None and stale >= patience else None
@@ -102,7 +102,7 @@ def why_not_admitted(loop: Loop, place: Place) -> str | None:
     """The cap that forbids a proposal at this place; what was done before needs no leave."""
     if is_placed(loop, place):
         return None
-    return loop.budget.why_stopped(loop.ledger.count)
+    return loop.budget.why_stopped(loop.progress.count)
 
 
 def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -> str | None:
@@ -114,7 +114,7 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
     """
     ledger, place = loop.ledger, assignment.place
     if is_placed(loop, place):
-        return ledger.progress.placed.get(place)
+        return loop.progress.placed.get(place)
     base = assignment.base.candidate if assignment.base else ""
     if assignment.advice and assignment.base:
         check_same(assignment.advice, assignment.base.candidate)
@@ -134,11 +134,11 @@ def record(loop: Loop, proposal: Proposal, place: Place) -> str | None:
     """The proposal as the candidate of a place, once; None where its source was proposed before."""
     ledger = loop.ledger
     if is_placed(loop, place):
-        return ledger.progress.placed.get(place)
-    before = ledger.count
+        return loop.progress.placed.get(place)
+    before = loop.progress.count
     candidate = ledger.propose(proposal, place)
-    if ledger.count == before:
-        same = Missing(DUPLICATE, same_source(ledger.known(candidate).number))
+    if loop.progress.count == before:
+        same = Missing(DUPLICATE, same_source(loop.progress.known(candidate).number))
         ledger.missing(same, place, *proposal.parents[:1])
         return None
     return candidate
@@ -187,7 +187,7 @@ def judge(loop: Loop, assignment: Assignment) -> None:
     """
     base = assignment.base
     assert base is not None
-    if assignment.place in loop.ledger.progress.advised or _is_plain(loop, base):
+    if loop.progress.advised.get(assignment.place) or _is_plain(loop, base):
         return
     advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
     loop.ledger.advise(advice, assignment.place)
@@ -195,7 +195,7 @@ def judge(loop: Loop, assignment: Assignment) -> None:
 
 def _is_plain(loop: Loop, base: Member) -> bool:
     """Whether it did not build, and is no attempt to mend what did not build either."""
-    parents = [found for p in base.parents[:1] if (found := loop.ledger.find(p))]
+    parents = [found for p in base.parents[:1] if (found := loop.progress.find(p))]
     verdicts = [base.verdict, *(parent.basis for parent in parents)]
     failed = [found is not None and found.status is Status.BUILD_FAILED for found in verdicts]
     return failed in ([True], [True, False])
@@ -217,7 +217,7 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     `champion` is the one of this point of the workflow: the same on every run.
     """
     ledger = loop.ledger
-    challenger, holder = ledger.known(candidate), ledger.find(champion)
+    challenger, holder = loop.progress.known(candidate), loop.progress.find(champion)
     to_beat = holder.screened if holder else None
     if candidate == champion or not may_challenge(challenger.screened, to_beat):
         return champion
@@ -235,7 +235,7 @@ def promote_best(loop: Loop, candidates: Sequence[Candidate], champion: str | No
 
 def why_nothing_left(loop: Loop, place: Place) -> str:
     """Why Judge or Coder left the base of this place as it is; "": they did not."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     said, missing = progress.advised.get(place), progress.missing.get(place)
     if said and said.nothing_left:
         return f"the Judge: {said.why}"

@@ -136,7 +136,7 @@ def check_module(state: State, loop: Loop) -> State:
         and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
-    if not text or loop.ledger.decided(CHECK, ModuleChecked):
+    if not text or loop.progress.decided(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
@@ -191,7 +191,7 @@ def decide(state: State, loop: Loop) -> State:
         left = NothingLeft(candidate=base, why=why)
         loop.ledger.decide(place, left)
         return {"stopped_by": left.what}
-    leader = better(loop.ledger.find(state["best"]), loop.ledger.find(current), number)
+    leader = better(loop.progress.find(state["best"]), loop.progress.find(current), number)
     best = leader.candidate if leader else None
     return {
         "round": number + 1,
@@ -219,7 +219,7 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
         return "no candidate" if state["fixes"] >= chosen.fixes else None
     if kind == TRANSLATE:
         return None
-    champion = loop.ledger.find(state["champion"])
+    champion = loop.progress.find(state["champion"])
     if champion and champion.is_near_roof:
         return "roofline"
     if kind == TUNE:
@@ -247,10 +247,10 @@ def _place(state: State) -> Place:
 def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
-        checked = loop.ledger.decided(CHECK, ModuleChecked)
+        checked = loop.progress.decided(CHECK, ModuleChecked)
         return translation(place, loop.source, checked.told if checked else "")
     mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
-    advice = loop.ledger.progress.advised.get(place)
+    advice = loop.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 
@@ -275,7 +275,7 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     end = driver.run(graph(), loop, dict(START_STATE))
-    over = loop.ledger.decided(HAND_OVER, HandedOver)
+    over = loop.progress.decided(HAND_OVER, HandedOver)
     if over is None or end != over.what:
         return end
     # Imported where they are needed: most translations need neither.

@@ -56,7 +56,7 @@ class Round(TypedDict, total=False):
 
 def width(loop: Loop, wanted: int) -> int:
     """No more proposals than may be evaluated. Raises Halt where not even one may."""
-    evaluated = loop.ledger.progress.evaluated
+    evaluated = loop.progress.evaluated
     if by := loop.budget.why_stopped(evaluated):
         raise Halt(by)
     return int(min(wanted, loop.budget.left(evaluated).evaluations))
@@ -121,17 +121,16 @@ def settle(loop: Loop, places: Sequence[Place], plan: Plan) -> list[str]:
         raise Halt(refused_by)
     if refused_by:
         loop.ledger.decide(places[0].whole_round, Cut(by=refused_by))
-    placed = loop.ledger.progress.placed
-    return [placed[place] for place in places if place in placed]
+    return [found.candidate for place in places if (found := loop.progress.candidate_at(place))]
 
 
 def is_cut(loop: Loop, place: Place) -> bool:
     """Whether the round of this place was cut short: what it lacks is never made up for."""
-    return loop.ledger.decided(place.whole_round, Cut) is not None
+    return loop.progress.decided(place.whole_round, Cut) is not None
 
 
 def _has_begun(loop: Loop, number: int | None) -> bool:
-    progress = loop.ledger.progress
+    progress = loop.progress
     return any(place.round == number for place in (*progress.placed, *progress.missing))
 
 
