@@ -35,13 +35,6 @@ from ..aids import SECOND_OPINION
 from ..search.archive import Archive
 from ..search.championship import may_challenge, screened_median
 
-PATIENCE = 4
-"""How many more candidates are screened before a challenger meets the champion.
-
-A better one among them takes its place. A confirmation takes as long as several screenings; and few
-wait, so that a campaign ended by hand has a champion close to the best.
-"""
-
 
 class CutOff(NamedTuple):
     """An evaluation that was begun and has no verdict."""
@@ -93,8 +86,6 @@ class Progress:
         self.archive = Archive()
         self.champion: str | None = None
         self.open: CutOff | None = None
-        self.to_settle: str | None = None
-        """A confirmed candidate whose challenge has not been decided yet."""
         self.finished: CampaignFinished | None = None
         self.spending = Spending()
         self.placed: dict[str, str] = {}
@@ -131,10 +122,6 @@ class Progress:
         self.spent_s += took_s
         self._last_at = event.at
         self.spending.apply(event)
-        if isinstance(
-            payload, CandidateProposed | EvaluationStarted | AdviceGiven | ChampionChanged
-        ):
-            self.to_settle = None
         match payload:
             case CampaignStarted():
                 self.started = payload
@@ -186,8 +173,6 @@ class Progress:
         self.open = None
         self.archive.add(verdict.candidate, track.proposed.family, track.verdict or verdict)
         self.last_took_s[verdict.protocol] = took_s
-        if verdict.protocol is Protocol.CONFIRM:
-            self.to_settle = verdict.candidate
         if verdict.champion is not None:
             self._depose(verdict.champion)
 
@@ -238,27 +223,13 @@ class Progress:
         statuses = [track.verdict.status for track in self.tracks.values() if track.verdict]
         return {str(s): statuses.count(s) for s in Status if s in statuses}
 
-    def challenger(self, *, is_last_call: bool = False) -> str | None:
-        """Who is to be confirmed now, if anybody.
-
-        One that was cut off comes first. Else it is the best screened of those that may challenge
-        the champion: at once where there is no champion, otherwise after a few more candidates,
-        since a search that climbs would pay for a confirmation at every step. At the last call
-        nobody waits.
-        """
-        if self.open and self.open.protocol is Protocol.CONFIRM:
-            return self.open.candidate
-        best = self._best_challenger()
-        if best is None:
-            return None
-        waited = len(self.tracks) - best.number
-        is_due = self.champion is None or is_last_call or waited >= PATIENCE
-        return best.candidate if is_due else None
-
-    def _best_challenger(self) -> CandidateProposed | None:
+    @property
+    def challenger(self) -> str | None:
+        """The best screened of those that may challenge the champion and were not confirmed yet."""
         champion = self.tracks[self.champion].verdicts if self.champion else {}
         to_beat = champion.get(Protocol.SCREEN)
-        best, best_median = None, 0.0
+        best: str | None = None
+        best_median = 0.0
         for track in self.tracks.values():
             screened = track.verdicts.get(Protocol.SCREEN)
             # What was run for comparison only is in another language, and wins nothing.
@@ -268,5 +239,5 @@ class Progress:
                 continue
             median = screened_median(screened) or 0.0
             if median > best_median:
-                best, best_median = track.proposed, median
+                best, best_median = track.proposed.candidate, median
         return best

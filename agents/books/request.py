@@ -14,6 +14,7 @@ from ...kernelbench.problem import Problem, Tensor, Workload
 from ...traces.events import CampaignStarted
 from ...traces.records import Record, Speedup, Tier
 from ...verifier.request import Referee
+from ..offered import usual_workflow
 from .budget import CAPS, check_limits
 from .ledger import Ledger
 from .progress import Progress
@@ -30,8 +31,9 @@ class CampaignRequest(Record):
     """A workload's name or a matrix file's path; empty: the problem's default."""
     target: str = "cpu"
     language: str = "cpp"
-    workflow: str = "evolve"
     model: str = "recipe"
+    workflow: str = Field(default_factory=lambda given: usual_workflow(given["model"]))
+    """The usual one of the Coder, unless told otherwise."""
     judge_model: str = "rules"
     rounds: int | None = Field(default=None, ge=1)
     """None: as many as the workflow has by itself."""
@@ -163,7 +165,7 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
         workflow=started.workflow,
         model=started.model,
         best=_best(progress),
-        unconfirmed=progress.challenger(is_last_call=True) if stopped_by in _CUT_SHORT else None,
+        unconfirmed=progress.challenger if stopped_by in _CUT_SHORT else None,
         evaluated=progress.evaluated,
         by_status=progress.by_status,
         usd=progress.spending.usd,

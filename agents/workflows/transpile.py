@@ -93,8 +93,6 @@ def check(request: CampaignRequest) -> None:
     """
     if not request.source.strip():
         raise UsageError("transpile needs a source to begin from", hint="give it: --from FILE")
-    if request.model == "recipe":
-        raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
     if foreign_source.is_cuda(request.source):
         if request.language != "cpp":
             raise UsageError(
@@ -278,9 +276,9 @@ def run(loop: Loop) -> str:
     number, best, champion = over["round"], str(over["best"]), str(over["champion"])
     assert isinstance(number, int)
     # Imported where they are needed: most translations need neither.
-    from . import forge, generations
+    from . import evolve, forge
 
-    follow = forge.follow if over["to"] == "forge" else generations.follow
+    follow = forge.follow if over["to"] == "forge" else evolve.follow
     return follow(loop, number, best, champion)
 
 
