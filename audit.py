@@ -36,6 +36,7 @@ from .traces.records import (
     Status,
     Verdict,
 )
+from .traces.wording import interval
 from .verifier.request import Order, Referee
 from .verifier.stands.contests import BLOCKS, ROUNDS
 from .verifier.truth.trials import TRIALS
@@ -214,8 +215,7 @@ def _outcome(then: Verdict | None, now: Verdict | None, obstacle: str) -> tuple[
     recorded, found = _headline(then), _headline(now)
     if recorded and found and is_slower(now, then):
         return AuditOutcome.SLOWER, (
-            f"{found.low:.2f}–{found.high:.2f} lies below the recorded "
-            f"{recorded.low:.2f}–{recorded.high:.2f}"
+            f"{interval(found)} lies below the recorded {interval(recorded)}"
         )
     return AuditOutcome.HOLDS, ""
 

@@ -25,20 +25,20 @@ from typing import Any
 from machine import machine
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.recipes import recipes_for
 
 TARGET = "sm_90"
 LIMIT_S = 4.0
 SPANS = ("build", "profile", "start", "verify", "sanitize")
-SUFFIXES = {"cuda": ".cu", "triton": ".py"}
-COMMENTS = {"cuda": "//", "triton": "#"}
+ON_GPU = [name for name, each in LANGUAGES.items() if each.is_for_gpu]
 
 
 def evaluated(problem: str, language: str, folder: Path) -> tuple[dict[str, Any], float]:
     """The verdict's document, and the seconds that the whole command took."""
     recipe = recipes_for(problem, language)[0]
-    file = folder / f"candidate{SUFFIXES[language]}"
-    unique = f"\n{COMMENTS[language]} {secrets.token_hex(8)}\n"
+    file = folder / f"candidate{LANGUAGES[language].suffix}"
+    unique = f"\n{LANGUAGES[language].syntax.value} {secrets.token_hex(8)}\n"
     file.write_text(recipe.render(recipe.first()) + unique)
     command = [
         sys.executable,
@@ -96,14 +96,14 @@ def measured(language: str, problems: list[str], repeat: int, folder: Path) -> f
 def main() -> None:
     """Measures the languages that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--language", choices=sorted(SUFFIXES), action="append")
+    parser.add_argument("--language", choices=ON_GPU, action="append")
     parser.add_argument("--problem", action="append")
     parser.add_argument("--repeat", type=int, default=3)
     asked = parser.parse_args()
     print(machine())
     medians = []
     with tempfile.TemporaryDirectory() as folder:
-        for language in asked.language or sorted(SUFFIXES):
+        for language in asked.language or ON_GPU:
             wanted = asked.problem or [problem.name for problem in registry.problems()]
             problems = [name for name in wanted if recipes_for(name, language)]
             medians.append(measured(language, problems, asked.repeat, Path(folder)))

@@ -193,6 +193,7 @@ def _check_budget(planned: Bench, settings: ModelSettings) -> None:
 
 def _tell_plan(planned: Bench, store: Store, prose: Console) -> None:
     from ..compare.running import known_campaigns
+    from ..traces.wording import usd
     from .planning import limit_text
 
     known = len(known_campaigns(planned, store))
@@ -204,6 +205,6 @@ def _tell_plan(planned: Bench, store: Store, prose: Console) -> None:
         f"each may spend {caps}; Coder {planned.model}, Judge {planned.judge_model}",
     ]
     if "usd" in planned.limits:
-        lines.append(f"at most ${planned.limits['usd'] * (count - known):.2f} more in all")
+        lines.append(f"at most {usd(planned.limits['usd'] * (count - known))} more in all")
     for line in lines:
         prose.print(line, markup=False, soft_wrap=True)

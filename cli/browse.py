@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import extras
 from ..errors import UsageError
 from . import common, names
 
@@ -125,6 +126,7 @@ def view(
     home: common.HomeOption = None,
 ) -> None:
     """Look at the campaigns in a web browser, while they run or afterwards."""
+    extras.require("view", "the viewer")
     from ..traces.view.links import ServerLinks
     from ..traces.view.server import serve
 
@@ -155,6 +157,7 @@ def report(
     home: common.HomeOption = None,
 ) -> None:
     """Write a campaign as one HTML file that needs nothing else."""
+    extras.require("view", "the report")
     from ..traces.report import render_report
 
     config = common.load(ctx, home=home).config
@@ -221,21 +224,20 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["state"],
             str(row["evaluated"]),
             _headline(row["best"], row["leader"]),
-            *((_tokens(row), _usd(row)) if has_spending else ()),
+            *(_spent(row) if has_spending else ()),
             _moment(row["started_at"]),
         )
     common.console(config, is_stderr=False).print(table)
 
 
-def _tokens(row: dict[str, Any]) -> str:
-    mark = "~" if row["is_estimated"] else ""
-    return f"{mark}{row['tokens']:,}" if row["tokens"] else ""
+def _spent(row: dict[str, Any]) -> tuple[str, str]:
+    """Tokens and dollars; empty for a campaign that asked no model."""
+    from ..traces.wording import tokens, usd
 
-
-def _usd(row: dict[str, Any]) -> str:
-    from .calls import usd
-
-    return usd(row["usd"], is_estimated=row["is_estimated"]) if row["tokens"] else ""
+    if not row["tokens"]:
+        return "", ""
+    is_estimated = row["is_estimated"]
+    return tokens(row["tokens"], is_estimated), usd(row["usd"], is_estimated)
 
 
 def _moment(at: float) -> str:
@@ -246,12 +248,14 @@ def _moment(at: float) -> str:
 
 
 def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str:
+    from ..traces.wording import micros, ratio
+
     if best is None:
-        return f"{common.microseconds(leader['modelled_us'])} modelled" if leader else "-"
+        return f"{micros(leader['modelled_us'])} modelled" if leader else "-"
     speedup = best["speedup"].get(best["best_baseline"])
     if speedup is None:
         return str(best["status"])
-    return f"{speedup['median']:.2f}× vs {best['best_baseline']}"
+    return f"{ratio(speedup['median'])} vs {best['best_baseline']}"
 
 
 def _print_campaign(config: Config, history: History, state: str, *, is_running: bool) -> None:

@@ -15,7 +15,8 @@ from ..traces.conversation import (
 )
 from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
 from ..traces.history import History, derive
-from ..traces.transcript import Call, Transcript, find_call, step_of, transcribe
+from ..traces.transcript import Call, Transcript, find_call, transcribe
+from ..traces.wording import duration, tokens, usd
 from . import common
 from .summary import booked_words
 
@@ -32,7 +33,7 @@ def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> No
     calls = list(transcript.calls.values())
     if found.candidate is not None:
         place = transcript.places.get(found.candidate)
-        calls = [call for call in calls if step_of(call.requested.place) == place]
+        calls = [call for call in calls if call.requested.place.step == place]
     if as_json:
         common.emit(
             {
@@ -62,28 +63,17 @@ def show_one(store: Store, campaign: str, name: str, *, as_json: bool) -> None:
         _print_answer(read_answer(store.get_blob, call.replied.reply))
 
 
-def usd(value: float | None, *, is_estimated: bool = False) -> str:
-    """US dollars; an unknown price is said."""
-    if value is None:
-        return "unknown"
-    return ("~" if is_estimated and value else "") + f"${value:.4f}"
-
-
-def _tokens(call: Call) -> str:
-    return ("~" if call.is_estimated and call.tokens else "") + f"{call.tokens:,}"
-
-
 def _total(transcript: Transcript) -> str:
     spent = transcript.spending
     if not transcript.calls:
         return "no model was asked"
-    mark = "~" if transcript.is_estimated else ""
-    price = usd(spent.usd, is_estimated=transcript.is_estimated)
+    price = usd(spent.usd, transcript.is_estimated)
     if spent.usd is None:
-        price = f"price unknown of {spent.unpriced} answers, the others ${spent.priced_usd:.4f}"
-    note = "  (~ estimated)" if mark else ""
+        price = f"price unknown of {spent.unpriced} answers, the others {usd(spent.priced_usd)}"
+    note = "  (≈ estimated)" if transcript.is_estimated else ""
     booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
-    return f"{len(transcript.calls)} calls, {mark}{spent.tokens:,} tokens, {price}{note}{booked}"
+    taken = tokens(spent.tokens, transcript.is_estimated)
+    return f"{len(transcript.calls)} calls, {taken} tokens, {price}{note}{booked}"
 
 
 def _print_table(config: Config, calls: list[Call], history: History) -> None:
@@ -92,20 +82,20 @@ def _print_table(config: Config, calls: list[Call], history: History) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("#", "place", "purpose", "model", "tries", "ended", "tokens", "usd", "s"):
+    for heading in ("#", "place", "purpose", "model", "tries", "ended", "tokens", "usd", "time"):
         table.add_column(heading, no_wrap=heading != "model")
     table.add_column("what came of it", overflow="fold")
     for call in calls:
         cells = (
             str(call.number),
-            call.requested.place,
+            str(call.requested.place),
             call.requested.purpose,
             call.requested.model,
             str(len(call.attempts)),
             call.outcome,
-            _tokens(call),
-            usd(call.usd, is_estimated=call.is_estimated),
-            f"{call.seconds:.1f}",
+            tokens(call.tokens, call.is_estimated),
+            usd(call.usd, call.is_estimated),
+            duration(call.seconds),
             _result(call, history),
         )
         style = "" if call.replied else "red"
@@ -127,10 +117,11 @@ def _result(call: Call, history: History) -> str:
 
 def _heading(call: Call) -> list[str]:
     asked = call.requested
-    price = usd(call.usd, is_estimated=call.is_estimated)
+    taken = tokens(call.tokens, call.is_estimated)
+    price = usd(call.usd, call.is_estimated)
     lines = [
         f"call {call.number}  {asked.purpose} at {asked.place}  {asked.model}",
-        f"{call.outcome}; {_tokens(call)} tokens, {price}, {call.seconds:.1f} s",
+        f"{call.outcome}; {taken} tokens, {price}, {duration(call.seconds)}",
     ]
     for attempt in call.attempts:
         if isinstance(attempt.outcome, ModelFailed):

@@ -128,18 +128,3 @@ def console(config: Config, *, is_stderr: bool = True) -> Console:
         width=None if stream.isatty() else 160,
         soft_wrap=False,
     )
-
-
-def number(value: float) -> str:
-    """Three significant digits, with an exponent only where people would use one."""
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:.2e}"
-
-
-def microseconds(value: float) -> str:
-    """A time of `value` µs in the unit that people would use."""
-    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms"), (float("inf"), 1e6, "s")):
-        if value < limit:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value} µs"

@@ -107,14 +107,16 @@ def _reach(device: Device) -> Iterator[Finding]:
 
 def _loaded(config: Config, device: Device) -> Iterator[Finding]:
     """Whether the driver loads what our compilers make."""
+    from ..kernelbench.languages import languages_on
+    from ..kernelbench.targets import target_of
     from ..sandbox.builders import toolchain
     from ..sandbox.builders.compatibility import compiler_for, major_of
 
     told = f"CUDA {device.cuda // 1000}.{device.cuda % 1000 // 10}" if device.cuda else "unknown"
-    for language in ("cuda", "triton"):
+    for language in languages_on(target_of(device.architecture)):
         try:
             toolchain.prefer(config.cuda_home, config.cuda_compiler)
-            compiler = compiler_for(language, major_of(device.cuda))
+            compiler = compiler_for(language.name, major_of(device.cuda))
         except KernelwrightError as error:
             yield Finding("gpu", Level.WARN, f"{language}: {error}", error.hint)
         else:

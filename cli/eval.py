@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from ..errors import ExitCode, UsageError
+from ..kernelbench.languages import LANGUAGES, languages_of_suffix
+from ..kernelbench.targets import AUTO, CPU
 from . import common
-
-SUFFIXES = {".cpp": "cpp", ".cc": "cpp", ".cxx": "cpp", ".cu": "cuda", ".py": "python"}
-
 
 WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
 LanguageOption = Annotated[
@@ -77,15 +76,17 @@ def evaluate(
 
 
 def _spoken(file: Path, target: str) -> str:
-    """The language by the file's ending; Python for a GPU is Triton."""
-    found = SUFFIXES.get(file.suffix)
-    if found is None:
+    """The language by the file's ending; of two the one for a GPU where the target is one."""
+    found = languages_of_suffix(file.suffix)
+    if not found:
+        known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
         raise UsageError(
             f"the ending of {file.name} names no language that candidates are written in",
             hint=f"say it with --language cpp, python, cuda or triton, or end it in one of "
-            f"{' '.join(SUFFIXES)}",
+            f"{' '.join(known)}",
         )
-    return "triton" if found == "python" and target.startswith("sm_") else found
+    wants_gpu = target not in (AUTO, CPU)
+    return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
 
 
 def _read(file: Path) -> str:

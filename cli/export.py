@@ -43,6 +43,7 @@ def export(
     home: common.HomeOption = None,
 ) -> None:
     """Write a verified candidate as a package or as source, with its plan and its evidence."""
+    from ..kernelbench.languages import language_of
     from ..traces import export as exporting
     from ..traces.history import derive
     from .export_cases import recorded_cases
@@ -54,7 +55,7 @@ def export(
         history = derive(store.events(campaign))
         candidate = _chosen(store, history, name, unverified=unverified)
         language = history.entries[candidate].language
-        form = form or ("package" if language == "cpp" else "source")
+        form = form or ("package" if language_of(language).is_native else "source")
         source = store.get_blob(candidate).decode("utf-8", "replace")
         bundle = exporting.bundle_from_store(
             store,

@@ -16,8 +16,10 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from .. import extras
 from ..config import Config
 from ..errors import KernelwrightError
+from ..kernelbench.machine import CPUINFO, processor, usable_cpus
 from . import devices
 from .finding import Finding, Level
 
@@ -60,6 +62,10 @@ def _packages(_: Config) -> Iterator[Finding]:
         yield Finding("packages", Level.FAIL, f"missing: {', '.join(missing)}", fix)
     else:
         yield Finding("packages", Level.PASS, ", ".join(found))
+    for extra, purpose in (("view", "the viewer and the report"), ("llm", "language models")):
+        if absent := extras.missing(extra):
+            words = f"{purpose}: {', '.join(absent)} not installed"
+            yield Finding("packages", Level.WARN, words, f"pip install 'kernelwright[{extra}]'")
 
 
 def _compiler(_: Config) -> Iterator[Finding]:
@@ -121,21 +127,18 @@ def _sandbox(config: Config) -> Iterator[Finding]:
 
 
 def _cpu(_config: Config) -> Iterator[Finding]:
-    flags: set[str] = set()
-    model = platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                flags.update(value.split())
-            elif key.strip() == "model name":
-                model = value.strip()
-    except OSError:
-        yield Finding("cpu", Level.WARN, "/proc/cpuinfo cannot be read", "run on Linux")
+    known = processor()
+    if not known.signature:
+        yield Finding("cpu", Level.WARN, f"{CPUINFO} cannot be read", "run on Linux")
         return
-    features = " ".join(flag for flag in CPU_FLAGS if flag in flags) or "no vector extension known"
-    usable = len(os.sched_getaffinity(0))
-    yield Finding("cpu", Level.PASS, f"{model}, {usable} CPUs usable, {features}")
+    name = known.name or platform.machine()
+    features = " ".join(flag for flag in CPU_FLAGS if flag in known.flags)
+    usable = len(usable_cpus())
+    yield Finding(
+        "cpu",
+        Level.PASS,
+        f"{name}, {usable} CPUs usable, {features or 'no vector extension known'}",
+    )
 
 
 def _peaks(config: Config) -> Iterator[Finding]:

@@ -38,14 +38,12 @@ def show(
     as_json: common.JsonOption = False,
 ) -> None:
     """Print what is collected on a target; a star marks what a Judge is fed."""
-    from ..kernelbench.targets import architecture
+    from ..kernelbench.targets import target_of
     from ..verifier.profile.metrics import STALLS, catalogue
 
     config = common.load(ctx, home=home).config
     found = catalogue(config.home)
-    if target != "cpu":
-        architecture(target)
-    collected = () if target == "cpu" else found.names(target, which)
+    collected = () if target_of(target).is_cpu else found.names(target, which)
     fed = found.judged(target, [family])
     stalls = found.stalls(target, which)
     if as_json:

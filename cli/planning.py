@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..config import format_duration
+from ..traces.wording import price, tokens, usd
 from . import task_of
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ def show_foreseen(
         prose.print(message.content, markup=False, highlight=False, soft_wrap=True)
     prose.print("---", markup=False)
     bound, caps = found.bound, subject.limits
-    dollars = "at an unknown price" if bound.usd is None else f"${bound.usd:.4f}"
-    prose.print(f"first call at most {bound.tokens:,} tokens, {dollars}", markup=False)
+    first = f"{tokens(bound.tokens)} tokens, {price(bound.usd)}"
+    prose.print(f"first call at most {first}", markup=False)
     prose.print(f"at most   {found.calls:,} calls, failed attempts aside", markup=False)
-    most = [f"{caps['tokens']:,.0f} tokens"] if "tokens" in caps else []
-    most += [f"${caps['usd']:g}"] if "usd" in caps else []
+    most = [f"{tokens(caps['tokens'])} tokens"] if "tokens" in caps else []
+    most += [usd(caps["usd"])] if "usd" in caps else []
     if found.usd is not None and "usd" not in caps:
-        most.append(f"about ${found.usd:.2f} if every call were like the first")
+        most.append(f"about {usd(found.usd)} if every call were like the first")
     prose.print(f"cost      at most {' and '.join(most) or 'unknown: set a limit'}", markup=False)
     return {
         "messages": [message.model_dump(mode="json") for message in found.ask.messages],
@@ -116,4 +117,4 @@ def limit_text(name: str, value: float) -> str:
         return format_duration(value)
     if name == "device_seconds":
         return f"{format_duration(value)} on the target"
-    return f"${value:g}" if name == "usd" else f"{value:g} {name}"
+    return usd(value) if name == "usd" else f"{value:g} {name}"

@@ -13,17 +13,17 @@ from typing import Any
 from ..errors import KernelwrightError
 from ..kernelbench import registry
 from ..kernelbench.features import features
+from ..kernelbench.languages import language_of
 from ..kernelbench.problem import Problem, Workload
 from ..kernelbench.targets import architecture
 from ..sandbox.plan import Launches, Plan, PlanFault, parse, resolve
 from ..sandbox.plan.model import ZERO_FILL, Argument, ArgumentKind, Launch
-from ..sandbox.plan.parse import LANGUAGES
 from ..traces.events import CampaignStarted
 
 
 def launch_plan(started: CampaignStarted, language: str, source: str) -> dict[str, Any] | None:
     """The plan of a candidate of this campaign; None where its language has no plans."""
-    if language not in LANGUAGES:
+    if not language_of(language).has_launch_plan:
         return None
     plan = parse(source, language)
     if isinstance(plan, PlanFault):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
+from ..kernelbench.languages import LANGUAGES
 from . import common
 
 if TYPE_CHECKING:
     from ..kernelbench.problem import Problem
-
-LANGUAGES = ("cpp", "cuda", "triton", "python")
 
 
 def problems(
@@ -163,9 +162,9 @@ def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
         raise UsageError(
             f"there is no language '{language}'", hint=f"one of: {', '.join(LANGUAGES)}"
         )
-    text = skeleton(problem, language)
+    text = skeleton(problem, LANGUAGES[language])
     if as_json:
-        entry = signature(problem, language)
+        entry = signature(problem, LANGUAGES[language])
         common.emit(
             {"problem": problem.name, "language": language, "signature": entry, "skeleton": text}
         )

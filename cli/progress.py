@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..config import format_duration
+from ..traces import wording
 from ..traces.events import (
     CampaignPrepared,
     CampaignResumed,
@@ -140,7 +141,7 @@ class Progress:
             case EvaluationFinished(verdict=verdict):
                 self._take(verdict)
             case ChampionChanged(candidate=candidate, credited=credited):
-                self._champion = f"{self._named(candidate)}, credited {credited:.2f}×"
+                self._champion = f"{self._named(candidate)}, credited {wording.ratio(credited)}"
 
     def _take(self, verdict: Verdict) -> None:
         self._judged.add(verdict.candidate)
@@ -156,7 +157,8 @@ class Progress:
             case CampaignPrepared() as prepared:
                 self._say(preparation(prepared), "dim")
             case ModelReplied(overran=True, tokens=tokens):
-                self._say(f"a call took {tokens:,} tokens, more than was reserved", "yellow")
+                taken = wording.tokens(tokens)
+                self._say(f"a call took {taken} tokens, more than was reserved", "yellow")
             case ModelFailed() as failed:
                 self._say(_trouble(failed), "yellow")
             case CandidateMissing(outcome=outcome, reason=reason):
@@ -234,14 +236,21 @@ class Progress:
 
     def _tokens(self) -> str:
         spent, limit = self._spending, self._limits.get("tokens")
-        booked = f" ({spent.booked.tokens:,} without an answer)" if spent.booked.tokens else ""
-        return f"{spent.tokens:,}{f' of {limit:,.0f}' if limit else ''} tokens{booked}"
+        booked = (
+            f" ({wording.tokens(spent.booked.tokens)} without an answer)"
+            if spent.booked.tokens
+            else ""
+        )
+        of = f" of {wording.tokens(limit)}" if limit else ""
+        return f"{wording.tokens(spent.tokens)}{of} tokens{booked}"
 
 
 def preparation(prepared: Preparation) -> str:
     """What it took until candidates could be judged, and what is left out, in a line."""
-    parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.seconds.items())
-    line = f"prepared in {prepared.total_s:.1f} s, outside the budget"
+    parts = ", ".join(
+        f"{name} {wording.duration(seconds)}" for name, seconds in prepared.seconds.items()
+    )
+    line = f"prepared in {wording.duration(prepared.total_s)}, outside the budget"
     line += f" ({parts})" if parts else ""
     missing = "; ".join(f"{name}: {why}" for name, why in prepared.missing.items())
     return f"{line}; left out: {missing}" if missing else line
@@ -250,7 +259,7 @@ def preparation(prepared: Preparation) -> str:
 def _trouble(failed: ModelFailed) -> str:
     pause_s = failed.retry_in_s
     then = "" if pause_s is None else f"; again in {format_duration(pause_s)}"
-    booked = f"; {failed.tokens:,} tokens are booked for it" if failed.tokens else ""
+    booked = f"; {wording.tokens(failed.tokens)} tokens are booked for it" if failed.tokens else ""
     return f"no answer: {failed.fault}: {failed.reason}{booked}{then}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..compare.plan import Bench
 from ..compare.scores import Score
 from ..compare.summary import THRESHOLDS, Arm, Estimate
-from ..config import format_duration
+from ..traces.wording import duration, tokens, usd
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -116,15 +116,14 @@ def _cost(arms: list[Arm]) -> Table:
     )
     for arm in arms:
         mean = {name: value or 0.0 for name, value in arm.per_kernel.items()}
-        usd = arm.per_kernel["usd"]
         table.add_row(
             arm.workflow,
-            "unknown" if usd is None else f"${usd:.4f}",
-            f"{mean['tokens']:,.0f}",
+            usd(arm.per_kernel["usd"]),
+            tokens(mean["tokens"]),
             f"{mean['calls']:.1f}",
             f"{mean['evaluations']:.1f}",
-            format_duration(mean["seconds"]),
-            format_duration(mean["device_seconds"]),
+            duration(mean["seconds"]),
+            duration(mean["device_seconds"]),
             ", ".join(f"{count} × {end}" for end, count in arm.stopped_by.items()),
         )
     return table

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..config import DEFAULT_MAX_TIME_S, format_duration
+from ..kernelbench.targets import target_of
 from ..traces.history import History
 from ..traces.outcome import why_no_winner
 from ..traces.records import CHAMPION, Protocol, Verdict
 from ..traces.spending import Booked
+from ..traces.wording import micros, price, speedup, tokens
 from . import verdicts
-from .common import microseconds
 from .progress import preparation
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdicts.measurement_table(measurement))
         for note in verdicts.measurement_notes(measurement):
             console.print(f"  {note}", markup=False)
-    if verdict.profile and verdict.target != "cpu":
+    if verdict.profile and not target_of(verdict.target).is_cpu:
         console.print(verdicts.profile_table(verdict.profile))
         for remark in verdict.profile.remarks:
             console.print(f"  {remark}", markup=False)
@@ -52,7 +53,7 @@ def winner_lines(
     if history.is_weakly_isolated:
         yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
     if history.tokens:
-        yield f"  {history.tokens:,} tokens of models, {_price(history.usd)}"
+        yield f"  {tokens(history.tokens)} tokens of models, {price(history.usd)}"
     if history.booked.attempts:
         yield f"  {booked_words(history.booked)}"
     if history.preparation_s:
@@ -63,13 +64,9 @@ def booked_words(booked: Booked) -> str:
     """What of the spending nobody knows to have been spent."""
     attempts = f"{booked.attempts} attempt{'s' if booked.attempts > 1 else ''}"
     return (
-        f"of these {booked.tokens:,} tokens, {_price(booked.usd)}, are only booked: for {attempts} "
-        "without an answer, of which nobody knows whether it was charged"
+        f"of these {tokens(booked.tokens)} tokens, {price(booked.usd)}, are only booked: for "
+        f"{attempts} without an answer, of which nobody knows whether it was charged"
     )
-
-
-def _price(usd: float | None) -> str:
-    return "at an unknown price" if usd is None else f"${usd:.4f}"
 
 
 def _winner(history: History, *, is_running: bool) -> Iterator[str]:
@@ -90,11 +87,11 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
     measurement = verdict.measurement
     if measurement is None:
         return
-    yield f"  {microseconds(measurement.candidate.median_us)} on {measurement.workload}"
-    for name, speedup in measurement.speedup.items():
+    yield f"  {micros(measurement.candidate.median_us)} on {measurement.workload}"
+    for name, gain in measurement.speedup.items():
         mark = "  (the best baseline)" if name == measurement.best_baseline else ""
         rival = "the champion before it" if name == CHAMPION else name
-        yield f"  {verdicts.ratio(speedup)} vs {rival}{mark}"
+        yield f"  {speedup(gain)} vs {rival}{mark}"
 
 
 def _leader(history: History) -> Iterator[str]:
@@ -107,7 +104,7 @@ def _leader(history: History) -> Iterator[str]:
     lead = f"leads by modelled time: {entry.candidate[:10]} (#{entry.number})"
     yield f"{lead}  {entry.family}  {knobs}".rstrip()
     yield (
-        f"  {verdict.label}, {microseconds(verdict.modelled_us)} modelled on {verdict.workload}; "
+        f"  {verdict.label}, {micros(verdict.modelled_us)} modelled on {verdict.workload}; "
         f"nothing ran on {verdict.target}: no speed-up is claimed"
     )
 

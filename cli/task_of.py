@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..errors import UsageError
+from ..kernelbench.languages import LANGUAGES, languages_on
+from ..kernelbench.machine import usable_cpus
+from ..kernelbench.targets import AUTO, CPU, target_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,14 +18,10 @@ if TYPE_CHECKING:
     from ..traces.records import Isolation
     from ..verifier.request import Task
 
-ON_CPU = ("cpp", "python")
-ON_GPU = ("cuda", "triton")
-"""The languages that a kind of target takes; the first unless told otherwise."""
-
 
 def languages_of(target: str) -> tuple[str, ...]:
     """The languages that a target takes, the usual one first."""
-    return ON_CPU if target == "cpu" else ON_GPU
+    return tuple(each.name for each in languages_on(target_of(target)))
 
 
 def choose_target(
@@ -38,25 +36,28 @@ def choose_target(
     Raises:
         UsageError: there is no such target, or not in this language.
     """
-    if target == "auto":
-        target = "cpu" if language in ON_CPU else _first_device(nvml, devices)
-    if target != "cpu":
-        from ..kernelbench.targets import architecture
-
-        target = architecture(target).name
-    if language and language not in languages_of(target):
+    if target == AUTO:
+        target = CPU if language in languages_of(CPU) else _first_device(nvml, devices)
+    chosen = target_of(target)
+    if language and language not in languages_of(chosen.name):
+        other = [each for each in LANGUAGES.values() if each.is_for_gpu]
         raise UsageError(
-            f"target {target} takes no candidates in '{language}'",
-            hint=f"language {' or '.join(languages_of(target))}"
-            + ("; --target sm_90 takes CUDA and Triton" if target == "cpu" else ""),
+            f"target {chosen} takes no candidates in '{language}'",
+            hint=f"language {' or '.join(languages_of(chosen.name))}"
+            + (
+                f"; --target {other[0].example_target} takes "
+                f"{' and '.join(each.title for each in other)}"
+                if chosen.is_cpu
+                else ""
+            ),
         )
-    return target
+    return chosen.name
 
 
 def _first_device(nvml: Any, allowed: tuple[str, ...] | None) -> str:
     from ..verifier.stands.leased import Machine
 
-    return next((device.architecture for device in Machine(nvml, allowed=allowed).devices()), "cpu")
+    return next((device.architecture for device in Machine(nvml, allowed=allowed).devices()), CPU)
 
 
 def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
@@ -104,12 +105,12 @@ def task_for(
 
 def check_cpus(cpus: tuple[int, ...]) -> None:
     """Raises UsageError for a CPU that this machine has not, or that this process may not use."""
-    allowed = os.sched_getaffinity(0)
-    absent = sorted(set(cpus) - allowed)
+    allowed = usable_cpus()
+    absent = sorted(set(cpus) - set(allowed))
     if absent:
         raise UsageError(
             f"CPU {', '.join(map(str, absent))} of --cpus is none that may be used here",
-            hint=f"one or more of: {','.join(map(str, sorted(allowed)))}; without it all are used",
+            hint=f"one or more of: {','.join(map(str, allowed))}; without it all are used",
         )
 
 

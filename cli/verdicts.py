@@ -5,35 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..kernelbench.languages import Tier
 from ..traces.records import (
     Check,
     Enforcement,
     Measurement,
     Profile,
-    Speedup,
     Status,
-    Tier,
     Verdict,
 )
-from .common import microseconds, number
+from ..traces.wording import MEANING, figure, micros, percent, speedup
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-MEANING = {
-    Status.VERIFIED: "right in every check of the full protocol, and timed",
-    Status.SCREENED: "right in the quick checks; what they timed is an estimate, not credited",
-    Status.INCORRECT: "an output was wrong",
-    Status.NOT_DISCRIMINATING: "the inputs would let a null kernel pass",
-    Status.SUSPECT: "right, but something about its timing cannot be believed",
-    Status.BUILD_FAILED: "the compiler refused it",
-    Status.CRASHED: "it ended by a signal or a non-zero exit",
-    Status.TIMED_OUT: "it met its deadline",
-    Status.RESOURCE: "it met a limit of memory, processes or output",
-    Status.PROTOCOL_ERROR: "the runner broke the protocol",
-    Status.HARNESS_ERROR: "the harness failed; not the candidate's fault",
-    Status.UNSUPPORTED: "this machine or version cannot judge it",
-}
 
 EMULATED = "right in an emulation of the target; it did not run there and was not timed"
 
@@ -51,24 +35,19 @@ def style_of(status: Status) -> str:
     return _STYLE.get(status, "red")
 
 
-def ratio(speedup: Speedup) -> str:
-    """`1.84× (95 % 1.80–1.88)`."""
-    return f"{speedup.median:.2f}× (95 % {speedup.low:.2f}–{speedup.high:.2f})"
-
-
 def brief(verdict: Verdict) -> str:
     """What one line can say after the status: the headline, or the first reason."""
     measurement = verdict.measurement
     if verdict.modelled_us is not None:
-        return f"{microseconds(verdict.modelled_us)} modelled"
+        return f"{micros(verdict.modelled_us)} modelled"
     if measurement is None:
         return verdict.reasons[0] if verdict.reasons else MEANING[verdict.status]
-    time = microseconds(measurement.candidate.median_us)
+    time = micros(measurement.candidate.median_us)
     headline = measurement.headline
     if headline is None:
         return time
     name = "screen estimate " if verdict.screen_estimate else ""
-    return f"{time}, {name}{ratio(headline)} vs {measurement.best_baseline}"
+    return f"{time}, {name}{speedup(headline)} vs {measurement.best_baseline}"
 
 
 def explain(verdict: Verdict) -> Iterator[str]:
@@ -104,8 +83,8 @@ def checks_table(verdict: Verdict, *, is_full: bool = False) -> Table:
         table.add_row(
             check.name if count == 1 else f"{_kind(check)} ({count} times)",
             "ok" if check.passed else "FAIL",
-            "" if check.figure is None else number(check.figure),
-            "" if check.limit is None else number(check.limit),
+            "" if check.figure is None else figure(check.figure),
+            "" if check.limit is None else figure(check.limit),
             check.detail,
             style=None if check.passed else "red",
         )
@@ -130,7 +109,7 @@ def profile_table(profile: Profile) -> Table:
     """The metrics, each with how it came about."""
     table = _table("metric", "value", "unit", "how")
     for metric in profile.metrics:
-        table.add_row(metric.name, number(metric.value), metric.unit, str(metric.level))
+        table.add_row(metric.name, figure(metric.value), metric.unit, str(metric.level))
     return table
 
 
@@ -139,13 +118,13 @@ def measurement_table(measurement: Measurement) -> Table:
     table = _table("", "median", "25–75 %", "candidate is faster by")
     timings = {"candidate": measurement.candidate, **measurement.baselines}
     for name, timing in timings.items():
-        speedup = measurement.speedup.get(name)
+        gain = measurement.speedup.get(name)
         mark = " *" if name == measurement.best_baseline else ""
         table.add_row(
             name + mark,
-            microseconds(timing.median_us),
-            f"{microseconds(timing.low_us)} – {microseconds(timing.high_us)}",
-            ratio(speedup) if speedup else "",
+            micros(timing.median_us),
+            f"{micros(timing.low_us)} – {micros(timing.high_us)}",
+            speedup(gain) if gain else "",
         )
     return table
 
@@ -154,12 +133,12 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
     """What else a reader must know of a measurement."""
     yield (
         f"{measurement.pairs} pairs on {measurement.threads} CPUs; differences below "
-        f"{measurement.mde:.1%} cannot be told from noise; * is the best baseline"
+        f"{percent(measurement.mde)} cannot be told from noise; * is the best baseline"
     )
     for name, reason in measurement.missing.items():
         yield f"baseline {name} did not run: {reason}"
     if measurement.roofline is not None:
-        yield f"{measurement.roofline:.0%} of this machine's measured roofline"
+        yield f"{percent(measurement.roofline)} of this machine's measured roofline"
     if measurement.is_launch_bound:
         yield "very short: the figure includes much of the call's own cost"
 

@@ -21,6 +21,8 @@ from ..agents.workflows import admission
 from ..config import parse_duration
 from ..errors import UsageError
 from ..kernelbench import registry
+from ..kernelbench.languages import CPP
+from ..kernelbench.targets import CPU
 
 NO_BOUND = 10**9
 """Rounds and patience of a trial: only the budget ends it, or the search itself."""
@@ -46,8 +48,8 @@ class Bench:
     problems: tuple[str, ...]
     seeds: int
     limits: Mapping[str, float]
-    target: str = "cpu"
-    language: str = "cpp"
+    target: str = CPU
+    language: str = CPP.name
     workload: str = ""
     """A workload that every problem has; empty: each problem's default."""
     model: str = "recipe"

@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .targets import CPU
+from .dtypes import FLOAT32, TENSORS, dtype_of
+from .targets import target_of
 
 Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]
@@ -55,12 +56,19 @@ class Tensor(BaseModel):
 
     name: str
     dtype: str
-    """numpy's name: `float32`, `int32`."""
+    """The name of one of TENSORS."""
     shape: tuple[str, ...]
     """Each an axis name or a sum such as `M+1`."""
     meaning: str = ""
     is_index: bool = False
     """Part of the structure (indptr, indices) and not of the values."""
+
+    @field_validator("dtype")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in [each.name for each in TENSORS]:
+            raise ValueError(f"is none that tensors can hold: {', '.join(map(str, TENSORS))}")
+        return name
 
     def extent(self, axes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape for concrete axis values."""
@@ -77,21 +85,21 @@ class Precision(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: str = "strict-fp32"
-    u_acc: float = 2.0**-24
+    u_acc: float = FLOAT32.roundoff
     """Unit roundoff of the accumulator."""
-    u_out: float = 2.0**-24
+    u_out: float = FLOAT32.roundoff
     """Unit roundoff of the output dtype."""
     nrmse: float = 1e-5
     """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
-    probe: float = 4 * 2.0**-24
+    probe: float = 4 * FLOAT32.roundoff
     """Relative error allowed on the precision probe, componentwise."""
-    underflow: float = 2.0**-149
+    underflow: float = FLOAT32.smallest
     """What each term of a sum may be off by where it underflows, whatever its size."""
 
 
 STRICT_FP32 = Precision()
 
-FLUSHED = 2.0**-126
+FLUSHED = FLOAT32.smallest_normal
 """The smallest normal float32. Atomic sums of a GPU on global memory take what is smaller for zero,
 their operands and their results (PTX ISA, atom: `.f32` flushes subnormals), and so do libraries
 that are built on them: on a GPU each term of any sum may be off by this much."""
@@ -263,7 +271,7 @@ class Problem:
 
     def on(self, target: str) -> Problem:
         """The problem as it is held on a target: what the hardware does with denormals differs."""
-        if target == CPU:
+        if not target_of(target).flushes_denormals:
             return self
         return replace(self, precision=self.precision.model_copy(update={"underflow": FLUSHED}))
 
@@ -273,11 +281,8 @@ class Problem:
         return next(w for w in self.workloads if w.kind == "realistic")
 
 
-C_TYPES = {"float32": "float", "int32": "int"}
-
-
 def c_parameters(problem: Problem) -> list[str]:
     """The parameters of the kernel's entry point: axes as `int`, inputs const, then outputs."""
-    inputs = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]
-    outputs = [f"{C_TYPES[t.dtype]}* {t.name}" for t in problem.outputs]
+    inputs = [f"const {dtype_of(t.dtype).c}* {t.name}" for t in problem.inputs]
+    outputs = [f"{dtype_of(t.dtype).c}* {t.name}" for t in problem.outputs]
     return [f"int {axis}" for axis in problem.axes] + inputs + outputs

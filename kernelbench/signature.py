@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import UnknownNameError
+from .languages import CPP, CUDA, PYTHON, TRITON, Language
 from .problem import Problem, c_parameters
 
 _WIDTH = 100
@@ -65,28 +65,20 @@ class ModelNew(torch.nn.Module):
         return {returned}"""
 
 
-_LANGUAGES: dict[str, Callable[[Problem, Constants], str]] = {
-    "cpp": _cpp,
-    "cuda": _cuda,
-    "triton": _triton,
-    "python": _python,
+_WRITTEN: dict[Language, Callable[[Problem, Constants], str]] = {
+    CPP: _cpp,
+    CUDA: _cuda,
+    TRITON: _triton,
+    PYTHON: _python,
 }
 
 
-def languages() -> tuple[str, ...]:
-    """The languages that an entry point can be printed in."""
-    return tuple(_LANGUAGES)
-
-
-def signature(problem: Problem, language: str = "cpp", *, constants: Constants = ("BLOCK",)) -> str:
+def signature(
+    problem: Problem, language: Language = CPP, *, constants: Constants = ("BLOCK",)
+) -> str:
     """The entry point of a candidate for `problem`, without a body; `skeleton` gives one.
 
-    For `cuda` and `triton` it is what a launch plan may pass to a kernel; a kernel is free to take
+    In a language with launch plans it is what a plan may pass to a kernel; a kernel is free to take
     fewer arguments, and a plan to launch several kernels.
-
-    Raises:
-        UnknownNameError: if the language has no signature.
     """
-    if language not in _LANGUAGES:
-        raise UnknownNameError.among("language", language, _LANGUAGES)
-    return _LANGUAGES[language](problem, constants)
+    return _WRITTEN[language](problem, constants)

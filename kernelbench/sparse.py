@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import MatrixError, UsageError
 from . import graphs
+from .dtypes import INT32
 from .families import (
     KEPT,
     LONG,
@@ -31,14 +32,14 @@ from .problem import Axes, Family, Structure, Tensor, Workload
 
 INDPTR = Tensor(
     name="indptr",
-    dtype="int32",
+    dtype=INT32.name,
     shape=("M+1",),
     is_index=True,
     meaning="row i holds the entries indptr[i] up to, not including, indptr[i+1]",
 )
 INDICES = Tensor(
     name="indices",
-    dtype="int32",
+    dtype=INT32.name,
     shape=("nnz",),
     is_index=True,
     meaning="column of each entry; ascending and distinct within a row",

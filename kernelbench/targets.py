@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from ..errors import UnknownNameError
 
 CPU = "cpu"
-"""The target that is this machine."""
+"""The name of the target that is this machine."""
+AUTO = "auto"
+"""Stands for the first device of this machine, else the CPU."""
 
 REGISTERS_PER_SM = 65536
 MAX_REGISTERS_PER_THREAD = 255
@@ -59,6 +61,44 @@ class Architecture:
     def build_name(self) -> str:
         """What a compiler is told: the suffixed name where there is one."""
         return self.suffixed or self.name
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where candidates run: this machine's CPU, or a GPU of one architecture."""
+
+    name: str
+    gpu: Architecture | None = None
+    """None: the CPU."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether candidates run on this machine's CPU, where everything can be timed."""
+        return self.gpu is None
+
+    @property
+    def torch_device(self) -> str:
+        """In torch's naming; empty for the CPUs."""
+        return "" if self.is_cpu else "cuda"
+
+    @property
+    def flushes_denormals(self) -> bool:
+        """Whether atomic sums on global memory take denormals for zero."""
+        return not self.is_cpu
+
+    def has_capability(self, least: int) -> bool:
+        """Whether it has what GPUs have from this compute capability on, as far as it is one."""
+        return self.gpu is None or self.gpu.capability >= least
+
+    @property
+    def architecture(self) -> Architecture:
+        """The limits of a GPU; to be asked of no other target."""
+        if self.gpu is None:
+            raise TypeError(f"target {self.name} has no architecture")
+        return self.gpu
 
 
 @dataclass(frozen=True)
@@ -163,8 +203,16 @@ def architecture(name: str) -> Architecture:
     """The architecture `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
     plain = name.rstrip("af") if name.startswith("sm_") else name
     if plain not in ARCHITECTURES:
-        raise UnknownNameError.among("target", name, ["cpu", "auto", *ARCHITECTURES])
+        raise UnknownNameError.among("target", name, [CPU, AUTO, *ARCHITECTURES])
     return ARCHITECTURES[plain]
+
+
+def target_of(name: str) -> Target:
+    """The target `cpu` or `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
+    if name == CPU:
+        return Target(CPU)
+    found = architecture(name)
+    return Target(found.name, found)
 
 
 def device_of(architecture_name: str) -> Device | None:

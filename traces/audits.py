@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .events import AuditOutcome, CampaignAudited
 from .history import History
-from .records import Speedup
+from .wording import speedup
 
 
 def audit_sentence(history: History, audit: CampaignAudited) -> str:
@@ -34,12 +34,8 @@ def _findings(audit: CampaignAudited) -> list[str]:
     measurement = audit.verdict.measurement if audit.verdict else None
     found = []
     if measurement and measurement.headline:
-        found.append(f"{_ratio(measurement.headline)} against {measurement.best_baseline}")
+        found.append(f"{speedup(measurement.headline)} against {measurement.best_baseline}")
     if audit.recorded:
         against = f" against {audit.recorded_against}" if audit.recorded_against else ""
-        found.append(f"recorded {_ratio(audit.recorded)}{against}")
+        found.append(f"recorded {speedup(audit.recorded)}{against}")
     return found or ["verified, with no baseline to hold it against"]
-
-
-def _ratio(speedup: Speedup) -> str:
-    return f"{speedup.median:.2f}× (95 % {speedup.low:.2f}–{speedup.high:.2f})"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
+from .decisions import StoredDecision, earlier_form
+from .place import NOWHERE, StoredPlace
 from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
 
@@ -85,7 +87,7 @@ class CandidateProposed(Record):
     """What was remarked of the reply that it came from: by whoever read it, never by its Coder."""
     note: str = ""
     """Of records from before the three fields above: all of it in one text. Only shown."""
-    place: str = ""
+    place: StoredPlace = NOWHERE
     """`round/slot` of the workflow; the calls that led to it have places below this one."""
 
     @property
@@ -108,7 +110,7 @@ class ModelRequested(Record):
     """The key of the call: SHA-256 of campaign, workflow version, place and Ask."""
     attempt: int
     """1, 2, 3 … of this call."""
-    place: str
+    place: StoredPlace
     """Where in the workflow: `round/slot/purpose/turn`, unique within the campaign."""
     purpose: str
     model: str
@@ -156,7 +158,7 @@ class CandidateMissing(Record):
     """A reply that held no usable candidate; a result, not an error."""
 
     kind: Literal["candidate.missing"] = "candidate.missing"
-    place: str
+    place: StoredPlace
     outcome: str
     """`truncated`, `no_candidate`, `ambiguous`, `edit_failed`, `duplicate`, `wrong_language` …;
     `no_change` where its Coder decided against one."""
@@ -170,10 +172,13 @@ class Decided(Record):
     """A choice of the workflow that is not plain from the other events."""
 
     kind: Literal["decided"] = "decided"
-    place: str
-    what: str
-    """e.g. `base of the next edit`, `advice replaced`, `technique used`."""
-    details: dict[str, JsonValue] = Field(default_factory=dict)
+    place: StoredPlace
+    decision: StoredDecision
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_form(cls, event: Any) -> Any:
+        return earlier_form(event)
 
 
 class EvaluationStarted(Record):
@@ -198,7 +203,7 @@ class AdviceGiven(Record):
 
     kind: Literal["advice.given"] = "advice.given"
     advice: Advice
-    place: str = ""
+    place: StoredPlace = NOWHERE
     """`round/slot` of the edit it is for."""
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 
 from .history import Entry, History
 from .records import Verdict
+from .wording import micros, tokens, usd
 
 LONGEST_CAUSE = 200
 """Characters of a compiler's or a check's own words; a candidate's page has them all."""
@@ -27,8 +28,8 @@ _ENDS = {
 _CAPS = {
     "seconds": "its time of {:g} s was over",
     "evaluations": "its {:g} evaluations were spent",
-    "usd": "its ${:g} were spent",
-    "tokens": "its {:,.0f} tokens were spent",
+    "usd": "its {} were spent",
+    "tokens": "its {} tokens were spent",
     "device_seconds": "its {:g} s on the target were over",
 }
 
@@ -47,7 +48,7 @@ def why_no_winner(history: History) -> str:
         return (
             f"{history.started.target} is emulated here, where nothing is timed and nothing can "
             f"win; the best by modelled time is #{leader.number} "
-            f"({leader.verdict.modelled_us:.3g} µs)"
+            f"({micros(leader.verdict.modelled_us)})"
         )
     right = [entry for entry in history.entries.values() if _was_right(entry)]
     if not right:
@@ -63,7 +64,8 @@ def _end(history: History) -> str:
         return "its process ended without a word" + _while_preparing(history)
     by = history.finished.stopped_by
     if by in _CAPS and by in history.limits:
-        return _CAPS[by].format(history.limits[by])
+        limit = history.limits[by]
+        return _CAPS[by].format({"usd": usd, "tokens": tokens}.get(by, float)(limit))
     return _ENDS.get(by, f"it ended by '{by}'") + _while_preparing(history)
 
 

@@ -13,6 +13,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from ..kernelbench.languages import Tier
+
 
 class Record(BaseModel):
     """Base of everything stored: frozen; unknown fields are errors, as are NaN and infinity.
@@ -55,19 +57,6 @@ class Protocol(StrEnum):
     CONFIRM = "confirm"
     RECORD = "record"
     """300 trials: at 95 % certainty a trial fails less than one time in a hundred."""
-
-
-class Tier(StrEnum):
-    """How much of the host side is the candidate's own code."""
-
-    DEVICE_ONLY = "device-only"
-    NATIVE = "native"
-    HOST_CODE = "host-code"
-
-    @classmethod
-    def of(cls, language: str) -> Tier:
-        """The tier of candidates in this language."""
-        return {"cpp": cls.NATIVE, "python": cls.HOST_CODE}.get(language, cls.DEVICE_ONLY)
 
 
 class Check(Record):

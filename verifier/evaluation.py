@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..kernelbench.languages import LANGUAGES, language_of
 from ..sandbox.builders.model import BuildFailed
 from ..sandbox.run.arena import Arena
 from ..sandbox.run.process import RunFault
@@ -26,7 +27,7 @@ from .clock.timed_sides import CandidateSide, Wrong
 from .profile import cpu as profile
 from .request import Order
 from .stands import contests, device, emulated, rivalry, sanitize
-from .stands.programs import LANGUAGES, build_program
+from .stands.programs import BUILT, build_program
 from .stands.rivalry import ChampionFailed
 from .stands.session import Session
 from .stands.verdict_draft import Draft
@@ -73,11 +74,11 @@ def _look(session: Session, order: Order) -> Verdict:
         if session.leased is not None:
             return device.look(draft, session.device, session.leased)
         return emulated.look(draft, session.device)
-    if order.language not in LANGUAGES:
+    if LANGUAGES.get(order.language) not in BUILT:
         return draft.close(
             Status.UNSUPPORTED,
             f"language '{order.language}' does not run on target '{session.task.target}': "
-            f"this release takes {', '.join(LANGUAGES)}",
+            f"this release takes {', '.join(map(str, BUILT))}",
         )
     session.ensure_admitted()
     built = _build(draft)
@@ -114,7 +115,7 @@ def _build(draft: Draft) -> _Programs | BuildFailed:
     draft.take(program.built)
     if order.protocol is Protocol.SCREEN:
         return _Programs(program)
-    if order.language != "cpp":
+    if not language_of(order.language).is_native:
         draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
         return _Programs(program)
     with draft.span("sanitize"):
@@ -181,7 +182,7 @@ def _look_closer(
     session = draft.session
     if gates.first_failure(draft.checks):
         return
-    if draft.order.language == "cpp":
+    if language_of(draft.order.language).is_native:
         _look_beside(draft, side, sanitized, rng)
     if gates.first_failure(draft.checks):
         return

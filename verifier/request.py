@@ -8,6 +8,7 @@ from typing import Protocol as Interface
 
 from ..config import DEFAULT_PREPARATION_S
 from ..kernelbench.problem import Workload
+from ..kernelbench.targets import CPU
 from ..traces.records import Isolation, Preparation, Protocol, Record, Verdict
 
 
@@ -16,7 +17,7 @@ class Task(Record):
 
     problem: str
     workload: Workload
-    target: str = "cpu"
+    target: str = CPU
     """`cpu`, or an architecture: `sm_90`."""
     languages: tuple[str, ...] = ()
     """What is going to be evaluated, so that what it needs is started at once."""

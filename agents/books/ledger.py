@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol as Interface
 
-from pydantic import JsonValue
-
 from ...errors import SandboxError, StorageError
+from ...traces.decisions import AnyDecision
 from ...traces.events import (
     AdviceGiven,
     CandidateMissing,
@@ -27,10 +26,12 @@ from ...traces.events import (
     ModelRequested,
     Payload,
 )
+from ...traces.place import NOWHERE, Place
 from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, Missing, Proposal
+from .decided import D
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Protocol], Verdict]
@@ -107,7 +108,7 @@ class Ledger:
                 self._on_event(event)
         return event
 
-    def propose(self, proposal: Proposal, place: str = "") -> str:
+    def propose(self, proposal: Proposal, place: Place = NOWHERE) -> str:
         """Records a proposal and gives its id; one that is known already is not recorded again."""
         candidate = candidate_id(proposal.source)
         if candidate in self.progress.tracks:
@@ -130,7 +131,7 @@ class Ledger:
         )
         return candidate
 
-    def missing(self, missing: Missing, place: str, base: str = "") -> None:
+    def missing(self, missing: Missing, place: Place, base: str = "") -> None:
         """Records, once for the place, that a reply held no usable candidate."""
         if place not in self.progress.missing:
             self.record(
@@ -143,10 +144,28 @@ class Ledger:
                 )
             )
 
-    def decide(self, place: str, what: str, **details: JsonValue) -> None:
+    def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if (place, what) not in self.progress.decisions:
-            self.record(Decided(place=place, what=what, details=details))
+        if self.progress.decisions.at(place, type(decision)) is None:
+            self.record(Decided(place=place, decision=decision))
+
+    def decided(self, place: Place, kind: type[D]) -> D | None:
+        """What of this kind was decided at a place."""
+        return self.progress.decisions.at(place, kind)
+
+    def require_decided(self, place: Place, kind: type[D]) -> D:
+        """As `decided`, where the campaign cannot be at this point without it.
+
+        Raises:
+            StorageError: it is not there.
+        """
+        found = self.decided(place, kind)
+        if found is None:
+            raise StorageError(
+                f"campaign {self.campaign} does not hold what was decided at {place}",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return found
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.
@@ -189,7 +208,7 @@ class Ledger:
         is_same = recorded is not None and recorded.status is verdict.status
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
 
-    def advise(self, advice: Advice, place: str = "") -> None:
+    def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""
         track = self.progress.tracks[advice.candidate]
         is_known = place in self.progress.advised if place else track.advice is not None

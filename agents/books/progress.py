@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import StorageError
+from ...traces.decisions import SecondOpinion
 from ...traces.events import (
     AdviceGiven,
     CampaignAudited,
@@ -29,11 +30,12 @@ from ...traces.events import (
     Event,
     Payload,
 )
+from ...traces.place import Place
 from ...traces.records import Advice, Protocol, Status, Verdict
 from ...traces.spending import Spending
-from ..aids import SECOND_OPINION
 from ..search.archive import Archive
 from ..search.championship import may_challenge, screened_median
+from .decided import Decisions
 
 
 class CutOff(NamedTuple):
@@ -88,14 +90,13 @@ class Progress:
         self.open: CutOff | None = None
         self.finished: CampaignFinished | None = None
         self.spending = Spending()
-        self.placed: dict[str, str] = {}
+        self.placed: dict[Place, str] = {}
         """The candidate that was proposed at a place of the workflow."""
-        self.missing: dict[str, CandidateMissing] = {}
+        self.missing: dict[Place, CandidateMissing] = {}
         """The places where no usable candidate came."""
-        self.advised: dict[str, Advice] = {}
+        self.advised: dict[Place, Advice] = {}
         """What the Judge said at a place."""
-        self.decisions: dict[tuple[str, str], Decided] = {}
-        """By place and what was decided."""
+        self.decisions = Decisions()
         self.gains: dict[str, float] = {}
         """Every champion there was, with ln(new / old) of the credited speed-up."""
         self.heirs: dict[str, str | None] = {}
@@ -136,7 +137,7 @@ class Progress:
             case CandidateMissing():
                 self.missing[payload.place] = payload
             case Decided():
-                self.decisions[payload.place, payload.what] = payload
+                self.decisions.add(payload)
             case EvaluationStarted():
                 self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
             case EvaluationFinished():
@@ -197,10 +198,10 @@ class Progress:
             )
         return self.started
 
-    def is_suspected(self, place: str) -> bool:
+    def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decisions.get((place, SECOND_OPINION))
-        return said is not None and said.details["label"] == "suspect"
+        said = self.decisions.at(place, SecondOpinion)
+        return said is not None and said.label == "suspect"
 
     @property
     def last(self) -> Track | None:

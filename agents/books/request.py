@@ -9,10 +9,12 @@ from hashlib import sha256
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
+from ...kernelbench.languages import CPP, tier_of
 from ...kernelbench.machine import machine_facts, versions
 from ...kernelbench.problem import Problem, Tensor, Workload
+from ...kernelbench.targets import CPU
 from ...traces.events import CampaignStarted
-from ...traces.records import Record, Speedup, Tier
+from ...traces.records import Record, Speedup
 from ...verifier.request import Referee
 from ..offered import usual_workflow
 from .budget import CAPS, check_limits
@@ -29,8 +31,8 @@ class CampaignRequest(Record):
     problem: str
     workload: str = ""
     """A workload's name or a matrix file's path; empty: the problem's default."""
-    target: str = "cpu"
-    language: str = "cpp"
+    target: str = CPU
+    language: str = CPP.name
     model: str = "recipe"
     workflow: str = Field(default_factory=lambda given: usual_workflow(given["model"]))
     """The usual one of the Coder, unless told otherwise."""
@@ -107,7 +109,7 @@ def first_event(
         workload_spec=workload.model_dump(mode="json"),
         target=request.target,
         language=request.language,
-        tier=Tier.of(request.language),
+        tier=tier_of(request.language),
         workflow=request.workflow,
         workflow_version=workflow_version,
         rounds=request.rounds,

@@ -10,10 +10,11 @@ import hashlib
 import re
 from collections.abc import Callable
 
+from ...kernelbench.languages import language_of
 from ..model import Finish, Reply
 from ..prompting import parts, techniques
 from ..prompting.figures import profile
-from ..prompting.parts import FENCES, SOURCE_CHARACTERS, Briefing
+from ..prompting.parts import SOURCE_CHARACTERS, Briefing
 from ..prompting.past import past
 from ..prompting.render import render
 from ..roles import Assignment, Member, Missing, Mode, Proposal, Situation
@@ -52,7 +53,7 @@ class LlmCoder:
             SandboxError: base, verdict and advice are not of one candidate; nothing was asked.
         """
         assignment = situation.assignment
-        place = f"{assignment.place}/{assignment.mode}"
+        place = assignment.place.for_purpose(assignment.mode)
         base = _patched(assignment)
         ask = self._parameters.ask(
             str(assignment.mode),
@@ -64,13 +65,13 @@ class LlmCoder:
             ),
             _PROMPTS[assignment.mode](situation, self._briefing),
         )
-        reply = self._asker.ask(ask, f"{place}/0")
+        reply = self._asker.ask(ask, place.at_turn(0))
         found = _found(reply, situation, base)
-        call = self._asker.key(ask, f"{place}/0")
+        call = self._asker.key(ask, place.at_turn(0))
         if isinstance(found, Unusable) and found.outcome is not Outcome.NO_CHANGE:
             ask = again(ask, reply, found, _request(found, situation.language), CODE_ECHO)
-            reply = self._asker.ask(ask, f"{place}/1")
-            call = self._asker.key(ask, f"{place}/1")
+            reply = self._asker.ask(ask, place.at_turn(1))
+            call = self._asker.key(ask, place.at_turn(1))
             found = _found(reply, situation, base)
         if isinstance(found, Unusable):
             return Missing(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)
@@ -121,7 +122,7 @@ def _request(fault: Unusable, language: str) -> str:
     if fault.outcome is Outcome.TRUNCATED:
         return render("shorter")
     reason = one_line(fault.reason, REASON_CHARACTERS)
-    return render("again", reason=reason, fence=FENCES[language])
+    return render("again", reason=reason, fence=language_of(language).markup)
 
 
 def _read(reply: Reply, language: str, base: str | None) -> Found | Unusable:

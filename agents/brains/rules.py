@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...kernelbench.recipe import Recipe
+from ...kernelbench.targets import target_of
 from ...traces.records import Advice, Check, Status
 from ..prompting.evidence import Evidence, Finding, Hints, Rule
 from ..roles import Member, Situation
@@ -43,7 +44,7 @@ class RuleJudge:
         finding = _failure(member)
         if finding is None:
             evidence = Evidence(member, situation, self._recipes)
-            rules = RULES if situation.target == "cpu" else gpu_rules.RULES
+            rules = RULES if target_of(situation.target).is_cpu else gpu_rules.RULES
             finding = next(said for rule in rules if (said := rule(evidence)) is not None)
         return Advice(
             candidate=member.candidate,

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ..aids import SecondOpinion
+from ...traces.decisions import SecondOpinion
 from ..prompting import hack_cases, parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
@@ -53,7 +53,7 @@ class LlmSecondLook:
             why: What is surprising about its result, in our words.
         """
         ensure_one(member, base=situation.assignment.base)
-        place = f"{situation.assignment.place}/second opinion"
+        place = situation.assignment.place.for_purpose("second opinion")
         near = hack_cases.nearest(member.source, SHOWN)
         user = render(
             "second_opinion",

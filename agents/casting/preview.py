@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...verifier.request import Referee
 from ..books.asking import Asker, Asking
 from ..model import Ask, Bound
@@ -51,7 +52,7 @@ class _Eavesdropper(Asker):
     def started(self) -> CampaignStarted:
         return self._started
 
-    def ask(self, ask: Ask, place: str) -> NoReturn:
+    def ask(self, ask: Ask, place: Place) -> NoReturn:
         del place
         raise _Overheard(ask)
 

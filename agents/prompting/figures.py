@@ -13,7 +13,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
+from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
 from ...verifier.profile.metrics import STALLS, packaged
 from ..roles import Member, Situation
@@ -62,7 +63,7 @@ def shown_figures(member: Member) -> dict[str, float]:
     return {name: value for name, value in known.items() if _tells(name, value, known, member)}
 
 
-def profile(member: Member, situation: Situation, place: str) -> str:
+def profile(member: Member, situation: Situation, place: Place) -> str:
     """Every figure that tells something, what is missing, and the tools' remarks."""
     known = member.verdict.profile
     metrics = {m.name: m for m in known.metrics} if known else {}
@@ -85,7 +86,7 @@ def profile(member: Member, situation: Situation, place: str) -> str:
 def missing_metrics(member: Member, situation: Situation) -> tuple[str, ...]:
     """What a Judge is fed on this target where it can be had, and the profile does not tell."""
     known = figures_of(member)
-    if situation.target == CPU:
+    if target_of(situation.target).is_cpu:
         left_out = _OF_LOOPS if is_by_hand(member.source) else ()
         return tuple(name for name in CPU_METRICS if name not in known and name not in left_out)
     wanted = packaged().judged(situation.target, situation.problem.tags)

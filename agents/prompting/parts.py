@@ -11,17 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...kernelbench.features import SPARSE_FEATURES
+from ...kernelbench.languages import language_of
 from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
-from ...kernelbench.signature import signature
-from ...kernelbench.targets import CPU
-from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
-from ...sandbox.builders.model import Variant
+from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..roles import Assignment, Member, Situation
 from ..text.candidate_text import ORDINARY
 from ..text.untrusted import fenced, one_line
-from . import techniques
+from . import guides, techniques
 from .figures import busy_machine, profile, with_lines
 from .render import render
 from .target_card import Card
@@ -32,7 +31,6 @@ EXEMPLAR_CHARACTERS = 12_000
 FINDINGS_CHARACTERS = 6_000
 LOG_LINES = 150
 """Of the end of a log; what a compiler says last is what made it stop (CudaForge keeps as many)."""
-FENCES = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
 _LEGAL = {
     Family.NORMAL: "normal",
     Family.UNIFORM: "uniform",
@@ -78,8 +76,8 @@ def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens:
     return render(
         "coder",
         language=situation.language,
-        fence=FENCES[situation.language],
-        guide=_guide(situation, briefing),
+        fence=language_of(situation.language).markup,
+        guide=guides.guide(situation, briefing.card.target),
         edits=render("edits") if may_patch else "",
         techniques=", ".join(technique.name for technique in known),
         tokens=f"{tokens:,}",
@@ -93,7 +91,7 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
         "title": problem.title,
         "problem": problem.name,
         "definition": problem.definition,
-        "signature": _signature(problem, situation.language),
+        "signature": guides.signature_text(problem, situation.language),
         "axes": _axes(problem, situation.facts),
         "tensors": _tensors(problem),
         "workload": _workload(problem, situation.facts, briefing.workload),
@@ -103,12 +101,12 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
     }
 
 
-def source(text: str, place: str, *, characters: int = SOURCE_CHARACTERS) -> str:
+def source(text: str, place: Place, *, characters: int = SOURCE_CHARACTERS) -> str:
     """A candidate's source as data."""
     return fenced(text, what="the source", place=place, characters=characters)
 
 
-def verdict(member: Member, place: str) -> str:
+def verdict(member: Member, place: Place) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
     words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
@@ -139,7 +137,7 @@ def _reading(member: Member) -> Iterator[str]:
         yield f"Of the reply that it came from: {'; '.join(told)}."
 
 
-def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
+def exemplar(label: str, member: Member, situation: Situation, place: Place) -> str:
     """One of several candidates in a prompt."""
     return render(
         "exemplar",
@@ -151,7 +149,7 @@ def exemplar(label: str, member: Member, situation: Situation, place: str) -> st
     )
 
 
-def advice(assignment: Assignment, place: str) -> str:
+def advice(assignment: Assignment, place: Place) -> str:
     """The Judge's words; empty where there are none."""
     said = assignment.advice
     if said is None:
@@ -172,45 +170,10 @@ def advice(assignment: Assignment, place: str) -> str:
     return fenced("\n".join(lines), what="the Judge's words", place=place)
 
 
-def told(assignment: Assignment, place: str) -> str:
+def told(assignment: Assignment, place: Place) -> str:
     """Lessons and strategies of others, one a line; empty where there are none."""
     lines = [f"- {one_line(text, 300)}" for text in assignment.told]
     return fenced("\n".join(lines), what="a list", place=place) if lines else ""
-
-
-def _guide(situation: Situation, briefing: Briefing) -> str:
-    language = situation.language
-    example = render(f"example_{language}")
-    threads = f"{situation.facts.get('cpus', 1):.0f}"
-    if language == "cpp":
-        words = ("g++", *VARIANT_FLAGS[Variant.RELEASE], *BASE_FLAGS, "-shared")
-        return render("guide_cpp", compiler=" ".join(words), threads=threads, example=example)
-    if language == "python":
-        return render("guide_python", threads=threads, example=example)
-    names = _plan_names(situation.problem)
-    target = briefing.card.target
-    if language == "triton":
-        return render("guide_triton", target=target, names=names, example=example)
-    flags = "--std=c++20 -lineinfo --fmad=true"
-    return render("guide_cuda", compiler=flags, target=target, names=names, example=example)
-
-
-def _plan_names(problem: Problem) -> str:
-    axes = f"the axes {', '.join(problem.axes)}"
-    if not any(tensor.name == "indptr" for tensor in problem.inputs):
-        return axes
-    features = [f for f in SPARSE_FEATURES if f != "density" or {"M", "K"} <= problem.axes.keys()]
-    return f"{axes}, the features {', '.join(features)} (of rows; numbers with fractions)"
-
-
-def _signature(problem: Problem, language: str) -> str:
-    printed = signature(problem, language)
-    note = {
-        "cuda": "\n\nThese are the types that a plan can pass; name and split kernels as you like.",
-        "triton": "\n\nThese are the values that a plan can pass; name and split kernels as you "
-        "like.",
-    }.get(language, "")
-    return f"```{FENCES[language]}\n{printed}\n```{note}"
 
 
 def _axes(problem: Problem, facts: Mapping[str, float]) -> str:
@@ -268,10 +231,10 @@ def _legal(family: Family, precision: Precision) -> str:
 
 
 def _timing(situation: Situation, card: Card) -> str:
-    device = "" if situation.target == CPU else "cuda"
-    named = [each.name for each in situation.problem.baselines if each.runs_on(device)]
+    target = target_of(situation.target)
+    named = [b.name for b in situation.problem.baselines if b.runs_on(target.torch_device)]
     baselines = ", ".join(named) or "none"
-    if situation.target == CPU:
+    if target.is_cpu:
         return render("timing_cpu", baselines=baselines)
     if card.is_emulated:
         return render(f"timing_emulated_{situation.language}")
@@ -306,6 +269,6 @@ def _ratio(ratio: Speedup) -> str:
     return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
-def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: str) -> str:
+def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: Place) -> str:
     """Several candidates, each under its label."""
     return "\n\n".join(exemplar(label, m, situation, place) for label, m in labelled)

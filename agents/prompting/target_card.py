@@ -8,10 +8,10 @@ kept in its first event: prompts must read the same when the campaign is resumed
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
+from ...kernelbench import machine
 from ...kernelbench.targets import (
     CPU,
     MAX_REGISTERS_PER_THREAD,
@@ -22,14 +22,13 @@ from ...kernelbench.targets import (
     architecture,
     device_of,
     product,
+    target_of,
 )
 from ...sandbox.run.device.nvml import Device as Driven
 from ...traces.records import Record
 from ...verifier.clock.roofline import Peaks
 from ...verifier.request import Referee
 
-CPUINFO = Path("/proc/cpuinfo")
-CACHES = Path("/sys/devices/system/cpu")
 _VECTOR_FLAGS = (
     "sse4_2",
     "avx",
@@ -44,7 +43,7 @@ _VECTOR_FLAGS = (
     "sve",
     "sve2",
 )
-"""Of /proc/cpuinfo: what decides which vector instructions there are."""
+"""What decides which vector instructions there are."""
 _REACHED = (
     ("memory_gbs", "memory bandwidth", "GB/s"),
     ("llc_gbs", "last-level cache bandwidth", "GB/s"),
@@ -99,7 +98,7 @@ class Card(Record):
 
 def card_of(target: str, referee: Referee) -> Card:
     """The card of the target that this referee evaluates on."""
-    if target == CPU:
+    if target_of(target).is_cpu:
         return cpu_card(referee.facts)
     if referee.is_emulated:
         return device_card(target)
@@ -151,8 +150,8 @@ def device_card(
 def cpu_card(
     facts: Mapping[str, float],
     *,
-    cpuinfo: Path = CPUINFO,
-    caches: Path = CACHES,
+    cpuinfo: Path = machine.CPUINFO,
+    caches: Path = machine.CACHES,
 ) -> Card:
     """The card of this machine as the target `cpu`.
 
@@ -160,7 +159,7 @@ def cpu_card(
         facts: Of the referee: `cpus` that candidates run on, `vector_bytes`, and what this machine
             reached at best, where that was measured.
     """
-    words = _cpuinfo(cpuinfo)
+    processor = machine.processor(cpuinfo)
     figures = [_figure("threads a candidate has", f"{facts['cpus']:.0f}", "the campaign's CPUs")]
     unknown = []
     if facts.get("vector_bytes"):
@@ -169,8 +168,7 @@ def cpu_card(
         figures.append(_figure("vector width", f"{bits} bits, {lanes} floats", "the processor"))
     else:
         unknown.append("vector width")
-    flags = words.get("flags", words.get("Features", "")).split()
-    if found := [flag for flag in _VECTOR_FLAGS if flag in flags]:
+    if found := [flag for flag in _VECTOR_FLAGS if flag in processor.flags]:
         figures.append(_figure("vector instructions", " ".join(found), str(cpuinfo)))
     else:
         unknown.append("vector instructions")
@@ -184,7 +182,7 @@ def cpu_card(
     ]
     figures += reached
     unknown += [] if reached else ["memory bandwidth", "peak rate of arithmetic"]
-    title = words.get("model name", "") or "a processor that does not tell its name"
+    title = processor.name or "a processor that does not tell its name"
     return Card(target=CPU, title=title, figures=tuple(figures), unknown=tuple(unknown))
 
 
@@ -256,42 +254,13 @@ def _rates(peaks: Peaks) -> list[Figure]:
     return [_figure(name, f"{value:.3g} {unit}", source) for name, value, unit in pairs]
 
 
-def _cpuinfo(place: Path) -> dict[str, str]:
-    """The first processor's lines; all are alike on the machines this runs on."""
-    try:
-        first = place.read_text().partition("\n\n")[0]
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
 def _cache_levels(root: Path) -> list[Figure]:
     found: list[Figure] = []
-    for entry in sorted(root.glob("cpu0/cache/index*")):
-        try:
-            kind = (entry / "type").read_text().strip()
-            level = (entry / "level").read_text().strip()
-            size = (entry / "size").read_text().strip()
-            shared = _count((entry / "shared_cpu_list").read_text().strip())
-        except (OSError, ValueError):
-            continue
-        if kind != "Instruction":
-            by = f", shared by {shared} CPUs" if shared > 1 else " each"
-            found.append(_figure(f"L{level} cache", f"{_readable(size)}{by}", str(root)))
+    for cache in machine.caches(root=root):
+        by = f", shared by {cache.sharing} CPUs" if cache.sharing > 1 else " each"
+        found.append(_figure(f"L{cache.level} cache", f"{_readable(cache.bytes)}{by}", str(root)))
     return found
 
 
-def _readable(size: str) -> str:
-    number = re.fullmatch(r"(\d+)K", size)
-    if number is None:
-        return size
-    kib = int(number[1])
-    return f"{kib / 1024:g} MiB" if kib >= 1024 else f"{kib} KiB"
-
-
-def _count(listed: str) -> int:
-    """How many CPUs `0-3,8` names."""
-    parts: Sequence[str] = listed.split(",")
-    edges = [part.partition("-") for part in parts]
-    return sum(int(last or first) - int(first) + 1 for first, _, last in edges)
+def _readable(size: int) -> str:
+    return f"{size / _MIB:g} MiB" if size >= _MIB else f"{size // _KIB} KiB"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...kernelbench.problem import Problem
-from ...kernelbench.targets import CPU, architecture
+from ...kernelbench.targets import target_of
 
 PACKAGED = Path(__file__).with_name("techniques.toml")
 NONE, OTHER = "none", "other"
@@ -81,7 +81,7 @@ class Technique:
             and (not self.tags or bool(tags & set(self.tags)))
             and not tags & set(self.ruled_out_by)
             and (not self.policies or problem.precision.policy in self.policies)
-            and (target == CPU or architecture(target).capability >= self.capability)
+            and target_of(target).has_capability(self.capability)
         )
         known = [said for c in self.when if (said := c.holds(figures)) is not None]
         return fits and (not known or any(known))

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from ...kernelbench.languages import language_of
+
 VERSION = 1
 
 LEVELS = 4
@@ -98,7 +100,7 @@ BUSY = 0.6
 def niche(source: str, language: str, figures: Mapping[str, float]) -> Niche:
     """The cell of a source with these figures of its profile; none: what bounds it is unknown."""
     code = _COMMENT.sub("", source)
-    axes = _HOST if language in ("cpp", "python") else _DEVICE
+    axes = _DEVICE if language_of(language).is_for_gpu else _HOST
     memory, algorithm, coordination = (_level(code, patterns) for patterns in axes.values())
     work = ""
     if _SPARSE.search(code):

@@ -12,20 +12,13 @@ from __future__ import annotations
 import unicodedata
 from typing import NamedTuple
 
+from ...kernelbench.languages import Language, language_of
 from ...sandbox.front_matter import MalformedError
 from ...sandbox.source_text import SOURCE_BYTES, encoded
 from ..model import Finish
 from .code_blocks import Block, Markdown, split, unix_lines
 from .found import Found, Outcome, Unusable
-from .languages import (
-    PROGRAMMING,
-    UNLABELLED,
-    Head,
-    Language,
-    body_of,
-    head_of,
-    language_of,
-)
+from .shape import BEGINNINGS, PROGRAMMING, SHAPES, UNLABELLED, Head, body_of, head_of
 from .thinking import without_thinking
 from .untrusted import BIDIRECTIONAL, one_line
 
@@ -130,8 +123,8 @@ def _chosen(markdown: Markdown, text: str, language: Language) -> Found | Unusab
     with_head = [offer for offer in offers if offer.head]
     if with_head:
         return _with_front_matter(with_head, len(fitting), language)
-    if language.entry:
-        entries = [o.source for o in offers if o.is_whole and language.entry.search(o.source)]
+    if entry := SHAPES[language].entry:
+        entries = [o.source for o in offers if o.is_whole and entry.search(o.source)]
         if entries:
             return _only(entries, len(fitting), (NO_FRONT_MATTER,))
     return _none(sources, [b for b in fitting if b.label not in UNLABELLED], language)
@@ -150,13 +143,13 @@ def _offer(source: str, language: Language) -> _Offer:
     source = source.strip("\n") + "\n"
     head = head_of(source, language)
     behind = source if head and head.is_broken else body_of(source, head)
-    return _Offer(source, head, bool(language.mark.search(behind)))
+    return _Offer(source, head, bool(SHAPES[language].mark.search(behind)))
 
 
 def _bare(text: str, language: Language) -> Found | Unusable:
     if holds_edits(text):
         return Unusable(Outcome.NO_CANDIDATE, "the reply has edits and no whole source")
-    if not language.begins_with.match(text):
+    if not BEGINNINGS[language.syntax].match(text):
         return Unusable(Outcome.NO_CANDIDATE, "the reply has no fenced block")
     offer = _offer(text, language)
     return _with_front_matter([offer], 1, language, ("without a fence",))
@@ -174,7 +167,7 @@ def _with_front_matter(
     if whole := [offer.source for offer in mine if offer.is_whole]:
         return _only(whole, of, notes)
     # The last may be half a candidate; the builder says best what it lacks.
-    return Found(mine[-1].source, (*notes, f"it lacks {language.lacks}"))
+    return Found(mine[-1].source, (*notes, f"it lacks {SHAPES[language].lacks}"))
 
 
 def _only(sources: list[str], of: int, notes: tuple[str, ...]) -> Found | Unusable:
@@ -195,5 +188,5 @@ def _none(sources: list[Block], labelled: list[Block], language: Language) -> Un
         reason = f"the reply holds {said}, asked was for {language.name}"
         return Unusable(Outcome.WRONG_LANGUAGE, reason)
     if labelled:
-        return Unusable(Outcome.NO_CANDIDATE, f"no block of the reply has {language.lacks}")
+        return Unusable(Outcome.NO_CANDIDATE, f"no block of the reply has {SHAPES[language].lacks}")
     return Unusable(Outcome.NO_CANDIDATE, f"the reply has no block in {language.name}")

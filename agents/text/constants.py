@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .languages import language_of
+from ...kernelbench.languages import Syntax, language_of
 
 MOST = 1 << 20
 """Larger numbers are no knobs."""
@@ -25,6 +25,7 @@ _C = re.compile(
 _PYTHON = re.compile(
     r"^(?P<name>[A-Z][A-Z0-9_]*)[ \t]*(?::[^=\n]*)?=[ \t]*(?P<value>\d+)[ \t]*$", re.M
 )
+_PATTERNS = {Syntax.C: _C, Syntax.PYTHON: _PYTHON}
 
 
 class Variant(NamedTuple):
@@ -41,7 +42,7 @@ def variants(source: str, language: str) -> list[Variant]:
     Raises:
         UnknownNameError: there are no candidates in `language`.
     """
-    pattern = _PYTHON if language_of(language).is_python else _C
+    pattern = _PATTERNS[language_of(language).syntax]
     found = [match for match in pattern.finditer(source) if 1 <= _value(match) <= MOST]
     doubled = [_changed(source, match, 2 * _value(match)) for match in found]
     halved = [_changed(source, match, _value(match) // 2) for match in found if _value(match) > 1]

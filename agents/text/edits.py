@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from ...kernelbench.languages import Language, language_of
 from ..model import Finish
 from .candidate_text import (
     SEARCH_SIGN,
@@ -32,7 +33,7 @@ from .candidate_text import (
 )
 from .code_blocks import split, unix_lines
 from .found import Found, Outcome, Unusable
-from .languages import Language, head_of, language_of
+from .shape import head_of
 from .untrusted import one_line
 
 DIVIDER = "======="

@@ -17,7 +17,7 @@ from ..model import Finish
 from .candidate_text import answered
 from .code_blocks import Markdown, split
 from .found import Outcome, Unusable
-from .languages import UNLABELLED
+from .shape import UNLABELLED
 from .untrusted import one_line, readable
 
 Form = TypeVar("Form", bound=BaseModel)

@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Iterator
 
+from ...kernelbench.languages import Language, Syntax, language_of
 from .code_blocks import unix_lines
-from .languages import Head, Language, body_of, head_of, language_of
+from .shape import Head, body_of, head_of
 
 _RUN = 3
 """Tokens that are compared together, so that the order of statements counts, too."""
@@ -62,7 +63,8 @@ def tokens(source: str, language: str) -> list[str]:
     source = unix_lines(source)
     head = head_of(source, known)
     body = source if head and head.is_broken else body_of(source, head)
-    words = _python_tokens(_closed(body, head)) if known.is_python else _cpp_tokens(body)
+    is_python = known.syntax is Syntax.PYTHON
+    words = _python_tokens(_closed(body, head)) if is_python else _cpp_tokens(body)
     return [*_facts(head, known), *words]
 
 

@@ -16,8 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
 from ...kernelbench.problem import Problem
+from ...traces.decisions import NoReflection, SoftKind
 from ...traces.events import CampaignStarted
-from ..aids import Kind
+from ...traces.place import Place
 from ..brains.soft_verifier import VOTES
 from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
@@ -61,14 +62,15 @@ class Generations:
 
     def propose(self, state: State, loop: Loop) -> State:
         """Records the wave's candidates and how new they are; those that are new are evaluated."""
-        waves.settle(loop, state["places"], self._assignment)
-        for place in state["places"]:
+        places = waves.places_of(state)
+        waves.settle(loop, places, self._assignment)
+        for place in places:
             generation_plan.compare(loop, place)
         if self.chosen.soft:
             return {"queue": []}
         fresh, _ = generation_plan.novel(loop, state["generation"])
         placed = loop.ledger.progress.placed
-        return {"queue": [c for place in state["places"] if (c := placed.get(place, "")) in fresh]}
+        return {"queue": [c for place in places if (c := placed.get(place, "")) in fresh]}
 
     def wave(self, state: State, loop: Loop) -> State:
         """What is asked next of the generation, once the wave before was evaluated."""
@@ -112,10 +114,10 @@ class Generations:
             if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
                 generation_plan.reflect(loop, number)
         except BudgetSpent as spent:
-            loop.ledger.decide(f"{number}/reflect", "no reflection", by=spent.by)
+            loop.ledger.decide(Place(number, "reflect"), NoReflection(by=spent.by))
         return {"generation": number + 1}
 
-    def _assignment(self, loop: Loop, place: str) -> Assignment:
+    def _assignment(self, loop: Loop, place: Place) -> Assignment:
         return generation_plan.assignment(loop, place, self.chosen.abreast)
 
     def _wave(self, loop: Loop, number: int, wave: int) -> State:
@@ -123,14 +125,15 @@ class Generations:
         chosen, count = self.chosen, generation_plan.slots(loop, number)
         last = -(-count // chosen.abreast)
         slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
-        places = [f"{number}/{slot}" for slot in slots]
+        places = [Place(number, slot) for slot in slots]
         if wave == last:
             places = generation_plan.second_places(loop, number)
         doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+        asked = waves.asked_now(loop, places)
         return {
             "wave": wave,
-            "places": places,
-            "waiting": waves.side_by_side(loop, places),
+            "places": asked["places"],
+            "waiting": asked["waiting"],
             "doubted": doubted,
         }
 
@@ -196,14 +199,14 @@ def run(loop: Loop) -> str:
 def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
-    return Assignment(place="0/0", mode=Mode.WRITE, sample=Sample(1, count))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
 
 
 def _questions(chosen: Settings, rounds: int | None) -> Questions:
     most = chosen.generations if rounds is None else rounds
     # What is too close to another candidate is asked for once more.
     tries = most * 2 * chosen.proposals
-    doubts = tries * len(Kind) * VOTES if chosen.soft else 0
+    doubts = tries * len(SoftKind) * VOTES if chosen.soft else 0
     lessons = most // chosen.reflect_every if chosen.reflect_every else 0
     return Questions(tries, most if chosen.judged else 0, doubts + lessons)
 

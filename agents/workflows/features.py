@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from ...kernelbench.problem import Problem
+from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
 from ...traces.events import CampaignStarted
+from ...traces.place import Place, in_round
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record, Status
 from ..prompting import techniques
@@ -32,10 +33,6 @@ from .rules import Questions, Rules
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
-
-USED, TABLE, PLANNED = "technique used", "table of gains", "features"
-_USED = (USED, "feature credited")
-"""The second is what earlier versions recorded."""
 
 
 class Settings(Record):
@@ -71,32 +68,32 @@ def plan(state: State, loop: Loop) -> State:
     most = steps.rounds_of(loop, DEPTHS)
     if by := steps.why_ended(loop, depth, most, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if (f"{depth}/plan", PLANNED) not in loop.ledger.progress.decisions:
+    if loop.ledger.decided(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
-    places = [f"{depth}/{slot}" for slot in range(len(_planned(loop, depth)["slots"]))]
+    places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth).slots))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
 def propose(state: State, loop: Loop) -> State:
     """Records the turn's candidates."""
-    return {"queue": waves.settle(loop, state["places"], assignment)}
+    return {"queue": waves.settle(loop, waves.places_of(state), assignment)}
 
 
 def repair(state: State, loop: Loop) -> State:
     """Which of the turn's candidates failed and are mended next."""
     depth, turn = state["depth"], state["turn"] + 1
-    count = len(_planned(loop, depth)["slots"])
+    count = len(_planned(loop, depth).slots)
     failed = []
-    for place in state["planned"]:
+    for place in map(Place.parse, state["planned"]):
         candidate = loop.ledger.progress.placed.get(place, "")
         if candidate and steps.score(loop, candidate) is None:
-            failed.append(int(place.partition("/")[2]) % count)
-    places = [f"{depth}/{turn * count + slot}" for slot in failed]
+            failed.append(place.numbers[1] % count)
+    places = [Place(depth, turn * count + slot) for slot in failed]
     left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
     asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
-    places = sorted(asked) if turn <= settings(loop).repairs else []
-    return {"turn": turn, "planned": places, "abreast": max(1, len(places)), "places": []}
+    planned = sorted(str(place) for place in asked) if turn <= settings(loop).repairs else []
+    return {"turn": turn, "planned": planned, "abreast": max(1, len(planned)), "places": []}
 
 
 def promote(state: State, loop: Loop) -> State:
@@ -110,39 +107,39 @@ def credit(state: State, loop: Loop) -> State:
     depth = state["depth"]
     planned = _planned(loop, depth)
     for candidate in _born(loop, depth):
-        if planned["base"]:
+        if planned.base:
             _credit(loop, candidate, planned)
-    rows: list[JsonValue] = [
-        {
-            "technique": technique,
-            "bound": bound,
-            "tried": tally.tried,
-            "gained": tally.gained,
-            "mean_gain": round(math.expm1(tally.mean), 4),
-            "best_gain": round(math.expm1(tally.best), 4),
-        }
+    rows = tuple(
+        GainRow(
+            technique=technique,
+            bound=bound,
+            tried=tally.tried,
+            gained=tally.gained,
+            mean_gain=round(math.expm1(tally.mean), 4),
+            best_gain=round(math.expm1(tally.best), 4),
+        )
         for (technique, bound), tally in sorted(_table(loop, depth + 1).items())
-    ]
-    loop.ledger.decide(f"{depth}/table", TABLE, rows=rows)
+    )
+    loop.ledger.decide(Place(depth, "table"), GainsTabled(rows=rows))
     return {"depth": depth + 1}
 
 
-def assignment(loop: Loop, place: str) -> Assignment:
+def assignment(loop: Loop, place: Place) -> Assignment:
     """The techniques of a slot on the depth's base; in later turns a repair of what it came to."""
-    depth, slot = _numbers(place)
+    depth, slot = place.numbers
     planned = _planned(loop, depth)
-    count = len(planned["slots"])
+    count = len(planned.slots)
     if slot >= count:
-        failed = loop.ledger.progress.placed[f"{depth}/{slot - count}"]
+        failed = loop.ledger.progress.placed[Place(depth, slot - count)]
         return Assignment(
             place=place,
             first=slot - slot % count,
             mode=Mode.REPAIR,
             base=loop.ledger.member(failed),
         )
-    base = steps.member(loop, planned["base"])
-    mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
-    features = () if planned["is_repair"] else tuple(planned["slots"][slot])
+    base = steps.member(loop, planned.base)
+    mode = Mode.REPAIR if planned.is_repair else Mode.FEATURES
+    features = () if planned.is_repair else planned.slots[slot]
     if not features and base is None:
         mode = Mode.WRITE
     first = slot - slot % settings(loop).abreast
@@ -152,7 +149,8 @@ def assignment(loop: Loop, place: str) -> Assignment:
 def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
     drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, started.seed))
-    return Assignment(place="0/0", mode=Mode.FEATURES if drawn else Mode.WRITE, features=drawn)
+    mode = Mode.FEATURES if drawn else Mode.WRITE
+    return Assignment(place=Place(0, 0), mode=mode, features=drawn)
 
 
 def _draws(
@@ -185,56 +183,48 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     bound = str(niches.bound_of(figures))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     names, worth = [technique.name for technique in known], _table(loop, depth)
-    slots: list[JsonValue] = [
-        list(drawn) for drawn in _draws(names, worth, bound, depth, count, loop.seed)
-    ]
-    loop.ledger.decide(
-        f"{depth}/plan",
-        PLANNED,
+    planned = FeaturesPlanned(
         base=base,
         bound=bound,
-        slots=slots,
+        slots=tuple(_draws(names, worth, bound, depth, count, loop.seed)),
         is_repair=bool(base and not fastest),
     )
+    loop.ledger.decide(Place(depth, "plan"), planned)
 
 
-def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
+def _credit(loop: Loop, candidate: str, planned: FeaturesPlanned) -> None:
     ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
     place = track.proposed.place
-    depth, slot = _numbers(place)
-    base, score = planned["base"], steps.score(loop, candidate)
+    depth, slot = place.numbers
+    base, score = planned.base, steps.score(loop, candidate)
     before = steps.score(loop, base)
-    if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
+    if before is None or ledger.decided(place, Credited):
         return
-    asked = planned["slots"][slot % len(planned["slots"])]
+    asked = planned.slots[slot % len(planned.slots)]
     said = track.proposed.techniques
     uses = {
         name: technique_gains.use(name, ledger.source(base), ledger.source(candidate), said)
         for name in asked
     }
-    ledger.decide(
-        place,
-        USED,
+    credited = Credited(
         candidate=candidate,
-        bound=planned["bound"],
-        used=[name for name, use in uses.items() if use.is_used],
-        disputed=[name for name, use in uses.items() if use.is_disputed],
+        bound=planned.bound,
+        used=tuple(name for name, use in uses.items() if use.is_used),
+        disputed=tuple(name for name, use in uses.items() if use.is_disputed),
         gain=None if score is None else math.log(score / before),
         depth=depth,
     )
+    ledger.decide(place, credited)
 
 
 def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tally]:
     """What techniques were worth at the depths before this one."""
-    credits = []
-    for (_, what), decided in loop.ledger.progress.decisions.items():
-        details: dict[str, Any] = dict(decided.details)
-        if what in _USED and details["depth"] < before:
-            gain = -math.inf if details["gain"] is None else details["gain"]
-            credits += [
-                technique_gains.Credit(name, details["bound"], gain) for name in details["used"]
-            ]
-    return technique_gains.table(credits)
+    return technique_gains.table(
+        technique_gains.Credit(name, each.bound, -math.inf if each.gain is None else each.gain)
+        for each in loop.ledger.progress.decisions.of(Credited).values()
+        if each.depth < before
+        for name in each.used
+    )
 
 
 def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
@@ -254,24 +244,22 @@ def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
     return (early.get(verdict.status, 2), track.proposed.number)
 
 
-def _planned(loop: Loop, depth: int) -> dict[str, Any]:
-    return dict(loop.ledger.progress.decisions[f"{depth}/plan", PLANNED].details)
+def _planned(loop: Loop, depth: int) -> FeaturesPlanned:
+    return loop.ledger.require_decided(Place(depth, "plan"), FeaturesPlanned)
 
 
 def _born(loop: Loop, depth: int) -> list[str]:
     """Candidates of a depth that have a verdict, by slot."""
     progress = loop.ledger.progress
-    found = sorted((_numbers(p), c) for p, c in progress.placed.items() if _numbers(p)[0] == depth)
-    return [c for _, c in found if Depth.SCREEN in progress.tracks[c].verdicts]
+    return [
+        c
+        for c in in_round(depth, progress.placed.items())
+        if Depth.SCREEN in progress.tracks[c].verdicts
+    ]
 
 
 def _before(loop: Loop, depth: int) -> list[str]:
     return [c for number in range(depth) for c in _born(loop, number)]
-
-
-def _numbers(place: str) -> tuple[int, int]:
-    depth, _, slot = place.partition("/")
-    return int(depth), int(slot)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:

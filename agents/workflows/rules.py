@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Record
 from ..books.request import CampaignRequest
 from ..roles import Assignment, Mode
@@ -42,7 +43,7 @@ def refuse_source(request: CampaignRequest) -> None:
 def write_first(problem: Problem, started: CampaignStarted, source: str) -> Assignment:
     """A first kernel, out of the problem alone."""
     del problem, started, source
-    return Assignment(place="0/0", mode=Mode.WRITE)
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE)
 
 
 @dataclass(frozen=True)

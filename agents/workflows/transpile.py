@@ -17,9 +17,12 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...errors import UsageError
+from ...kernelbench.languages import CPP, PYTHON
 from ...kernelbench.problem import Problem
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
+from ...traces.decisions import HandedOver, ModuleChecked, NothingLeft
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..books.request import CampaignRequest
@@ -32,7 +35,7 @@ from .loop import Loop
 from .rules import Questions, Rules
 from .workflow import find_workflow
 
-CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
+CHECK, HAND_OVER = Place(slot="source"), Place(slot="hand-over")
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
 """What a round is."""
 
@@ -94,7 +97,7 @@ def check(request: CampaignRequest) -> None:
     if not request.source.strip():
         raise UsageError("transpile needs a source to begin from", hint="give it: --from FILE")
     if foreign_source.is_cuda(request.source):
-        if request.language != "cpp":
+        if request.language != CPP.name:
             raise UsageError(
                 f"a CUDA source is translated to C++ for cpu, not to {request.language}",
                 hint="--target cpu --language cpp; `forge` improves CUDA kernels",
@@ -111,7 +114,7 @@ def settings(loop: Loop) -> Settings:
     return Settings.model_validate(loop.options)
 
 
-def translation(place: str, source: str, checked: str = "") -> Assignment:
+def translation(place: Place, source: str, checked: str = "") -> Assignment:
     """A first candidate out of the source.
 
     Args:
@@ -126,24 +129,22 @@ def check_module(state: State, loop: Loop) -> State:
     """Has the PyTorch source itself verified, where it can run."""
     del state
     is_here = (
-        loop.target == CPU and settings(loop).check and not foreign_source.is_cuda(loop.source)
+        target_of(loop.target).is_cpu
+        and settings(loop).check
+        and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
-    if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:
+    if not text or loop.ledger.decided(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, "python", CHECK, {}, CHECK, strategy="the source itself")
+    itself = Proposal(text, PYTHON.name, str(CHECK), {}, str(CHECK), strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
     steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
-    loop.ledger.decide(
-        CHECK,
-        CHECKED,
-        candidate=candidate,
-        status=str(verdict.status),
-        told=source_checked(verdict),
-    )
+    told = source_checked(verdict)
+    found = ModuleChecked(candidate=candidate, status=str(verdict.status), told=told)
+    loop.ledger.decide(CHECK, found)
     return {}
 
 
@@ -186,8 +187,9 @@ def decide(state: State, loop: Loop) -> State:
     current, kind, number = state["current"], state["kind"], state["round"]
     if why := steps.why_nothing_left(loop, _place(state)):
         place, base = _place(state), state["base"]
-        loop.ledger.decide(place, steps.NOTHING_LEFT, candidate=base, why=why)
-        return {"stopped_by": steps.NOTHING_LEFT}
+        left = NothingLeft(candidate=base, why=why)
+        loop.ledger.decide(place, left)
+        return {"stopped_by": left.what}
     best = steps.better(loop, state["best"], current, number)
     return {
         "round": number + 1,
@@ -219,15 +221,14 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
     if kind == TUNE:
         return None
     if chosen.hand_over:
-        loop.ledger.decide(
-            "hand-over",
-            HANDED_OVER,
+        over = HandedOver(
             to=chosen.hand_over,
             round=state["round"],
             best=state["best"],
             champion=state["champion"],
         )
-        return HANDED_OVER
+        loop.ledger.decide(HAND_OVER, over)
+        return over.what
     return "rounds" if state["optimisations"] >= chosen.optimisations else None
 
 
@@ -235,15 +236,15 @@ def _variants(state: State, loop: Loop) -> list[Variant]:
     return variants(loop.ledger.source(state["first"]), loop.language)
 
 
-def _place(state: State) -> str:
-    return f"{state['round']}/0"
+def _place(state: State) -> Place:
+    return Place(state["round"], 0)
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), steps.member(loop, state["base"])
     if base is None:
-        checked = loop.ledger.progress.decisions.get((CHECK, CHECKED))
-        return translation(place, loop.source, str(checked.details["told"]) if checked else "")
+        checked = loop.ledger.decided(CHECK, ModuleChecked)
+        return translation(place, loop.source, checked.told if checked else "")
     mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
     advice = loop.ledger.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
@@ -270,20 +271,18 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     end = driver.run(graph(), loop, dict(START_STATE))
-    if end != HANDED_OVER:
+    over = loop.ledger.decided(HAND_OVER, HandedOver)
+    if over is None or end != over.what:
         return end
-    over = loop.ledger.progress.decisions["hand-over", HANDED_OVER].details
-    number, best, champion = over["round"], str(over["best"]), str(over["champion"])
-    assert isinstance(number, int)
     # Imported where they are needed: most translations need neither.
     from . import evolve, forge
 
-    follow = forge.follow if over["to"] == "forge" else evolve.follow
-    return follow(loop, number, best, champion)
+    follow = forge.follow if over.to == "forge" else evolve.follow
+    return follow(loop, over.round, over.best, over.champion)
 
 
 def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
-    return translation("0/0", source)
+    return translation(Place(0, 0), source)
 
 
 def _questions(chosen: Settings, rounds: int | None) -> Questions:

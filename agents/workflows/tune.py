@@ -18,7 +18,9 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from ...kernelbench.targets import CPU
+from ...kernelbench.targets import target_of
+from ...traces.decisions import Challenged
+from ...traces.place import NOWHERE, Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..roles import Assignment, Mode, Proposal
@@ -29,8 +31,6 @@ from .rules import Questions, Rules
 
 LEAST_RESERVE_S = 10.0
 """Kept for confirming the best challenger while no confirmation was timed yet."""
-
-CHALLENGE = "challenge"
 
 
 class Settings(Record):
@@ -91,15 +91,17 @@ def judge(state: State, loop: Loop) -> State:
 
 def challenge(state: State, loop: Loop) -> State:
     """Who meets the champion in this round: decided once, whatever the clock says later."""
-    place, progress = _place(state), loop.ledger.progress
-    if (place, CHALLENGE) not in progress.decisions:
-        is_past = steps.is_placed(loop, _place({"round": state["round"] + 1}))
-        due = None if is_past else _due(state, loop)
-        if due is None:
-            ended_by = state["ended_by"]
-            return {"challenger": "", **({"stopped_by": ended_by} if ended_by else {})}
-        loop.ledger.decide(place, CHALLENGE, candidate=due)
-    return {"challenger": str(progress.decisions[place, CHALLENGE].details["candidate"])}
+    place = _place(state)
+    decided = loop.ledger.decided(place, Challenged)
+    if decided is not None:
+        return {"challenger": decided.candidate}
+    is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
+    due = None if is_past else _due(state, loop)
+    if due is None:
+        ended_by = state["ended_by"]
+        return {"challenger": "", **({"stopped_by": ended_by} if ended_by else {})}
+    loop.ledger.decide(place, Challenged(candidate=due))
+    return {"challenger": due}
 
 
 def promote(state: State, loop: Loop) -> State:
@@ -138,7 +140,7 @@ def _is_last_call(loop: Loop) -> bool:
     return loop.budget.left(len(progress.tracks)).seconds <= reserve_s
 
 
-def _parents(loop: Loop, place: str) -> tuple[str, ...]:
+def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
     progress = loop.ledger.progress
     if steps.is_placed(loop, place):
         return ()
@@ -152,15 +154,15 @@ def _foresee(loop: Loop, candidate: str) -> None:
     A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
     """
     is_screened = Depth.SCREEN in loop.ledger.progress.tracks[candidate].verdicts
-    if loop.target == CPU or is_screened:
+    if target_of(loop.target).is_cpu or is_screened:
         return
-    guess = loop.coder.propose(loop.situation(_parents(loop, "")))
+    guess = loop.coder.propose(loop.situation(_parents(loop, NOWHERE)))
     if isinstance(guess, Proposal):
         loop.ledger.foresee_proposed(guess)
 
 
-def _place(state: State) -> str:
-    return f"{state['round']}/0"
+def _place(state: State) -> Place:
+    return Place(state["round"], 0)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:

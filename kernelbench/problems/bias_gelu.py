@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import blemish, draw
 from ..problem import (
     Arrays,
@@ -112,10 +113,10 @@ PROBLEM = Problem(
     definition="s = x[i,j] + bias[j]; y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
     axes={"M": "rows", "N": "columns"},
     inputs=(
-        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
-        Tensor(name="bias", dtype="float32", shape=("N",), meaning="added to every row"),
+        Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),
+        Tensor(name="bias", dtype=FLOAT32.name, shape=("N",), meaning="added to every row"),
     ),
-    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="GELU, arXiv 1606.08415; fused in LightSeq2, arXiv 2110.05722",
     workloads=(
         Workload(

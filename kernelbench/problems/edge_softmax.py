@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import FLOAT32
 from ..families import blemish, draw
 from ..problem import (
     Arrays,
@@ -142,10 +143,10 @@ PROBLEM = Problem(
     axes={"M": "rows", "H": "heads", "nnz": "entries"},
     inputs=(
         INDPTR,
-        Tensor(name="e", dtype="float32", shape=("nnz", "H"), meaning="logits, row-major"),
+        Tensor(name="e", dtype=FLOAT32.name, shape=("nnz", "H"), meaning="logits, row-major"),
     ),
     outputs=(
-        Tensor(name="alpha", dtype="float32", shape=("nnz", "H"), meaning="sums to 1 per row"),
+        Tensor(name="alpha", dtype=FLOAT32.name, shape=("nnz", "H"), meaning="sums to 1 per row"),
     ),
     source="dgNN, arXiv 2110.09524; TC-GNN (AGNN)",
     workloads=(

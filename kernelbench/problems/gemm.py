@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import (
     LINEAR_FAMILIES,
     below_one,
@@ -106,10 +107,10 @@ PROBLEM = Problem(
     definition="C[i,j] = sum over k of A[i,k] * B[k,j]",
     axes={"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B"},
     inputs=(
-        Tensor(name="A", dtype="float32", shape=("M", "K"), meaning="row-major"),
-        Tensor(name="B", dtype="float32", shape=("K", "N"), meaning="row-major"),
+        Tensor(name="A", dtype=FLOAT32.name, shape=("M", "K"), meaning="row-major"),
+        Tensor(name="B", dtype=FLOAT32.name, shape=("K", "N"), meaning="row-major"),
     ),
-    outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="C", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="CUDA-L2 (shape grid); KernelBench level 1",
     workloads=(
         Workload(name="512", kind="realistic", axes={"M": 512, "N": 512, "K": 512}),

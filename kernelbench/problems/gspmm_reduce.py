@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import FLOAT32
 from ..families import LINEAR_FAMILIES, NOT_FINITE
 from ..problem import (
     Arrays,
@@ -162,10 +163,10 @@ PROBLEM = Problem(
     inputs=(
         INDPTR,
         INDICES,
-        Tensor(name="values", dtype="float32", shape=("nnz",), meaning="weights of the entries"),
-        Tensor(name="B", dtype="float32", shape=("K", "N"), meaning="dense, row-major"),
+        Tensor(name="values", dtype=FLOAT32.name, shape=("nnz",), meaning="weights of the entries"),
+        Tensor(name="B", dtype=FLOAT32.name, shape=("K", "N"), meaning="dense, row-major"),
     ),
-    outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="C", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="GE-SpMM, arXiv 2007.03179 (SpMM-like); dgSPARSE",
     workloads=(
         Workload(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import blemish, draw
 from ..problem import (
     Arrays,
@@ -126,11 +127,11 @@ PROBLEM = Problem(
     "var_i the biased variance of row i",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(
-        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
-        Tensor(name="gamma", dtype="float32", shape=("N",), meaning="gain"),
-        Tensor(name="beta", dtype="float32", shape=("N",), meaning="shift"),
+        Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),
+        Tensor(name="gamma", dtype=FLOAT32.name, shape=("N",), meaning="gain"),
+        Tensor(name="beta", dtype=FLOAT32.name, shape=("N",), meaning="shift"),
     ),
-    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="Layer normalization, arXiv 1607.06450; LightSeq2, arXiv 2110.05722",
     workloads=(
         Workload(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import blemish, draw, thin
 from ..problem import (
     Arrays,
@@ -109,10 +110,10 @@ PROBLEM = Problem(
     definition="y[i,j] = x[i,j] / sqrt(mean_k x[i,k]^2 + 1e-6) * gamma[j]",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(
-        Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="row-major"),
-        Tensor(name="gamma", dtype="float32", shape=("N",), meaning="gain"),
+        Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),
+        Tensor(name="gamma", dtype=FLOAT32.name, shape=("N",), meaning="gain"),
     ),
-    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="Root mean square layer normalization, arXiv 1910.07467",
     workloads=(
         Workload(

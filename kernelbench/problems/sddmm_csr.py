@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import FLOAT32
 from ..families import (
     LINEAR_FAMILIES,
     below_one,
@@ -124,10 +125,10 @@ PROBLEM = Problem(
     inputs=(
         INDPTR,
         INDICES,
-        Tensor(name="U", dtype="float32", shape=("M", "D"), meaning="row-major"),
-        Tensor(name="V", dtype="float32", shape=("K", "D"), meaning="row-major"),
+        Tensor(name="U", dtype=FLOAT32.name, shape=("M", "D"), meaning="row-major"),
+        Tensor(name="V", dtype=FLOAT32.name, shape=("K", "D"), meaning="row-major"),
     ),
-    outputs=(Tensor(name="E", dtype="float32", shape=("nnz",), meaning="one per entry"),),
+    outputs=(Tensor(name="E", dtype=FLOAT32.name, shape=("nnz",), meaning="one per entry"),),
     source="TC-GNN (AGNN), USENIX ATC 2023; arXiv 2110.09524",
     workloads=(
         Workload(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import blemish, draw
 from ..problem import (
     Arrays,
@@ -171,8 +172,8 @@ PROBLEM = Problem(
     title="Softmax over rows",
     definition="y[i,j] = exp(x[i,j] - max_k x[i,k]) / sum_k exp(x[i,k] - max_k x[i,k])",
     axes={"M": "rows", "N": "elements of a row"},
-    inputs=(Tensor(name="x", dtype="float32", shape=("M", "N"), meaning="logits, row-major"),),
-    outputs=(Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="rows sum to 1"),),
+    inputs=(Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="logits, row-major"),),
+    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="rows sum to 1"),),
     source="KernelBench level 1; online normaliser, arXiv 1805.02867",
     workloads=(
         Workload(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dense import structure_maker, variations_of
+from ..dtypes import FLOAT32
 from ..families import blemish, draw, full_mantissa, probe_rows, thin
 from ..problem import (
     Arrays,
@@ -108,10 +109,10 @@ PROBLEM = Problem(
     definition="dx[i,j] = y[i,j] * (dy[i,j] - sum_k y[i,k] dy[i,k])",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(
-        Tensor(name="y", dtype="float32", shape=("M", "N"), meaning="the forward's answer"),
-        Tensor(name="dy", dtype="float32", shape=("M", "N"), meaning="gradient of y"),
+        Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="the forward's answer"),
+        Tensor(name="dy", dtype=FLOAT32.name, shape=("M", "N"), meaning="gradient of y"),
     ),
-    outputs=(Tensor(name="dx", dtype="float32", shape=("M", "N"), meaning="gradient of x"),),
+    outputs=(Tensor(name="dx", dtype=FLOAT32.name, shape=("M", "N"), meaning="gradient of x"),),
     source="the derivative of softmax, as in KernelBench level 1",
     workloads=(
         Workload(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import FLOAT32
 from ..families import LINEAR_FAMILIES
 from ..problem import (
     Arrays,
@@ -105,10 +106,10 @@ PROBLEM = Problem(
     inputs=(
         INDPTR,
         INDICES,
-        Tensor(name="values", dtype="float32", shape=("nnz",), meaning="entries of A"),
-        Tensor(name="B", dtype="float32", shape=("K", "N"), meaning="dense, row-major"),
+        Tensor(name="values", dtype=FLOAT32.name, shape=("nnz",), meaning="entries of A"),
+        Tensor(name="B", dtype=FLOAT32.name, shape=("K", "N"), meaning="dense, row-major"),
     ),
-    outputs=(Tensor(name="C", dtype="float32", shape=("M", "N"), meaning="row-major"),),
+    outputs=(Tensor(name="C", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
     source="GE-SpMM, arXiv 2007.03179; adaptive workload balancing, arXiv 2106.16064",
     workloads=(
         Workload(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import FLOAT32
 from ..families import LINEAR_FAMILIES
 from ..problem import (
     Arrays,
@@ -97,10 +98,10 @@ PROBLEM = Problem(
     inputs=(
         INDPTR,
         INDICES,
-        Tensor(name="values", dtype="float32", shape=("nnz",), meaning="entries of A"),
-        Tensor(name="x", dtype="float32", shape=("K",)),
+        Tensor(name="values", dtype=FLOAT32.name, shape=("nnz",), meaning="entries of A"),
+        Tensor(name="x", dtype=FLOAT32.name, shape=("K",)),
     ),
-    outputs=(Tensor(name="y", dtype="float32", shape=("M",)),),
+    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M",)),),
     source="adaptive workload balancing, arXiv 2106.16064; DA-SpMM with N = 1",
     workloads=(
         Workload(

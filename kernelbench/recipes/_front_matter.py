@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..languages import Language
 from ..recipe import KnobValue
 
 Value: TypeAlias = "int | float | str | Sequence[Value] | Mapping[str, Value]"
@@ -38,39 +39,28 @@ NO_LAUNCHES = LaunchPlan()
 
 
 def front_matter(
-    language: str,
+    language: Language,
     family: str,
     recipe_knobs: Mapping[str, KnobValue],
     *,
     plan: LaunchPlan = NO_LAUNCHES,
     plan_knobs: Mapping[str, int] | None = None,
 ) -> str:
-    """The TOML, to stand between the marks of the language.
+    """The head of a file with what it says of itself.
 
     Args:
-        language: As candidates name it.
         family: Of the recipe.
         recipe_knobs: With which the recipe is rendered.
         plan: The launches.
         plan_knobs: Numbers for the plan's expressions; those that it does not use are left out.
     """
     used = {name: value for name, value in (plan_knobs or {}).items() if plan.mentions(name)}
-    parts = [[f"language = {_toml(language)}"]]
+    parts = [[f"language = {_toml(language.name)}"]]
     parts += [_table("[knobs]", used)] if used else []
     parts += [_table("[[launch]]", launch) for launch in plan.launches]
     parts += [_table(f"[scratch.{name}]", each) for name, each in plan.scratch.items()]
     parts += [_table("[recipe]", {"family": family}), _table("[recipe.knobs]", recipe_knobs)]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
-
-
-def in_comment(matter: str) -> str:
-    """At the head of a C++ or CUDA file."""
-    return f"/*---\n{matter}---*/\n"
-
-
-def in_docstring(matter: str) -> str:
-    """At the head of a Python file."""
-    return f'"""\n---\n{matter}---\n"""\n'
+    return language.syntax.head("\n\n".join("\n".join(part) for part in parts) + "\n")
 
 
 def _table(title: str, values: Table) -> list[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ..languages import CPP
 from ..recipe import Constraint, Knob, Knobs, Recipe
-from ._front_matter import front_matter, in_comment
+from ._front_matter import front_matter
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -73,7 +74,7 @@ def renderer(template: str, family: str, declared: tuple[Knob, ...]) -> Callable
     def render(knobs: Knobs) -> str:
         check(family, knobs, declared)
         ordered = {knob.name: knobs[knob.name] for knob in declared}
-        head = in_comment(front_matter("cpp", family, ordered))
+        head = front_matter(CPP, family, ordered)
         return head + body(template, family=family, deal=_deal(knobs), **knobs)
 
     return render
@@ -92,7 +93,7 @@ def cpp_recipe(
     return Recipe(
         problem=problem,
         family=family,
-        language="cpp",
+        language=CPP.name,
         summary=summary,
         knobs=knobs,
         render=renderer(f"{problem}.cpp.j2", family, knobs),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import UnknownNameError
+from ..languages import CPP
 from ..recipe import Recipe
 from . import gemm, rows, sparse
 from .cuda import gemm as cuda_gemm
@@ -24,12 +25,12 @@ RECIPES: tuple[Recipe, ...] = (
 )
 
 
-def recipes_for(problem: str, language: str = "cpp") -> tuple[Recipe, ...]:
+def recipes_for(problem: str, language: str = CPP.name) -> tuple[Recipe, ...]:
     """The recipes for a problem in a language; empty when there are none."""
     return tuple(r for r in RECIPES if r.problem == problem and r.language == language)
 
 
-def get(problem: str, family: str, language: str = "cpp") -> Recipe:
+def get(problem: str, family: str, language: str = CPP.name) -> Recipe:
     """One recipe; UnknownNameError with the nearest families when there is no such recipe."""
     found = recipes_for(problem, language)
     for recipe in found:

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from ...kernelbench.languages import CUDA, TRITON, language_of
 from . import toolchain
 
 _TRITON_SETTINGS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
@@ -41,10 +42,16 @@ def compiler_for(language: str, newest: int | None) -> str:
     Raises:
         PrerequisiteError: it is not installed, or the driver does not load what it makes.
     """
-    if language == "triton":
-        fit = {each.version: None for each in _fitting(newest)}
-        names = list(fit) if not triton_settings(newest) else list(fit)[-1:]
-        return f"Triton's ptxas {' and '.join(names)}"
+    return _COMPILERS[language_of(language)](newest)
+
+
+def _triton_compiler(newest: int | None) -> str:
+    fit = {each.version: None for each in _fitting(newest)}
+    names = list(fit) if not triton_settings(newest) else list(fit)[-1:]
+    return f"Triton's ptxas {' and '.join(names)}"
+
+
+def _cuda_compiler(newest: int | None) -> str:
     if toolchain.preferred_compiler() == "nvcc":
         nvcc = toolchain.find_nvcc()
         found = _RELEASE.search(nvcc.version)
@@ -52,6 +59,9 @@ def compiler_for(language: str, newest: int | None) -> str:
             raise toolchain.too_new(f"nvcc at {nvcc.path}", int(found[1]), newest)
         return f"nvcc ({nvcc.version})"
     return f"NVRTC {toolchain.find_nvrtc(newest=newest).version}"
+
+
+_COMPILERS = {CUDA: _cuda_compiler, TRITON: _triton_compiler}
 
 
 def triton_settings(newest: int | None) -> dict[str, str]:

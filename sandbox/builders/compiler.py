@@ -6,7 +6,6 @@ Knows nothing of candidates, jails or caches. The flags are fixed here; a candid
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import PrerequisiteError
+from ...kernelbench.machine import CPUINFO, processor
 from .model import Variant
 
 BASE_FLAGS = (
@@ -131,10 +131,8 @@ def find_compiler() -> Compiler:
 
 @functools.lru_cache(maxsize=1)
 def cpu_signature() -> str:
-    """Hash of what `-march=native` depends on: the CPU's model and flags."""
-    kept = set()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("vendor_id", "cpu family", "model", "model name", "stepping", "flags"):
-            kept.add(f"{key.strip()}={value.strip()}")
-    return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest()
+    """Hash of what `-march=native` depends on; PrerequisiteError where the system tells nothing."""
+    signature = processor().signature
+    if not signature:
+        raise PrerequisiteError(f"{CPUINFO} cannot be read", hint="run on Linux")
+    return signature

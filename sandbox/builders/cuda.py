@@ -9,7 +9,6 @@ cubin says nothing, are taken from there.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from ...kernelbench.machine import usable_cpus
 from ...kernelbench.targets import SHARED_WITHOUT_OPT_IN, Architecture
 from ..isolation.model import Jail, Limits
 from ..plan.cuda_signature import read_cuda
@@ -123,7 +123,7 @@ def build_many(
     Args:
         workers: Compilers at the same time; as many as this process has CPUs, unless said.
     """
-    count = workers or len(os.sched_getaffinity(0))
+    count = workers or len(usable_cpus())
     with ThreadPoolExecutor(max_workers=count, thread_name_prefix="kernelwright-build") as pool:
         jobs = [
             pool.submit(

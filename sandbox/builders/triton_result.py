@@ -15,10 +15,10 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture
 from ..plan import limits
-from ..plan.dtypes import ITEM_BYTES
 from ..plan.model import ZERO_FILL, Argument, ArgumentKind, Launch, Launches, Scratch
 from . import cubin, diagnostics
 from .model import Built, DeviceBuilt, KernelFacts
@@ -127,9 +127,9 @@ def part(
     scratch = tuple(_scratch(each) for each in claim.scratch)
     sizes = {
         ArgumentKind.TENSOR: [
-            math.prod(t.extent(structure.axes)) * ITEM_BYTES[t.dtype] for t in problem.tensors
+            math.prod(t.extent(structure.axes)) * dtype_of(t.dtype).bytes for t in problem.tensors
         ],
-        ArgumentKind.SCRATCH: [math.prod(s.shape) * ITEM_BYTES[s.dtype] for s in scratch],
+        ArgumentKind.SCRATCH: [math.prod(s.shape) * dtype_of(s.dtype).bytes for s in scratch],
     }
     if sum(sizes[ArgumentKind.SCRATCH]) > limits.MAX_SCRATCH_BYTES:
         total = sum(sizes[ArgumentKind.SCRATCH])
@@ -245,7 +245,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _scratch(claim: _Scratch) -> Scratch:
-    if claim.dtype not in ITEM_BYTES or any(length < 1 for length in claim.shape):
+    if claim.dtype not in DTYPES or any(length < 1 for length in claim.shape):
         raise ClaimError(f"the scratch buffer {claim.name} is {claim.dtype}{claim.shape}")
     return Scratch(claim.name, claim.dtype, tuple(claim.shape))
 

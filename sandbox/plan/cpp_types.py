@@ -4,57 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .dtypes import ITEM_BYTES
+from ...kernelbench.dtypes import DTYPES
 from .signature import ANY, VECTOR, Parameter
 
 _SCALARS = {
-    "float": "float32",
-    "double": "float64",
-    "bool": "bool",
     "void": ANY,
-    "byte": "uint8",
-    "half": "float16",
-    "__half": "float16",
-    "__nv_bfloat16": "bfloat16",
-    "nv_bfloat16": "bfloat16",
-    "int8_t": "int8",
-    "int16_t": "int16",
-    "int32_t": "int32",
-    "int64_t": "int64",
-    "uint8_t": "uint8",
-    "uint16_t": "uint16",
-    "uint32_t": "uint32",
-    "uint64_t": "uint64",
-    "uchar": "uint8",
-    "ushort": "uint16",
-    "uint": "uint32",
-    "ulong": "uint64",
-    "size_t": "uint64",
-    "ptrdiff_t": "int64",
-    "ssize_t": "int64",
-    "intptr_t": "int64",
-    "uintptr_t": "uint64",
+    **{word: each.name for each in DTYPES.values() for word in each.spellings},
 }
-_VECTOR_BASES = {
-    "float": "float32",
-    "double": "float64",
-    "char": "int8",
-    "uchar": "uint8",
-    "short": "int16",
-    "ushort": "uint16",
-    "int": "int32",
-    "uint": "uint32",
-    "long": "int64",
-    "ulong": "uint64",
-    "longlong": "int64",
-    "ulonglong": "uint64",
-}
-_PAIRS = {
-    "half2": "float16",
-    "__half2": "float16",
-    "__nv_bfloat162": "bfloat16",
-    "nv_bfloat162": "bfloat16",
-}
+_VECTOR_BASES = {word: each.name for each in DTYPES.values() for word in each.vectors}
+_PAIRS = {word: each.name for each in DTYPES.values() for word in each.pairs}
 _BUILTIN = frozenset({"unsigned", "signed", "long", "short", "int", "char"})
 _IGNORED = frozenset(
     {
@@ -161,19 +119,24 @@ def _dtype(base: Sequence[str]) -> tuple[str, int]:
         base = base[1:]
     if base and all(word in _BUILTIN or word == "double" for word in base) and base != ["double"]:
         name = _builtin(base)
-        return name, ITEM_BYTES.get(name, 1)
+        return name, _alignment(name)
     if len(base) != 1:
         return "", 1
     (word,) = base
     if word in _SCALARS:
-        return _SCALARS[word], ITEM_BYTES.get(_SCALARS[word], 1)
+        return _SCALARS[word], _alignment(_SCALARS[word])
     if word in _PAIRS:
-        return _PAIRS[word], 4
+        return _PAIRS[word], 2 * _alignment(_PAIRS[word])
     element = _VECTOR_BASES.get(word[:-1], "") if word[-1] in "1234" else ""
     if not element:
         return "", 1
     lanes = int(word[-1])
-    return element, min(16, ITEM_BYTES[element] * (1 if lanes == 3 else lanes))
+    return element, min(16, _alignment(element) * (1 if lanes == 3 else lanes))
+
+
+def _alignment(name: str) -> int:
+    known = DTYPES.get(name)
+    return known.bytes if known else 1
 
 
 def _is_vector(base: Sequence[str]) -> bool:

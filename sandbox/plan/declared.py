@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..front_matter import FrontMatter, Path, Place
+from .dialects import Dialect
 from .expressions import Expression
 from .faults import FaultKind, RefusedError
 from .model import Constant
@@ -87,10 +88,9 @@ class DeclaredScratch:
 class Plan:
     """What the front matter of a device-only candidate says."""
 
-    language: str
-    """`cuda` or `triton`."""
+    dialect: Dialect
     launches: tuple[DeclaredLaunch, ...]
-    """Empty for a Triton file whose own host code launches its kernels."""
+    """Empty for a file whose own host code launches its kernels."""
     knobs: dict[str, int] = field(default_factory=dict)
     scratch: tuple[DeclaredScratch, ...] = ()
     signatures: dict[str, tuple[Signature, ...]] = field(default_factory=dict)

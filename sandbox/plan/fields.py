@@ -7,9 +7,10 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
+from ...kernelbench.dtypes import BOOL, DTYPES
 from ..front_matter import FrontMatter, Path
 from .declared import DeclaredArgument, Float, Part, Value
-from .dtypes import ITEM_BYTES
+from .dialects import Dialect
 from .expressions import MAX_INTEGER, Expression, Literal
 from .faults import SHOWN, RefusedError, missing, shown
 from .grammar import parse_expression
@@ -21,20 +22,20 @@ _TEMPLATE = re.compile(r"\s*<[A-Za-z0-9_:<>, *&().'+-]*>\Z", re.ASCII)
 _KERNEL_CHARACTERS = 200
 _DTYPE = re.compile(r"(?:tl\.)?(?P<name>[a-z0-9]+)\Z", re.ASCII)
 _TRITON_DTYPES = {
-    *(name for name in ITEM_BYTES if name != "bool"),
+    *(name for name in DTYPES if name != BOOL.name),
     "int1",
     "float8e4nv",
     "float8e5",
 }
-_SHORT_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_SHORT_DTYPES = {each.triton: each.name for each in DTYPES.values() if each.triton}
 
 
 class Fields:
     """The values of one front matter."""
 
-    def __init__(self, matter: FrontMatter, language: str) -> None:
+    def __init__(self, matter: FrontMatter, dialect: Dialect) -> None:
         self.matter = matter
-        self.language = language
+        self.dialect = dialect
 
     def refused(self, reason: str, path: Path, *, of_key: bool = False) -> RefusedError:
         """The error for the value at `path`, or for its key."""
@@ -66,12 +67,13 @@ class Fields:
         found = _KERNEL.match(name)
         rest = name[found.end() :] if found else name
         is_sound = found and len(name) <= _KERNEL_CHARACTERS
-        if self.language == "triton" and found and "::" in found[0]:
+        is_function = self.dialect.is_specialised
+        if is_function and found and "::" in found[0]:
             is_sound = False
-        if rest and (self.language == "triton" or not _balanced(rest)):
+        if rest and (is_function or not _balanced(rest)):
             is_sound = False
         if not is_sound:
-            instance = "" if self.language == "triton" else " or an instance such as 'k<float, 4>'"
+            instance = "" if is_function else " or an instance such as 'k<float, 4>'"
             raise self.refused(f"{shown(name)} is not the name of a kernel{instance}", path)
         return name
 

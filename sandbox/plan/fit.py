@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem
 from .declared import DeclaredArgument, DeclaredLaunch, Float, Part, Plan
-from .dtypes import ITEM_BYTES
 from .expressions import Expression, Name
 from .faults import RefusedError, missing, shown
 from .signature import ANY, VECTOR, Parameter, Signature
@@ -31,7 +31,7 @@ class Given(NamedTuple):
         """For reasons: `the float32 tensor or buffer 'x'`, `an integer`."""
         if self.is_buffer:
             return f"a buffer of {self.dtype}"
-        return {"": "an integer", "float32": "a float", "float64": "a double"}[self.dtype]
+        return f"a {dtype_of(self.dtype).c}" if self.dtype else "an integer"
 
 
 class Misfit(NamedTuple):
@@ -116,7 +116,7 @@ def _check_launch(
     known = [each for each in plan.signatures.get(launch.kernel, ()) if each.parameters is not None]
     if len(known) < len(plan.signatures.get(launch.kernel, ())) or not known:
         return
-    if plan.language == "triton":
+    if plan.dialect.is_specialised:
         _check_constants(plan, launch, known[0])
     misfits = [misfit(launch.kernel, given, signature) for signature in known]
     if None not in misfits and (first := misfits[0]):
@@ -241,9 +241,10 @@ def _refuses(parameter: Parameter, argument: Given) -> str:
         return f"{text}, a vector, which cannot be given; take its components or a pointer"
     if parameter.is_pointer is None or not parameter.dtype:
         return ""
-    if parameter.dtype in ("float16", "bfloat16"):
+    known = DTYPES.get(parameter.dtype)
+    is_float = known is not None and known.is_float
+    if known and is_float and not known.c:
         return f"{text}, which cannot be passed by value; take a float and convert it"
-    is_float = parameter.dtype.startswith("float")
     if not argument.dtype:
         return f"{text}; give a float as {{f32 = …}} or let the kernel take an int" * is_float
     return f"{text}" * (argument.dtype != parameter.dtype)
@@ -252,9 +253,10 @@ def _refuses(parameter: Parameter, argument: Given) -> str:
 def _same_element(declared: str, actual: str) -> bool:
     if declared in ("", ANY, actual):
         return True
-    integers = ("int", "uint", "bool")
-    is_integral = declared.startswith(integers) and actual.startswith(integers)
-    return is_integral and ITEM_BYTES[declared] == ITEM_BYTES[actual]
+    one, other = DTYPES.get(declared), DTYPES.get(actual)
+    if one is None or other is None:
+        return False
+    return one.is_integral and other.is_integral and one.bytes == other.bytes
 
 
 def _reordered(given: Sequence[Given], taken: Sequence[Parameter]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...kernelbench.dtypes import DTYPES, Kind
 from ...kernelbench.targets import (
     MAX_BLOCK,
     MAX_GRID,
@@ -15,7 +16,6 @@ from ...kernelbench.targets import (
     Architecture,
 )
 from ..builders.model import KernelFacts
-from .dtypes import ITEM_BYTES
 from .faults import FaultKind
 from .model import ArgumentKind, Extent, Launch
 
@@ -215,8 +215,8 @@ def fits(value: int, size: int, *, is_signed: bool | None = None) -> bool:
 
 def holds(dtype: str, value: int) -> bool:
     """Whether a parameter of this type can be this value; True where nothing is known of it."""
-    if not dtype.startswith(("int", "uint")):
+    known = DTYPES.get(dtype)
+    if known is None or known.kind not in (Kind.SIGNED, Kind.UNSIGNED):
         return True
-    is_signed = dtype.startswith("int")
     # Integers of a plan are signed words of 64 bits: the upper half of uint64 cannot be written.
-    return fits(value, ITEM_BYTES[dtype], is_signed=is_signed)
+    return fits(value, known.bytes, is_signed=known.kind is Kind.SIGNED)

@@ -6,25 +6,22 @@ expressions. `resolve` knows the problem, the workload and the target.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from ...errors import UnknownNameError
-from ..front_matter import MalformedError, Path, read_comment, read_docstring
-from ..source_text import encoded, python_tree
-from .cuda_signature import CudaSource, read_cuda
+from ...kernelbench.dtypes import DTYPES
+from ..front_matter import MalformedError, Path
+from .cuda_signature import CudaSource
 from .declared import DeclaredLaunch, DeclaredScratch, Plan
-from .dtypes import ITEM_BYTES
+from .dialects import dialect_of
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
 from .faults import PlanFault, RefusedError, fault_at, missing, shown
 from .fields import Fields
 from .limits import MAX_SCRATCH
 from .signature import Signature
-from .triton_signature import TritonSource, read_triton
+from .triton_signature import TritonSource
 
-LANGUAGES = ("cuda", "triton")
 MAX_LAUNCHES = 64
 MAX_EXTENTS = 8
 """Of a scratch buffer's shape."""
@@ -33,28 +30,12 @@ _TOP = ("language", "knobs", "launch", "scratch", "recipe")
 _HOST_TOP = (*_TOP, "entry")
 """A Triton file with host code may say which entry point counts, as Python candidates do."""
 _ZERO = ("zero", "when")
-LAUNCH_KEYS = {
-    "cuda": ("kernel", "when", "grid", "block", "cluster", "shared_bytes", "args"),
-    "triton": (
-        "kernel",
-        "when",
-        "grid",
-        "args",
-        "constexpr",
-        "num_warps",
-        "num_stages",
-        "num_ctas",
-        "maxnreg",
-    ),
-}
-"""Of a launch of a kernel, by language."""
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-_ENTRIES = ("run", "ModelNew")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 
 
 def parse(source: str, language: str) -> Plan | PlanFault:
-    """The plan of a candidate in `language` (`cuda` or `triton`), or what is wrong with it.
+    """The plan of a candidate in `language`, or what is wrong with it.
 
     A Triton file without a `[[launch]]` that defines `run` or `ModelNew` has a plan without
     launches: its host code makes them.
@@ -62,15 +43,10 @@ def parse(source: str, language: str) -> Plan | PlanFault:
     Raises:
         UnknownNameError: there are no plans in `language`.
     """
-    if language not in LANGUAGES:
-        raise UnknownNameError.among("language with launch plans", language, LANGUAGES)
+    dialect = dialect_of(language)
     try:
-        if language == "triton":
-            tree = python_tree(source)
-            matter, kernels = read_docstring(tree, source), read_triton(tree)
-            return _Reader(matter, language).plan(kernels, has_entry=_defines_entry(tree))
-        encoded(source)
-        return _Reader(read_comment(source), language).plan(read_cuda(source))
+        read = dialect.read(source)
+        return _Reader(read.matter, dialect).plan(read.kernels, has_entry=read.has_entry)
     except MalformedError as error:
         return fault_at(error.reason, error.place)
     except RefusedError as error:
@@ -83,17 +59,17 @@ class _Reader(Fields):
     def plan(self, source: CudaSource | TritonSource, *, has_entry: bool = False) -> Plan:
         facts = self.matter.facts
         launches = self._tables(facts, "launch", MAX_LAUNCHES)
-        is_host = self.language == "triton" and not launches
+        is_host = self.dialect.may_launch_itself and not launches
         self.keys(facts, (), _HOST_TOP if is_host else _TOP)
         self._language(facts)
         if not launches and not (is_host and has_entry):
-            raise self.refused(_NO_LAUNCH[self.language], ())
+            raise self.refused(self.dialect.no_launch, ())
         knobs = self._knobs(facts)
         self._agreement(knobs, source)
         self._recipe(facts)
         declared = tuple(self._launch(table, index) for index, table in enumerate(launches))
         return Plan(
-            language=self.language,
+            dialect=self.dialect,
             launches=declared,
             knobs=knobs,
             scratch=self._scratch(facts, knobs),
@@ -123,11 +99,12 @@ class _Reader(Fields):
         return value
 
     def _language(self, facts: dict[str, Any]) -> None:
-        said = facts.get("language", self.language)
-        if said != self.language:
+        taken = self.dialect.language.name
+        said = facts.get("language", taken)
+        if said != taken:
             raise self.refused(
                 f"the front matter says the language is {shown(said)}, and the file is taken as "
-                f"{self.language}",
+                f"{taken}",
                 ("language",),
             )
 
@@ -178,8 +155,8 @@ class _Reader(Fields):
             self.keys(table, path, ("shape", "dtype"))
             self._needs(table, path, ("shape", "dtype"))
             dtype = self.string(table["dtype"], (*path, "dtype"))
-            if dtype not in ITEM_BYTES:
-                raise self.refused(missing("dtype", dtype, ITEM_BYTES), (*path, "dtype"))
+            if dtype not in DTYPES:
+                raise self.refused(missing("dtype", dtype, DTYPES), (*path, "dtype"))
             shape = self.extents(table["shape"], (*path, "shape"), MAX_EXTENTS)
             found.append(DeclaredScratch(name, dtype, shape))
         return tuple(found)
@@ -211,12 +188,11 @@ class _Reader(Fields):
                 )
             zero = self.string(table["zero"], (*path, "zero"))
             return DeclaredLaunch(index=index, zero=zero, when=when)
-        self.keys(table, path, (*LAUNCH_KEYS[self.language], "zero"))
+        self.keys(table, path, (*self.dialect.keys, "zero"))
         if "kernel" not in table:
             raise self.refused('a launch needs kernel = "NAME", or zero = "BUFFER"', path)
         kernel = self.kernel(table["kernel"], (*path, "kernel"))
-        needed = ("grid", "block", "args") if self.language == "cuda" else ("grid", "args")
-        self._needs(table, path, needed)
+        self._needs(table, path, self.dialect.needed)
         return DeclaredLaunch(
             index=index,
             kernel=kernel,
@@ -231,18 +207,3 @@ class _Reader(Fields):
                 key: self.expression(table[key], (*path, key)) for key in _OPTIONS if key in table
             },
         )
-
-
-def _defines_entry(tree: ast.Module) -> bool:
-    return any(
-        isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in _ENTRIES
-        for node in ast.walk(tree)
-    )
-
-
-_NO_LAUNCH = {
-    "cuda": "there is no launch plan: the file must start with /*--- and a [[launch]] with kernel, "
-    "grid, block and args, and ---*/",
-    "triton": "there is no launch plan: start the module's docstring with a line --- and a "
-    "[[launch]] with kernel, grid and args, ended by a line ---; or define run(...) or ModelNew",
-}

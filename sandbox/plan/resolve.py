@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem
 from ...kernelbench.targets import Architecture
 from . import limits
 from .declared import DeclaredArgument, DeclaredLaunch, DeclaredScratch, Float, Part, Plan
-from .dtypes import ITEM_BYTES
 from .expressions import Expression, Name, Values
 from .faults import FaultKind, PlanFault, RefusedError
 from .fit import check
@@ -85,7 +85,7 @@ class _Resolver:
         made = [self._launch(each) for each in self.plan.launches if self._is_wanted(each)]
         if not made and any(b.elements for b in self.buffers.values() if b.is_output):
             raise self._nothing_wanted()
-        if self.plan.language == "triton":
+        if self.plan.dialect.is_specialised:
             special = tuple(self.specialisations.values())
             return Launches(tuple(self.specialisations), tuple(made), self.scratch, special)
         return Launches(self.plan.kernels, tuple(made), self.scratch)
@@ -106,7 +106,7 @@ class _Resolver:
         found, total = [], 0
         for each in self.plan.scratch:
             shape = tuple(self._scratch_extent(extent) for extent in each.shape)
-            total += math.prod(shape) * ITEM_BYTES[each.dtype]
+            total += math.prod(shape) * dtype_of(each.dtype).bytes
             if total > limits.MAX_SCRATCH_BYTES:
                 raise self._too_much_scratch(each, total)
             # An address is passed even for an empty buffer.
@@ -137,7 +137,7 @@ class _Resolver:
             found[tensor.name] = _Buffer(
                 ArgumentKind.TENSOR,
                 index,
-                ITEM_BYTES[tensor.dtype],
+                dtype_of(tensor.dtype).bytes,
                 math.prod(tensor.extent(axes)),
                 is_output=index >= len(problem.inputs),
             )
@@ -145,7 +145,7 @@ class _Resolver:
             found[each.name] = _Buffer(
                 ArgumentKind.SCRATCH,
                 index,
-                ITEM_BYTES[each.dtype],
+                dtype_of(each.dtype).bytes,
                 math.prod(each.shape),
                 is_output=False,
             )
@@ -159,7 +159,7 @@ class _Resolver:
         if reason := limits.parameters_wrong(self._sizes(launch)):
             path = ("launch", launch.index, "args")
             raise self.plan.refused(reason, path, FaultKind.LIMIT)
-        if self.plan.language == "triton":
+        if self.plan.dialect.is_specialised:
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
         cluster = _three([each.integer(self.values) for each in launch.cluster])
@@ -244,7 +244,8 @@ class _Resolver:
             elif isinstance(given, Part) or given.text in self.buffers:
                 found.append(8)
             else:
-                found.append(ITEM_BYTES.get(parameter.dtype, 4) if parameter else 4)
+                known = DTYPES.get(parameter.dtype) if parameter else None
+                found.append(known.bytes if known else 4)
         return found
 
     def _parameter(self, launch: DeclaredLaunch, at: int) -> Parameter | None:

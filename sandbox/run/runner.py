@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, NoReturn
 
 READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED = 1, 2, 3, 4, 5, 6, 7, 11
 FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
-MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/arena.py
+MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/call_table.py
 ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
 SUMMED_WORDS = 256  # sandbox/frames.py
 GATE_BYTES = 4096
@@ -151,7 +151,9 @@ class Kernel:
         self.source = source
         self.tensor_type = torch.Tensor
         self.memory = {"inputs": inputs, "outputs": outputs}
-        self.dtypes = {"float32": torch.float32, "int32": torch.int32}
+        self.dtypes = {
+            dtype: getattr(torch, dtype) for _, dtype, *_ in (*plan["inputs"], *plan["outputs"])
+        }
         self.empty, self.over = torch.empty, torch.frombuffer
         self.bytes = memoryview(inputs).cast("B")
         self.gate, self.looks = (memoryview(one).cast("B").cast("I") for one in (gate, looks))

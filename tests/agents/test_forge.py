@@ -23,6 +23,7 @@ from kernelwright.tests.agents.asked import (
     source,
 )
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players
+from kernelwright.traces.decisions import BaseChosen
 from kernelwright.traces.events import AdviceGiven, CandidateMissing, Decided, ModelRequested
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Advice, Protocol, candidate_id
@@ -85,7 +86,7 @@ def test_a1_diagnosis_profile_and_edit_are_about_the_current_kernel(store: Store
     assert f"base {third}" in edited.messages[0].content
     assert f"advice {third}" in edited.messages[0].content
     advice = [p for p in payloads(store, result) if isinstance(p, AdviceGiven)][-1]
-    assert (advice.place, advice.advice.candidate) == ("4/0", third)
+    assert (str(advice.place), advice.advice.candidate) == ("4/0", third)
     assert derive(store.events(result.campaign)).entries[third].verdict.candidate == third  # type: ignore[union-attr]
 
 
@@ -146,9 +147,14 @@ def test_it_goes_back_to_the_best_after_two_failures_or_a_much_slower_one(store:
     )
     result = run(store, model, rounds=5)
     decided = [p for p in payloads(store, result) if isinstance(p, Decided)]
-    assert [(d.place, d.details["candidate"]) for d in decided] == [("2/0", best), ("3/0", best)]
-    assert "2 failures in a row" in str(decided[0].details["why"])
-    assert "times slower than the best" in str(decided[1].details["why"])
+    chosen = [d.decision for d in decided if isinstance(d.decision, BaseChosen)]
+    assert len(chosen) == len(decided)
+    assert [(str(d.place), c.candidate) for d, c in zip(decided, chosen, strict=True)] == [
+        ("2/0", best),
+        ("3/0", best),
+    ]
+    assert "2 failures in a row" in chosen[0].why
+    assert "times slower than the best" in chosen[1].why
     bases = [a.messages[0].content.splitlines()[1] for a in model.asks if a.purpose == "optimise"]
     assert bases == [f"base {best}"] * 3
 
@@ -171,7 +177,7 @@ def test_useless_replies_are_recorded_and_the_chain_goes_on(store: Store) -> Non
     )
     result = run(store, model, rounds=5)
     missing = [p for p in payloads(store, result) if isinstance(p, CandidateMissing)]
-    assert [(m.place, m.outcome) for m in missing] == [
+    assert [(str(m.place), m.outcome) for m in missing] == [
         ("0/0", "no_candidate"),
         ("2/0", "duplicate"),
         ("3/0", "prompt too long"),
@@ -219,7 +225,7 @@ class Naming(PlainCoder):
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
         given = situation.assignment
-        self.heard[given.place] = (given.sample, given.told)
+        self.heard[str(given.place)] = (given.sample, given.told)
         found = super().propose(situation)
         named = isinstance(found, Proposal)
         return replace(found, strategy=f"way {given.place}", techniques=("x",)) if named else found

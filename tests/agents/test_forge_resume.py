@@ -40,6 +40,7 @@ from kernelwright.traces.events import (
     ModelRequested,
     Payload,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.store import Store
 
 SCRIPT = {
@@ -361,7 +362,7 @@ class FaultyCoder(PlainCoder):
     faults = 1
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
-        if situation.assignment.place == "0/2" and FaultyCoder.faults:
+        if situation.assignment.place == Place(0, 2) and FaultyCoder.faults:
             FaultyCoder.faults -= 1
             raise RuntimeError("a fault of the harness")
         return super().propose(situation)

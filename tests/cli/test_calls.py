@@ -21,8 +21,8 @@ def asked(private: dict[str, str]) -> AskedSample:
 def test_list_tells_what_was_spent(kw_here: Command, asked: AskedSample) -> None:
     stored.fill(asked.home)
     text = kw_here("list").out
-    assert "~12,000" in text
-    assert "~$0.3000" in text
+    assert "≈ 12,000" in text
+    assert "≈ $0.30" in text
     free, paid = kw_here("list", "--json").document["campaigns"]
     assert (free["usd"], free["tokens"]) == (0, 0)
     assert (paid["usd"], paid["tokens"]) == (pytest.approx(0.3), 12_000)
@@ -41,14 +41,14 @@ def test_calls_in_a_table(kw_here: Command, asked: AskedSample) -> None:
     done = kw_here("show", asked.campaign, "--calls")
     assert done.code == 0
     first, *rows = done.out.splitlines()
-    assert first == "7 calls, ~12,000 tokens, ~$0.3000  (~ estimated)"
+    assert first == "7 calls, ≈ 12,000 tokens, ≈ $0.30  (≈ estimated)"
     table = "\n".join(rows)
     for words in (
         "0/0/write/0",
         "not usable, asked again",
         CODER,
         "no answer yet",
-        "~$0.0500",
+        "≈ $0.05",
         "no candidate: no_candidate",
         f"#2 {asked.candidates[1][:10]} VERIFIED",
         "advice",

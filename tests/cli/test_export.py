@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from kernelwright.kernelbench import get
-from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
+from kernelwright.kernelbench.languages import LANGUAGES
+from kernelwright.kernelbench.registry import get
+from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
 from kernelwright.traces.records import candidate_id
@@ -24,7 +25,7 @@ HOST = "def run(M, N, x, y):\n    launch(x, y)\n"
 
 def sources(language: str) -> tuple[str, ...]:
     """Right and fastest by its modelled time, right and slower, broken."""
-    best = skeleton(get("softmax"), language)
+    best = skeleton(get("softmax"), LANGUAGES[language])
     return best, best + "\n", "nothing\n"
 
 
@@ -59,7 +60,7 @@ def test_what_was_only_emulated_leaves_only_when_asked_for(
     assert (done.code, done.out.strip()) == (0, str(out))
     files = {path.name: path.read_text("utf-8") for path in out.iterdir()}
     assert set(files) == {
-        "softmax" + ENDINGS[language],
+        "softmax" + LANGUAGES[language].suffix,
         "plan.json",
         "record.json",
         "provenance.json",
@@ -75,7 +76,7 @@ def test_the_source_is_the_candidate_below_its_mark_and_is_still_one(
     kw_here: Command, emulated: Callable[..., str], out: Path, language: str
 ) -> None:
     assert kw_here("export", emulated(language), "-o", str(out), "--unverified").code == 0
-    text = (out / f"softmax{ENDINGS[language]}").read_text("utf-8")
+    text = (out / f"softmax{LANGUAGES[language].suffix}").read_text("utf-8")
     assert text.partition("\n")[2] == sources(language)[0]
     plan = parse(text, language)
     assert isinstance(plan, Plan), plan

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
-from kernelwright.kernelbench import names
-from kernelwright.kernelbench.registry import problems
-from kernelwright.kernelbench.signature import languages
-from kernelwright.kernelbench.skeleton import ENDINGS, skeleton
+from kernelwright.kernelbench.languages import LANGUAGES
+from kernelwright.kernelbench.registry import names, problems
+from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Protocol, Status
@@ -21,7 +20,7 @@ from .conftest import Command
 BY_COMMAND = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bias_gelu", "triton")}
 """One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
-OTHERS = sorted(set(product(names(), languages())) - BY_COMMAND)
+OTHERS = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)
 
 
 @pytest.mark.parametrize(("problem", "language"), sorted(BY_COMMAND))
@@ -37,7 +36,7 @@ def test_eval_takes_a_skeleton_as_it_is(
         pytest.importorskip("triton")
     printed = kw("problems", problem, "--signature", language)
     assert (printed.code, printed.err) == (0, "")
-    file = tmp_path / f"mine{ENDINGS[language]}"
+    file = tmp_path / f"mine{LANGUAGES[language].suffix}"
     file.write_text(printed.out, encoding="utf-8")
     target = TARGETS[language]
     done = kw("eval", problem, str(file), "--target", target, "--workload", "tiny", "--json")
@@ -63,11 +62,11 @@ def test_a_skeleton_is_found_right(
     assert verdict.status in {Status.SCREENED, *clocks}, (verdict.reasons, verdict.log)
 
 
-@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_every_skeleton_says_what_it_is_and_how_to_judge_it(language: str) -> None:
     for problem in problems():
-        text = skeleton(problem, language)
-        command = f"kernelwright eval {problem.name} {problem.name}{ENDINGS[language]}"
+        text = skeleton(problem, LANGUAGES[language])
+        command = f"kernelwright eval {problem.name} {problem.name}{LANGUAGES[language].suffix}"
         assert f"{command} --target {TARGETS[language]}" in text
         assert problem.title in text
         assert max(len(line) for line in text.splitlines()) <= 100

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import common, documents, names, run, summary, task_of, verdicts
+from kernelwright.cli import documents, names, run, summary, task_of, verdicts
 from kernelwright.cli.export_cases import recorded_cases
 from kernelwright.cli.progress import Progress
 from kernelwright.errors import UsageError
@@ -45,25 +45,6 @@ def test_names(text: str, campaign: str, candidate: str | None) -> None:
 def test_half_a_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="does not name"):
         names.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.4, "0.4 µs"), (999, "999 µs"), (1540, "1.54 ms"), (2.5e6, "2.5 s")],
-)
-def test_times(value: float, text: str) -> None:
-    assert common.microseconds(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (0.5, "0.5"), (28262, "28,262"), (1e-7, "1.00e-07")]
-)
-def test_figures(value: float, text: str) -> None:
-    assert common.number(value) == text
-
-
-def test_every_status_has_words() -> None:
-    assert set(verdicts.MEANING) == set(Status)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,13 @@ from kernelwright.agents.text.candidate_text import SEARCH_SIGN
 from kernelwright.agents.text.code_blocks import unix_lines
 from kernelwright.agents.text.edits import DIVIDER, REPLACE_SIGN
 from kernelwright.agents.text.json_text import REASON_CHARACTERS
-from kernelwright.agents.text.languages import head_of, language_of
+from kernelwright.agents.text.shape import head_of
 from kernelwright.agents.text.untrusted import BIDIRECTIONAL
+from kernelwright.kernelbench.languages import language_of
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 from kernelwright.tests.agents.text.corpus import CASES, SOURCES
 from kernelwright.tests.fuzz.target import JSON, Target, edited, edits
+from kernelwright.traces.place import Place
 
 LANGUAGES = st.sampled_from(("cpp", "cuda", "triton", "python"))
 _FINISHES = st.sampled_from((*([Finish.STOP] * 6), Finish.LENGTH, Finish.REFUSED, Finish.EMPTY))
@@ -194,7 +196,9 @@ def check_json(drawn: tuple[str, Finish]) -> None:
 def check_shown(drawn: tuple[str, str, int]) -> None:
     """Nothing leaves its fence, nothing unseen is shown, and the cap is kept."""
     content, place, most = drawn
-    _, sign, rest = fenced(content, what="a log", place=place, characters=most).split("\n", 2)
+    _, sign, rest = fenced(content, what="a log", place=Place.parse(place), characters=most).split(
+        "\n", 2
+    )
     shown, end = rest.rsplit("\n", 1)
     assert end == sign
     assert sign not in shown

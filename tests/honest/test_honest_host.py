@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench.languages import Tier
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.traces.records import Status, Tier
+from kernelwright.traces.records import Status
 
 HOST = Path(__file__).parent / "host"
 SCREENED = {
@@ -21,7 +22,7 @@ SCREENED = {
     "sparse": "spmm_csr",
     "axis_of_a_model": "gspmm_reduce",
 }
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 
 def source(name: str) -> str:

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from kernelwright.traces.records import Protocol, Status, Tier
+from kernelwright.kernelbench.languages import Tier
+from kernelwright.traces.records import Protocol, Status
+
+pytestmark = pytest.mark.jail
 
 HERE = Path(__file__).parent
 ROWS: list[dict[str, Any]] = tomllib.loads((HERE / "host.toml").read_text("utf-8"))["row"]

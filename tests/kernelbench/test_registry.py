@@ -9,10 +9,10 @@ from scipy.io import mmwrite
 from scipy.sparse import random as random_sparse
 
 from kernelwright.errors import MatrixError, UnknownNameError, UsageError
-from kernelwright.kernelbench import get, names, workload_for
+from kernelwright.kernelbench.languages import CUDA, LANGUAGES, TRITON, language_of
 from kernelwright.kernelbench.problem import Workload, c_parameters
-from kernelwright.kernelbench.registry import problems
-from kernelwright.kernelbench.signature import languages, signature
+from kernelwright.kernelbench.registry import get, names, problems, workload_for
+from kernelwright.kernelbench.signature import signature
 
 C_ORDER = {
     "spmv_csr": "M K nnz indptr indices values x y",
@@ -43,15 +43,15 @@ def test_every_problem_is_listed_once() -> None:
 def test_signatures_in_every_language() -> None:
     softmax = get("softmax")
     assert signature(softmax) == 'extern "C" void softmax(int M, int N, const float* x, float* y);'
-    assert "__global__ void softmax_kernel(int M," in signature(softmax, "cuda")
-    assert signature(softmax, "triton").splitlines()[1] == (
+    assert "__global__ void softmax_kernel(int M," in signature(softmax, CUDA)
+    assert signature(softmax, TRITON).splitlines()[1] == (
         "def softmax_kernel(M, N, x_ptr, y_ptr, BLOCK: tl.constexpr):"
     )
-    for language in languages():
+    for language in LANGUAGES.values():
         for problem in problems():
             assert max(len(line) for line in signature(problem, language).splitlines()) <= 100
     with pytest.raises(UnknownNameError, match="no language named 'cxx'"):
-        signature(softmax, "cxx")
+        language_of("cxx")
 
 
 def test_an_unknown_problem_names_the_nearest() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
 from kernelwright.agents.text.untrusted import fenced
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
+from kernelwright.traces.decisions import read_decision
 from kernelwright.traces.events import (
     AdviceGiven,
     CampaignStarted,
@@ -27,6 +28,7 @@ from kernelwright.traces.events import (
     ModelReplied,
     ModelRequested,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Advice, Protocol, Status
 from kernelwright.traces.store import Store
 
@@ -194,7 +196,9 @@ class Writer:
         self.store.append(self.campaign, given)
 
     def decide(self, place: str, what: str, **details: str) -> None:
-        self.store.append(self.campaign, Decided(place=place, what=what, details=dict(details)))
+        self.store.append(
+            self.campaign, Decided(place=place, decision=read_decision({"what": what, **details}))
+        )
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,7 @@ def begun(**more: object) -> CampaignStarted:
 
 def shown(content: str, place: str) -> str:
     """A prompt that shows untrusted content, as real prompts do."""
-    block = fenced(content, what="the source", place=place)
+    block = fenced(content, what="the source", place=Place.parse(place))
     return f"Make this faster.\n\n{block}\n\nAnswer now."
 
 

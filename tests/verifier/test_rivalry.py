@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from kernelwright.traces.records import Protocol, Status, Tier, Verdict, candidate_id
+from kernelwright.kernelbench.languages import Tier
+from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
 from kernelwright.verifier.stands.rivalry import ChampionFailed
+
+pytestmark = pytest.mark.timed
 
 ORDER = Order(source="new", language="cpp", protocol=Protocol.CONFIRM, champion="old")
 HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()

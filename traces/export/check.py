@@ -9,11 +9,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
+from ...kernelbench.dtypes import FLOAT32, FLOAT64, INT32, INT64
+from ...kernelbench.languages import LANGUAGES, language_of
 from ..records import Status, candidate_id
+from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
 from .bundle import Bundle, Case, TensorSpec
 
-DTYPES = ("float32", "float64", "int32", "int64")
+DTYPES = tuple(each.name for each in (FLOAT32, FLOAT64, INT32, INT64))
 
 CASE_BYTES = 16 << 20
 """A package is handed around with its cases: they are meant to be small."""
@@ -23,10 +26,6 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _FLAG = re.compile(r"-[A-Za-z][A-Za-z0-9_+=.,-]*")
 _RESERVED = frozenset({"out", "self", "torch", "int", "tuple", "Tensor"})
 """What the generated module uses itself."""
-
-
-ENDINGS = {"cpp": ".cpp", "cuda": ".cu", "triton": ".py", "python": ".py"}
-"""Of the source, by language; each can be exported."""
 
 
 def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
@@ -40,10 +39,10 @@ def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
         raise UsageError(
             f"the verdict is about {bundle.verdict.candidate[:12]}, not about candidate {short}"
         )
-    if bundle.language not in ENDINGS:
+    if bundle.language not in LANGUAGES:
         raise UsageError(
             f"candidate {short} is written in {bundle.language}, which cannot be exported",
-            hint=f"exports know {', '.join(ENDINGS)}",
+            hint=f"exports know {', '.join(LANGUAGES)}",
         )
     _check_names(bundle)
     _check_flags(bundle.flags)
@@ -67,10 +66,11 @@ def _unverified(bundle: Bundle) -> UsageError:
 
 def check_package(bundle: Bundle) -> None:
     """Raises UsageError where a bundle cannot be made into a package."""
-    if bundle.language != "cpp":
+    if not language_of(bundle.language).is_native:
+        native = " and ".join(each.name for each in LANGUAGES.values() if each.is_native)
         raise UsageError(
             f"candidate {bundle.candidate[:12]} is written in {bundle.language}; a package is made "
-            "of cpp only",
+            f"of {native} only",
             hint="--format source gives its file, its plan and its record",
         )
     check_cases(bundle)
@@ -91,7 +91,7 @@ def check_cases(bundle: Bundle) -> None:
     )
     if size > CASE_BYTES:
         raise UsageError(
-            f"the recorded cases hold {size / 2**20:.1f} MiB, more than {CASE_BYTES >> 20} MiB",
+            f"the recorded cases hold {mebibytes(size)}, more than {mebibytes(CASE_BYTES)}",
             hint="record smaller cases",
         )
     plan = plan_axes(bundle)

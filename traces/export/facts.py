@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
+from ...kernelbench.languages import language_of
 from ..records import Check, Isolation
+from ..wording import figure, interval, micros, ratio
 from .bundle import Bundle
 
 # An absolute path of two or more parts; units such as GB/s have no leading slash.
@@ -73,7 +75,7 @@ class Facts:
 
 def facts_of(bundle: Bundle) -> Facts:
     """The facts of a bundle, without paths of the machine they were found on."""
-    verdict = bundle.verdict
+    verdict, is_native = bundle.verdict, language_of(bundle.language).is_native
     versions = dict(verdict.versions)
     machine = versions.pop("cpu", "") or bundle.machine.get("cpu", "")
     system = versions.pop("kernel", "") or bundle.machine.get("kernel", "")
@@ -82,13 +84,13 @@ def facts_of(bundle: Bundle) -> Facts:
         or "not recorded",
         date=_date(bundle.verified_at),
         isolation=_isolation(verdict.isolation),
-        build=" ".join(bundle.flags) if bundle.language == "cpp" else "",
+        build=" ".join(bundle.flags) if is_native else "",
         versions=tuple((k, without_paths(v)) for k, v in sorted(versions.items())),
         reasons=tuple(without_paths(reason) for reason in verdict.reasons),
         rows=_speedups(bundle),
         checks=_checks(verdict.checks),
         unchecked=tuple(without_paths(missing) for missing in verdict.unchecked),
-        modelled=f"{verdict.modelled_us:.1f} µs" if verdict.modelled_us else "",
+        modelled=micros(verdict.modelled_us) if verdict.modelled_us else "",
         mark=", a screen estimate: not credited" if verdict.screen_estimate else "",
     )
 
@@ -117,6 +119,7 @@ def record_json(bundle: Bundle) -> str:
 
 def provenance(bundle: Bundle) -> dict[str, JsonValue]:
     """Where the kernel comes from and how it is called."""
+    is_native = language_of(bundle.language).is_native
     found: dict[str, JsonValue] = scrubbed(
         {
             "schema_version": 1,
@@ -126,9 +129,9 @@ def provenance(bundle: Bundle) -> dict[str, JsonValue]:
             "axes": bundle.axes,
             "inputs": [_tensor(t) for t in bundle.inputs],
             "outputs": [_tensor(t) for t in bundle.outputs],
-            "entry": bundle.entry if bundle.language == "cpp" else None,
+            "entry": bundle.entry if is_native else None,
             "language": bundle.language,
-            "flags": bundle.flags if bundle.language == "cpp" else None,
+            "flags": bundle.flags if is_native else None,
             "candidate": bundle.candidate,
             "campaign": bundle.campaign,
             "lineage": [step._asdict() for step in bundle.lineage],
@@ -167,9 +170,9 @@ def _speedups(bundle: Bundle) -> tuple[SpeedupRow, ...]:
         SpeedupRow(
             workload=measurement.workload,
             baseline=_BASELINE_NAMES.get(baseline, baseline),
-            median=f"{speedup.median:.2f}x",
-            interval=f"{speedup.low:.2f} to {speedup.high:.2f}",
-            kernel=f"{measurement.candidate.median_us:.1f} µs",
+            median=ratio(speedup.median),
+            interval=interval(speedup),
+            kernel=micros(measurement.candidate.median_us),
             pairs=measurement.pairs,
         )
         for measurement in bundle.verdict.measurements
@@ -192,7 +195,7 @@ def _row(kind: str, limit: float | None, group: Sequence[Check]) -> CheckRow:
     return CheckRow(
         name=kind,
         times=len(group),
-        figure=f"{max(figures):.4g}" if figures else "–",
-        limit="–" if limit is None else f"{limit:.4g}",
+        figure=figure(max(figures, default=None)),
+        limit=figure(limit),
         passed=f"no, {failed} failed" if failed else "yes",
     )

@@ -11,9 +11,10 @@ from pathlib import PurePath
 import numpy as np
 from pydantic import JsonValue
 
+from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
-from .check import ENDINGS, check_package
+from .check import check_package
 from .facts import provenance, record_json, scrubbed
 from .render import module_name, operator_name, render, signature
 
@@ -34,7 +35,7 @@ _PACKAGE_MODULES = {
 
 def source_files(bundle: Bundle) -> Files:
     """The kernel, its plan, its record and a README; each says where it was not verified."""
-    kernel = operator_name(bundle) + ENDINGS[bundle.language]
+    kernel = operator_name(bundle) + language_of(bundle.language).suffix
     files = {
         kernel: bundle.source.encode(),
         "plan.json": _json(_plan(bundle)),
@@ -53,7 +54,8 @@ def marked(name: str, content: bytes, caveat: str) -> bytes:
     suffix = PurePath(name).suffix
     if suffix == ".md":
         return f"> {caveat}\n\n".encode() + content
-    sign = "//" if suffix in (".cpp", ".cu") else "#"
+    written = languages_of_suffix(suffix)
+    sign = (written[0].syntax if written else Syntax.PYTHON).value
     return f"{sign} {caveat}\n".encode() + content
 
 
@@ -65,7 +67,7 @@ def _plan(bundle: Bundle) -> dict[str, JsonValue]:
     """How the kernel is called: the entry point, or the launches."""
     known = provenance(bundle)
     tensors = ("axes", "inputs", "outputs")
-    entry = {"declaration": signature(bundle)} if bundle.language == "cpp" else {}
+    entry = {"declaration": signature(bundle)} if language_of(bundle.language).is_native else {}
     return {
         "schema_version": 1,
         "problem": bundle.problem,

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...kernelbench.dtypes import dtype_of
 from .axes import plan_axes
 from .bundle import Bundle
 from .code import Code, derivation, extent
@@ -15,8 +16,6 @@ from .facts import facts_of, without_paths
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 
 
 def operator_name(bundle: Bundle) -> str:
@@ -32,8 +31,8 @@ def module_name(bundle: Bundle) -> str:
 
 def signature(bundle: Bundle) -> str:
     """The entry point's C declaration."""
-    inputs = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in bundle.inputs]
-    outputs = [f"{C_TYPES[t.dtype]}* {t.name}" for t in bundle.outputs]
+    inputs = [f"const {dtype_of(t.dtype).c}* {t.name}" for t in bundle.inputs]
+    outputs = [f"{dtype_of(t.dtype).c}* {t.name}" for t in bundle.outputs]
     parameters = [f"int {axis}" for axis in bundle.axes] + inputs + outputs
     return f'extern "C" void {bundle.entry}({", ".join(parameters)});'
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
+from .. import wording
 from ..history import Entry, History
 from ..records import Measurement, Status, Timing
 from ..transcript import Transcript
@@ -247,8 +248,8 @@ def spend_chart(history: History, transcript: Transcript, href: Href) -> Figure:
     ]
     total = transcript.spending.usd if in_usd else transcript.spending.tokens
     hover = [
-        f"#{history.entries[candidate].number}: {words.ratio(credited)} credited after "
-        + (words.usd(spent) if in_usd else f"{spent:,} tokens")
+        f"#{history.entries[candidate].number}: {wording.ratio(credited)} credited after "
+        + (wording.usd(spent) if in_usd else f"{wording.tokens(spent or 0)} tokens")
         for spent, credited, candidate in steps
     ]
     trace: Figure = {
@@ -295,10 +296,11 @@ def timing_chart(measurement: Measurement) -> Figure:
                 "mode": "markers",
                 "name": escape(name),
                 "x": list(samples),
+                "text": [wording.micros(sample) for sample in samples],
                 # A fixed zigzag keeps equal samples from hiding each other.
                 "y": [row + ((i * 7) % 11 - 5) / 25 for i in range(len(samples))],
                 "marker": {"color": colour, "size": 5, "opacity": 0.6, "symbol": "circle-open"},
-                "hovertemplate": "%{x:.4g} µs<extra>" + escape(name) + "</extra>",
+                "hovertemplate": "%{text}<extra>" + escape(name) + "</extra>",
             }
         )
         data.append(_median(timing, row, name, colour))
@@ -322,7 +324,8 @@ def _median(timing: Timing, row: int, name: str, colour: str) -> Figure:
         "type": "scatter",
         "mode": "markers",
         "x": [timing.median_us],
+        "text": [wording.micros(timing.median_us)],
         "y": [row],
         "marker": {"color": colour, "size": 22, "symbol": "line-ns", "line": line},
-        "hovertemplate": "median %{x:.4g} µs<extra>" + escape(name) + "</extra>",
+        "hovertemplate": "median %{text}<extra>" + escape(name) + "</extra>",
     }

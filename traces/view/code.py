@@ -12,6 +12,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from ...kernelbench.languages import LANGUAGES
+
 COLOURED = frozenset(
     {
         "k",
@@ -46,7 +48,6 @@ COLOURED = frozenset(
 """Pygments' short names of what the style sheet colours. All others, four tokens of five, would
 only make a page several times as long."""
 
-_LEXERS = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
 # Highlighting and comparing are for people; beyond these sizes lines are shown plain.
 _MOST_HIGHLIGHTED = 300_000
 _MOST_COMPARED_LINES = 4000
@@ -85,12 +86,12 @@ class Difference:
 @lru_cache(maxsize=64)
 def highlighted(source: str, language: str) -> tuple[Markup, ...]:
     """The lines of the source as HTML with Pygments' classes, where the style sheet has them."""
-    if len(source) > _MOST_HIGHLIGHTED or language not in _LEXERS:
+    if len(source) > _MOST_HIGHLIGHTED or language not in LANGUAGES:
         return tuple(escape(line) for line in source.splitlines())
     from pygments.lexers import get_lexer_by_name
 
     lines = source.splitlines()
-    lexer = get_lexer_by_name(_LEXERS[language], stripnl=False, ensurenl=False)
+    lexer = get_lexer_by_name(LANGUAGES[language].markup, stripnl=False, ensurenl=False)
     html = [Markup("")]
     for kind, text in lexer.get_tokens("\n".join(lines)):
         first, *others = (_coloured(part, kind) for part in text.split("\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from .. import wording
 from ..audits import last_audit_sentence
 from ..conversation import visible
-from ..transcript import shares, step_of
+from ..transcript import shares
 from . import words
 from .links import anchor
 from .trace import facts_of
@@ -30,33 +32,22 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in (
-        "figure",
-        "micros",
-        "ratio",
-        "interval",
-        "gain",
-        "percent",
-        "duration",
-        "local_time",
-        "utc_time",
-        "short",
-        "sentence",
-        "usd",
-        "spent",
-        "tokens",
-        "place",
-    ):
+    for name in ("figure", "micros", "ratio", "interval", "percent", "duration", "usd", "tokens"):
+        env.filters[name] = getattr(wording, name)
+    for name in ("gain", "local_time", "utc_time", "short", "sentence", "place"):
         env.filters[name] = getattr(words, name)
     env.filters["audit_sentence"] = last_audit_sentence
     env.filters["visible"] = visible
     env.filters["call_facts"] = facts_of
     env.filters["shares"] = shares
-    env.filters["step_of"] = step_of
     env.filters["anchor"] = anchor
-    env.filters["durations"] = lambda seconds: [(k, words.duration(v)) for k, v in seconds.items()]
-    env.globals.update(meaning=words.MEANING, sign=words.SIGN, group=words.GROUP)
+    env.filters["durations"] = _durations
+    env.globals.update(meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP)
     return env
+
+
+def _durations(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(name, wording.duration(value)) for name, value in seconds.items()]
 
 
 def render(template: str, **context: Any) -> str:

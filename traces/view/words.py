@@ -1,30 +1,16 @@
-"""How figures, times and statuses are put into words on pages.
+"""How statuses, moments and verdicts are put into words on pages.
 
-Knows units and phrases. Knows nothing of pages or of the store.
+Knows phrases. Knows nothing of pages or of the store.
 """
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 
 from ..history import Entry
-from ..records import Protocol, Speedup, Status
-
-MEANING = {
-    Status.VERIFIED: "right in every check, and timed against every baseline",
-    Status.SCREENED: "right in the quick checks; what they timed is an estimate, not credited",
-    Status.INCORRECT: "gave a wrong answer",
-    Status.NOT_DISCRIMINATING: "the inputs cannot tell a right kernel from one that does nothing",
-    Status.SUSPECT: "something about the run cannot be trusted",
-    Status.BUILD_FAILED: "did not compile",
-    Status.CRASHED: "ended with a signal or an error",
-    Status.TIMED_OUT: "did not answer in time",
-    Status.RESOURCE: "used more memory, processes or output than allowed",
-    Status.PROTOCOL_ERROR: "the runner did not keep to the protocol",
-    Status.HARNESS_ERROR: "the harness itself failed; not the candidate's fault",
-    Status.UNSUPPORTED: "this version or machine cannot judge it",
-}
+from ..place import Place
+from ..records import Protocol, Status
+from ..wording import NOTHING, micros, ratio, speedup
 
 SIGN = {
     Status.VERIFIED: "●",
@@ -61,35 +47,6 @@ GROUP = {
 _HOW = {Protocol.CONFIRM: "in a fresh process", Protocol.RECORD: "in 300 trials"}
 """What a thorough protocol adds; the others verify once."""
 
-NOTHING = "–"
-
-
-def figure(value: float | None) -> str:
-    """A number with four significant digits."""
-    if value is None:
-        return NOTHING
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e6:
-        return f"{int(value)}"
-    return f"{value:.4g}"
-
-
-def micros(value: float | None) -> str:
-    """A time given in microseconds, in a unit that reads well."""
-    if value is None:
-        return NOTHING
-    if value >= 1e6:
-        return f"{value / 1e6:.3g} s"
-    if value >= 1e4:
-        return f"{value / 1e3:.3g} ms"
-    if value >= 1e3:
-        return f"{value / 1e3:.3f} ms"
-    return f"{value:.3g} µs"
-
-
-def ratio(value: float | None) -> str:
-    """A speed-up; nothing credited is a dash."""
-    return NOTHING if not value else f"{value:.2f}×"
-
 
 def gain(entry: Entry) -> str:
     """What stands for a candidate's speed in few words: credited, estimated or modelled."""
@@ -103,48 +60,11 @@ def gain(entry: Entry) -> str:
     return f"{micros(verdict.modelled_us)} modelled" if verdict.modelled_us else NOTHING
 
 
-def interval(speedup: Speedup | None) -> str:
-    """The 95 % interval of a speed-up."""
-    return NOTHING if speedup is None else f"{speedup.low:.2f} – {speedup.high:.2f}"
-
-
-def usd(value: float | None) -> str:
-    """US dollars; an unknown price is said and never taken for nothing."""
-    if value is None:
-        return "unknown"
-    return f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
-
-
-def spent(value: float | None, is_estimated: bool) -> str:
-    """US dollars, with a mark where the server did not tell what it took."""
-    return ("≈ " if is_estimated and value else "") + usd(value)
-
-
-def tokens(value: int, is_estimated: bool = False) -> str:
-    """Tokens, with a mark where the server did not tell them."""
-    return ("≈ " if is_estimated and value else "") + f"{value:,}"
-
-
-def place(name: str) -> str:
+def place(of: Place) -> str:
     """A place of the workflow in words."""
-    round_, _, slot = name.partition("/")
-    if round_.isdecimal() and slot.isdecimal():
-        return f"Round {round_}" + (f", slot {slot}" if slot != "0" else "")
-    return name or "Elsewhere"
-
-
-def percent(value: float | None) -> str:
-    """A share in per cent."""
-    return NOTHING if value is None else f"{100 * value:.3g} %"
-
-
-def duration(seconds: float) -> str:
-    """A span of time."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+    if of.is_slot and not of.purpose:
+        return f"Round {of.round}" + (f", slot {of.slot}" if of.slot else "")
+    return str(of) or "Elsewhere"
 
 
 def local_time(at: float) -> str:
@@ -189,9 +109,8 @@ def sentence(entry: Entry) -> str:
         if estimate is None or measurement is None:
             return f"It passed the quick checks and carries no speed-up{why}."
         return (
-            f"It passed the quick checks; their screen estimate is {ratio(estimate.median)} (95 % "
-            f"interval {interval(estimate)}) against {measurement.best_baseline}: it ranks "
-            f"candidates, and nothing is credited{why}."
+            f"It passed the quick checks; their screen estimate is {speedup(estimate)} against "
+            f"{measurement.best_baseline}: it ranks candidates, and nothing is credited{why}."
         )
     where = f"on {measurement.workload}"
     headline = measurement.headline
@@ -199,6 +118,6 @@ def sentence(entry: Entry) -> str:
     if headline is None:
         return f"Verified {how} {where}, with no baseline to hold it against."
     return (
-        f"Verified {how}: {ratio(headline.median)} (95 % interval {interval(headline)}) against "
-        f"{measurement.best_baseline} {where}; {ratio(headline.low)} is credited."
+        f"Verified {how}: {speedup(headline)} against {measurement.best_baseline} {where}; "
+        f"{ratio(headline.low)} is credited."
     )

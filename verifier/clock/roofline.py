@@ -22,6 +22,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ...errors import SandboxError
+from ...kernelbench.machine import CACHES, caches
 from ...sandbox.builders.compiler import Compiler, cpu_signature, find_compiler
 from ...traces.records import Check, Record
 
@@ -99,8 +100,8 @@ def measured_peaks(cache_dir: Path, cpus: Sequence[int]) -> Peaks:
 
 def measure(compiler: Compiler, cpus: tuple[int, ...]) -> Peaks:
     """Compiles and runs peaks.cpp. Raises SandboxError if either fails."""
-    caches = cache_sizes(cpus)
-    sizes = (caches.l2 // 2, max(caches.llc // 2, caches.l2), min(4 * caches.llc, LARGEST_SET))
+    known = cache_sizes(cpus)
+    sizes = (known.l2 // 2, max(known.llc // 2, known.l2), min(4 * known.llc, LARGEST_SET))
     environment = {**compiler.environment, "OMP_NUM_THREADS": str(len(cpus))}
     with tempfile.TemporaryDirectory(prefix="kernelwright-peaks-") as folder:
         program = str(Path(folder) / "peaks")
@@ -114,11 +115,11 @@ def measure(compiler: Compiler, cpus: tuple[int, ...]) -> Peaks:
             llc_bandwidth_gbs=max(found["llc"], found["memory"]),
             cache_bandwidth_gbs=max(found["l2"], found["llc"], found["memory"]),
             flops_gflops=found["flops"],
-            l2_bytes=caches.l2,
-            llc_bytes=caches.llc,
+            l2_bytes=known.l2,
+            llc_bytes=known.llc,
             cpus=cpus,
             compiler=compiler.version,
-            cache_source=caches.source,
+            cache_source=known.source,
         )
     except (ValueError, KeyError) as error:
         raise SandboxError(f"the measurement of this machine's peaks said {said!r}") from error
@@ -150,30 +151,14 @@ def plausible(latency_us: float, floor: float) -> Check:
     )
 
 
-def cache_sizes(cpus: Sequence[int], root: Path = Path("/sys/devices/system/cpu")) -> Caches:
+def cache_sizes(cpus: Sequence[int], root: Path = CACHES) -> Caches:
     """Second-level cache summed over `cpus`, and last-level cache, each sharing counted once."""
-    seen: dict[tuple[int, str], int] = {}
-    for cpu in cpus:
-        for entry in sorted(root.glob(f"cpu{cpu}/cache/index*")):
-            try:
-                kind = (entry / "type").read_text().strip()
-                level = int((entry / "level").read_text())
-                size = _bytes((entry / "size").read_text().strip())
-                shared = (entry / "shared_cpu_list").read_text().strip()
-            except (OSError, ValueError):
-                continue
-            if kind != "Instruction":
-                seen[level, shared] = size
+    seen = {(o.level, o.shared): o.bytes for cpu in cpus for o in caches(cpu, root)}
     levels = {level for level, _ in seen}
     if 2 not in levels:
         return Caches(UNKNOWN_L2 * len(cpus), UNKNOWN_LLC, "assumed: the system does not tell")
     totals = {level: sum(s for (n, _), s in seen.items() if n == level) for level in levels}
     return Caches(totals[2], max(totals[max(levels)], totals[2]), str(root))
-
-
-def _bytes(text: str) -> int:
-    factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    return int(text[:-1]) * factors[text[-1]] if text[-1:] in factors else int(text)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:

@@ -20,8 +20,9 @@ from typing import Any, Self
 
 from ... import errors
 from ...errors import KernelwrightError, SandboxError
+from ...kernelbench.languages import tier_of
 from ...sandbox.isolation.ending import end_tree
-from ...traces.records import Isolation, Preparation, Status, Tier, Verdict, candidate_id
+from ...traces.records import Isolation, Preparation, Status, Verdict, candidate_id
 from ..request import Order, Outlook, Task
 from .wire import PREPARE, Closed, receive, send
 
@@ -234,7 +235,7 @@ def _unknown(task: Task, order: Order, reason: str) -> Verdict:
         workload=task.workload.name,
         language=order.language,
         target=task.target,
-        tier=Tier.of(order.language),
+        tier=tier_of(order.language),
         protocol=order.protocol,
         status=Status.HARNESS_ERROR,
         reasons=(f"{reason}; it ended twice while it evaluated this candidate",),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, UnknownNameError
+from ...kernelbench.targets import target_of
 
 PACKAGED = Path(__file__).with_name("metrics.toml")
 OWN = "metrics.toml"
@@ -50,14 +51,14 @@ class Catalogue:
         """
         if which not in self.sets:
             raise UnknownNameError.among("set of metrics", which, self.sets)
-        plain = plain_name(architecture)
+        plain = target_of(architecture).name
         renamed, absent = self.renamed.get(plain, {}), self.absent.get(plain, ())
         names = [renamed.get(name, name) for name in self.sets[which] if name not in absent]
         return (*names, *self.stalls(architecture, which))
 
     def stalls(self, architecture: str, which: str = "full") -> dict[str, str]:
         """Metric → reason of the stalls that this architecture tells."""
-        absent = self.absent.get(plain_name(architecture), ())
+        absent = self.absent.get(target_of(architecture).name, ())
         return {
             self.stall_metric.format(reason=reason): reason
             for reason in self.stall_reasons.get(which, ())
@@ -66,17 +67,12 @@ class Catalogue:
 
     def judged(self, target: str, tags: Sequence[str]) -> tuple[str, ...]:
         """What a Judge is fed of a problem with these tags; `stalls` stands for the breakdown."""
-        renamed = self.renamed.get(plain_name(target), {})
-        for choice in (self.judge_on.get(plain_name(target), {}), self.judge):
+        renamed = self.renamed.get(target_of(target).name, {})
+        for choice in (self.judge_on.get(target_of(target).name, {}), self.judge):
             for tag in (*tags, "any"):
                 if tag in choice:
                     return tuple(renamed.get(name, name) for name in choice[tag])
         return ()
-
-
-def plain_name(architecture: str) -> str:
-    """`sm_90` for `sm_90a`; `cpu` stays."""
-    return architecture.rstrip("af") if architecture.startswith("sm_") else architecture
 
 
 @functools.lru_cache(maxsize=1)

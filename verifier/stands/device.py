@@ -52,12 +52,8 @@ class _Ready:
 def look(draft: Draft, workshop: Workshop, leased: Leased) -> Verdict:
     """The verdict on a candidate for the leased device. Raises ChampionFailed."""
     session, order = draft.session, draft.order
-    if order.language not in gpu_candidates.LANGUAGES:
-        return draft.close(
-            Status.UNSUPPORTED,
-            f"language '{order.language}' does not run on target '{session.task.target}': "
-            f"it takes {' and '.join(gpu_candidates.LANGUAGES)}",
-        )
+    if reason := gpu_candidates.why_not_taken(order.language, session.task.target):
+        return draft.close(Status.UNSUPPORTED, reason)
     if ill := leased.illness():
         return draft.close(Status.HARNESS_ERROR, ill)
     session.ensure_admitted()

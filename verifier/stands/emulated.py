@@ -59,12 +59,8 @@ ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 def look(draft: Draft, workshop: Workshop) -> Verdict:
     """The verdict on a candidate for the workshop's target."""
     session, order = draft.session, draft.order
-    if order.language not in gpu_candidates.LANGUAGES:
-        return draft.close(
-            Status.UNSUPPORTED,
-            f"language '{order.language}' does not run on target '{session.task.target}': "
-            f"it takes {' and '.join(gpu_candidates.LANGUAGES)}",
-        )
+    if reason := gpu_candidates.why_not_taken(order.language, session.task.target):
+        return draft.close(Status.UNSUPPORTED, reason)
     session.ensure_admitted()
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     begun: Future[Profile] | None = None
@@ -72,8 +68,10 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     failing = Failing()
 
     def closed(status: Status, reason: str) -> Verdict:
-        with draft.span("explain"):
-            why = _why(session, made, failing, status, reason, rng) if status in _WRONG else ""
+        why = ""
+        if status in _WRONG:
+            with draft.span("explain"):
+                why = _why(session, made, failing, status, reason, rng)
         known = begun.result() if begun else None
         return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
 

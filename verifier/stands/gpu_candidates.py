@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Protocol as Interface
 from typing import TypeVar
 
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.features import features
+from ...kernelbench.languages import CUDA, LANGUAGES, TRITON, Language, language_of
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture
 from ...sandbox.builders import cuda, emulated, python
@@ -23,7 +25,6 @@ from ...sandbox.builders.model import BuildFailed, Built, DeviceBuilt, EmulatedV
 from ...sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
 from ...sandbox.isolation.model import Jail
 from ...sandbox.plan import FaultKind, Launches, Plan, PlanFault, check_built, parse, resolve
-from ...sandbox.plan.dtypes import ITEM_BYTES
 from ...sandbox.plan.model import Scratch
 from ...sandbox.run import interpreted
 from ...sandbox.run.arena import EXTRA_BYTES, NOTHING_MORE, TABLES_BYTES, Behind, Extra
@@ -134,7 +135,7 @@ def _fits(
 
 
 def _bytes(scratch: Scratch) -> int:
-    return math.prod(scratch.shape) * ITEM_BYTES[scratch.dtype]
+    return math.prod(scratch.shape) * dtype_of(scratch.dtype).bytes
 
 
 _Made = TypeVar("_Made")
@@ -169,7 +170,7 @@ class CudaCandidate:
         cls, workshop: Workshop, source: str, seed: int, foreseen: Sequence[EmulatedVariant] = ()
     ) -> CudaCandidate:
         """Begins the builds for the CPU that are foreseen as well. Raises Refused."""
-        plan = parse(source, "cuda")
+        plan = parse(source, CUDA.name)
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
         launches = _resolved(workshop, plan, workshop.subject)
@@ -266,7 +267,7 @@ class TritonCandidate:
     def build(cls, workshop: Workshop, source: str, seed: int) -> TritonCandidate:
         """Raises Refused."""
         del seed
-        plan = parse(source, "triton")
+        plan = parse(source, TRITON.name)
         if isinstance(plan, PlanFault):
             raise Refused(status_of(plan), plan.sentence)
         if workshop.interpreters is not None:
@@ -402,10 +403,23 @@ def candidate(
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
-    if language == "cuda":
-        return CudaCandidate.build(workshop, source, seed, foreseen)
-    return TritonCandidate.build(workshop, source, seed)
+    return BUILT[language_of(language)](workshop, source, seed, foreseen)
 
 
-LANGUAGES = ("cuda", "triton")
-"""The languages that GPUs take."""
+BUILT: dict[
+    Language, Callable[[Workshop, str, int, Sequence[EmulatedVariant]], DeviceCandidate]
+] = {
+    CUDA: CudaCandidate.build,
+    TRITON: lambda workshop, source, seed, _: TritonCandidate.build(workshop, source, seed),
+}
+"""How each language that GPUs take becomes a candidate."""
+
+
+def why_not_taken(language: str, target: str) -> str:
+    """Why candidates in this language do not run on the GPU target; empty where they do."""
+    if LANGUAGES.get(language) in BUILT:
+        return ""
+    return (
+        f"language '{language}' does not run on target '{target}': "
+        f"it takes {' and '.join(map(str, BUILT))}"
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...kernelbench.languages import CPP, PYTHON, Language, language_of
 from ...sandbox.builders import cpp, python
 from ...sandbox.builders.model import BuildFailed
 from ...sandbox.run.host_code import host_program
@@ -20,13 +21,13 @@ def build_program(session: Session, source: str, language: str) -> Program | Bui
     """The program of one source.
 
     Args:
-        language: One of LANGUAGES.
+        language: One of BUILT.
 
     Raises:
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
-    return LANGUAGES[language](session, source)
+    return BUILT[language_of(language)](session, source)
 
 
 def _cpp(session: Session, source: str) -> Program | BuildFailed:
@@ -47,8 +48,8 @@ def _python(session: Session, source: str) -> Program | BuildFailed:
     return host_program(module.built, session.problem, module.entry)
 
 
-LANGUAGES: dict[str, Callable[[Session, str], Program | BuildFailed]] = {
-    "cpp": _cpp,
-    "python": _python,
+BUILT: dict[Language, Callable[[Session, str], Program | BuildFailed]] = {
+    CPP: _cpp,
+    PYTHON: _python,
 }
-"""The languages that run on the target `cpu`."""
+"""How each language that runs on the target `cpu` becomes a program."""

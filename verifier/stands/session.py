@@ -7,7 +7,6 @@ the gate that refuses a workload on which a kernel that computes nothing would p
 
 from __future__ import annotations
 
-import os
 import platform
 import statistics as stats
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,8 +21,10 @@ from ... import __version__
 from ...errors import PrerequisiteError, UsageError
 from ...kernelbench import registry
 from ...kernelbench.features import features
+from ...kernelbench.languages import CUDA, TRITON, language_of
+from ...kernelbench.machine import processor, usable_cpus
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.targets import CPU, architecture
+from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.compatibility import compiler_for
 from ...sandbox.builders.triton import TritonBuilder
 from ...sandbox.isolation import choose
@@ -50,7 +51,7 @@ MOST_ABREAST = 4
 """Candidates that are built or emulated at once: each process takes up to a GB, and one that finds
 no memory would have to answer for it."""
 EMULATED_CALL_S = 30.0
-EMULATED_BYTES = {"cuda": 1 << 20, "triton": 320 << 10}
+EMULATED_BYTES = {CUDA: 1 << 20, TRITON: 320 << 10}
 """Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
 
 
@@ -105,13 +106,13 @@ class Session:
     def open(cls, task: Task, machine: Machine | None = None) -> Session:
         """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
         problem = registry.get(task.problem).on(task.target)
-        cpus = task.cpus or tuple(sorted(os.sched_getaffinity(0)))
+        cpus = task.cpus or usable_cpus()
         cache_dir = Path(task.cache_dir)
         jail = choose(task.jail)
         isolation = probe(jail, cache_dir)
         if isolation.lacking and not task.accept_weak_isolation:
             raise _too_weak(isolation, task.jail)
-        if task.target != CPU:
+        if not target_of(task.target).is_cpu:
             session = cls._for_gpu(task, problem, jail, isolation, cpus, machine or Machine())
         else:
             peaks = measured_peaks(cache_dir, cpus)
@@ -209,7 +210,7 @@ class Session:
     @property
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
-        own = {"cpus": float(len(self.cpus)), "vector_bytes": float(_vector_bytes())}
+        own = {"cpus": float(len(self.cpus)), "vector_bytes": float(processor().vector_bytes)}
         if self.device is None:
             return {**features(self.stage.target), **own, **_rates(self.peaks)}
         limits = self.device.architecture
@@ -236,7 +237,7 @@ class Session:
             "kernelwright": __version__,
             "python": platform.python_version(),
             "kernel": platform.release(),
-            "cpu": _cpu_model(),
+            "cpu": processor().name or platform.machine(),
             **{name: version(name) for name in ("torch", "numpy", "scipy")},
             **({"triton": version("triton")} if self.device and self.device.triton else {}),
             **(self.leased.versions if self.leased else {}),
@@ -333,7 +334,7 @@ def _workshop(
     target = architecture(task.target)
     subject = problem.structure(task.workload)
     builder = waiting = None
-    if "triton" in task.languages:
+    if TRITON.name in task.languages:
         builder = TritonBuilder(
             jail, target, cache_dir=cache_dir, workers=_abreast(cpus), newest=newest
         )
@@ -345,7 +346,8 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
     """The workloads that an emulation can afford; the tiny one stands for one that is large."""
     made = {w.name: problem.structure(w) for w in problem.workloads if w.kind != "realistic"}
     made[task.workload.name] = subject
-    most = min(EMULATED_BYTES[language] for language in task.languages or EMULATED_BYTES)
+    asked = [language_of(name) for name in task.languages]
+    most = min(EMULATED_BYTES[each] for each in asked or EMULATED_BYTES)
     small = {
         name: structure
         for name, structure in made.items()
@@ -381,20 +383,3 @@ def _rates(peaks: Peaks | None) -> dict[str, float]:
         "l2_gbs": peaks.cache_bandwidth_gbs,
         "fma_gflops": peaks.flops_gflops,
     }
-
-
-def _vector_bytes() -> int:
-    flags = _cpuinfo("flags").split()
-    return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
-
-
-def _cpu_model() -> str:
-    return _cpuinfo("model name") or platform.machine()
-
-
-def _cpuinfo(key: str) -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")

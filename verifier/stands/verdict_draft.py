@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ...kernelbench.languages import tier_of
 from ...sandbox.builders.model import Built
-from ...traces.records import Check, Measurement, Profile, Status, Tier, Verdict, candidate_id
+from ...traces.records import Check, Measurement, Profile, Status, Verdict, candidate_id
 from ..request import Order
 from .session import Session
 
@@ -63,7 +64,7 @@ class Draft:
             workload=session.task.workload.name,
             language=self.order.language,
             target=session.task.target,
-            tier=Tier.of(self.order.language),
+            tier=tier_of(self.order.language),
             protocol=self.order.protocol,
             status=status,
             reasons=told if reason else (),

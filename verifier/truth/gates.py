@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...kernelbench.dtypes import DTYPES, TENSORS
 from ...kernelbench.problem import SUM_FACTOR, Expected, Family, Precision
 from ...traces.records import Check
 
@@ -24,7 +25,6 @@ UNDERFLOW = 4 * 2.0**-126
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
 that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 WRITTEN, POSITIONS, SHAPE = "every element written", "G4 NaN and Inf positions", "shape and dtype"
 SCALED, NRMSE, EXACT = "G1 condition-scaled error", "G3 NRMSE", "exact bits"
@@ -124,7 +124,7 @@ def check_output(
 
     Args:
         name: The output's name, for the details.
-        got: What the candidate wrote, float32 or int32, a private copy.
+        got: What the candidate wrote, of one of TENSORS, a private copy.
         expected: The oracle's answer.
         precision: The arithmetic that the problem allows.
         family: The inputs' family: EXACT and PROBE have gates of their own.
@@ -134,10 +134,11 @@ def check_output(
     value = np.asarray(expected.value)
     if value.ndim == 0:
         got, value = got.reshape(-1), value.reshape(1)
-    if got.shape != value.shape or got.dtype not in (np.float32, np.int32):
-        detail = f"{name}: {got.dtype}{list(got.shape)}, wanted float32{list(value.shape)}"
+    if got.shape != value.shape or got.dtype.name not in [each.name for each in TENSORS]:
+        wanted = f"{' or '.join(map(str, TENSORS))} {list(value.shape)}"
+        detail = f"{name}: {got.dtype} {list(got.shape)}, wanted {wanted}"
         return [Check(name=SHAPE, passed=False, detail=detail, workload=workload)]
-    is_exact = expected.is_exact or family is Family.EXACT or got.dtype == np.int32
+    is_exact = expected.is_exact or family is Family.EXACT or DTYPES[got.dtype.name].is_integral
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
     told = _Teller(name, got, value, workload)
@@ -235,12 +236,12 @@ def _places(
         if hit.any():
             survey.unwritten += int(hit.sum())
             survey.unwritten_at = survey.unwritten_at or _first(hit, block)
-    if part.dtype == np.int32:
+    if DTYPES[part.dtype.name].is_integral:
         return None
     largest = float(np.abs(value).max())
-    if largest <= FLOAT32_MAX and bool(np.isfinite(part).all()):
+    if largest <= DTYPES[part.dtype.name].largest and bool(np.isfinite(part).all()):
         return None
-    want = value.astype(np.float32)
+    want = value.astype(part.dtype)
     wrong = (np.isnan(part) != np.isnan(want)) | (np.isinf(part) != np.isinf(want))
     wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
     if wrong.any():

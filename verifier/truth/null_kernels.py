@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import NotDiscriminatingError
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...traces.records import Check
 from . import gates
@@ -64,7 +65,7 @@ def nulls(problem: Problem) -> dict[str, Null]:
         "previous output": _previous,
     }
     for tensor in problem.inputs:
-        if not tensor.is_index and tensor.dtype == "float32":
+        if not tensor.is_index and dtype_of(tensor.dtype).is_float:
             found[f"copy of {tensor.name}"] = _copy_of(tensor.name)
     if problem.precision.policy == "strict-fp32":
         found[DOWNCAST] = _downcast

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ...languages import CUDA
 from ...recipe import Constraint, Knob, Knobs, Recipe
-from .._front_matter import LaunchPlan, Table, Value, front_matter, in_comment
+from .._front_matter import LaunchPlan, Table, Value, front_matter
 from .._render import body, check
 
 Planner = Callable[[Knobs], LaunchPlan]
@@ -42,13 +43,13 @@ def cuda_recipe(
         ordered = {knob.name: chosen[knob.name] for knob in knobs}
         code = body(f"cuda/{template}.cu.j2", problem=problem, family=family, **values, **ordered)
         numbers = {n.upper(): v for n, v in ordered.items() if isinstance(v, int)}
-        matter = front_matter("cuda", family, ordered, plan=plan(ordered), plan_knobs=numbers)
-        return in_comment(matter) + _constants(knobs, chosen, code) + code
+        head = front_matter(CUDA, family, ordered, plan=plan(ordered), plan_knobs=numbers)
+        return head + _constants(knobs, chosen, code) + code
 
     return Recipe(
         problem=problem,
         family=family,
-        language="cuda",
+        language=CUDA.name,
         summary=summary,
         knobs=knobs,
         render=render,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ...languages import TRITON
 from ...recipe import Constraint, Facts, Knob, Knobs, Recipe
-from .._front_matter import LaunchPlan, Table, Value, front_matter, in_docstring
+from .._front_matter import LaunchPlan, Table, Value, front_matter
 from .._knobs import chosen, integer
 from .._render import body, check
 
@@ -86,13 +87,13 @@ def triton_recipe(
         check(family, given, knobs)
         ordered = {knob.name: given[knob.name] for knob in knobs}
         numbers = {name.upper(): integer(given, name) for name in ordered}
-        matter = front_matter("triton", family, ordered, plan=plan(given), plan_knobs=numbers)
-        return in_docstring(matter) + body(f"triton/{problem}.py.j2", family=family, **values)
+        head = front_matter(TRITON, family, ordered, plan=plan(given), plan_knobs=numbers)
+        return head + body(f"triton/{problem}.py.j2", family=family, **values)
 
     return Recipe(
         problem=problem,
         family=family,
-        language="triton",
+        language=TRITON.name,
         summary=summary,
         knobs=knobs,
         render=render,

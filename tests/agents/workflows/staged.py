@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from kernelwright.agents.aids import Aids, Kind, Opinion, SecondOpinion
+from kernelwright.agents.aids import Aids
 from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask, Message
@@ -26,6 +26,7 @@ from kernelwright.tests.agents.asked import (
 )
 from kernelwright.tests.agents.played import PlayedReferee, problem
 from kernelwright.tests.agents.test_forge_resume import Died, MortalStore, damage, story
+from kernelwright.traces.decisions import AnyDecision, Opinion, SecondOpinion, SoftKind
 from kernelwright.traces.events import Decided, Event, ModelFailed
 from kernelwright.traces.store import Store
 
@@ -51,8 +52,8 @@ class Teller(PlainCoder):
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
         given = situation.assignment
-        place = f"{given.place}/{given.mode}/1"
-        words = [place, *(f"told {text}" for text in given.told)]
+        place = given.place.for_purpose(given.mode).at_turn(1)
+        words = [str(place), *(f"told {text}" for text in given.told)]
         words += [f"technique {name}" for name in given.features]
         words += [f"exemplar {m.candidate}" for m in given.exemplars]
         words += [f"base {given.base.candidate}"] if given.base else []
@@ -85,9 +86,11 @@ class PlayedSoftVerifier:
     says: Callable[[str], str] = lambda _source: "broken"
     name: str = "played/doubter"
 
-    def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
-        place = f"{situation.assignment.place}/soft {kind}/0"
-        self.asker.ask(Ask(purpose="soft", messages=(Message(role="user", content=place),)), place)
+    def opinion(self, kind: SoftKind, source: str, situation: Situation) -> Opinion:
+        place = situation.assignment.place.for_purpose(f"soft {kind}").at_turn(0)
+        self.asker.ask(
+            Ask(purpose="soft", messages=(Message(role="user", content=str(place)),)), place
+        )
         verdict: Any = self.says(source)
         broken = 3 if verdict == "broken" else 0
         return Opinion(kind=kind, model=self.name, verdict=verdict, broken=broken, votes=3)
@@ -101,7 +104,7 @@ class PlayedSecond:
     says: Callable[[str], str]
 
     def __call__(self, member: Member, why: str, situation: Situation) -> SecondOpinion:
-        place = f"{situation.assignment.place}/second opinion/0"
+        place = situation.assignment.place.for_purpose("second opinion").at_turn(0)
         words = f"{place}\nabout {member.candidate}\n{why}"
         ask = Ask(purpose="second opinion", messages=(Message(role="user", content=words),))
         self.asker.ask(ask, place)
@@ -119,8 +122,8 @@ def seats(
 
     def aids(asker: Asker) -> Aids:
         def reflect(situation: Situation, _attempts: Sequence[tuple[Member, str]]) -> Any:
-            place = f"{situation.assignment.place}/reflect/0"
-            message = Message(role="user", content=place)
+            place = situation.assignment.place.for_purpose("reflect").at_turn(0)
+            message = Message(role="user", content=str(place))
             asker.ask(Ask(purpose="reflect", messages=(message,)), place)
             return tuple(lessons)
 
@@ -139,12 +142,21 @@ def request(workflow: str, rounds: int | None = None, **more: Any) -> CampaignRe
     )
 
 
+D = TypeVar("D", bound=AnyDecision)
+
+
 def referee() -> PlayedReferee:
     return PlayedReferee(fate=as_it_says, noise=0.001)
 
 
-def decided(events: Sequence[Event], what: str) -> list[Decided]:
-    return [p for e in events if isinstance(p := e.payload, Decided) and p.what == what]
+def decided_at(events: Sequence[Event], kind: type[D]) -> dict[str, D]:
+    """The decisions of a kind by their places, in order."""
+    found = [p for e in events if isinstance(p := e.payload, Decided)]
+    return {str(p.place): p.decision for p in found if isinstance(p.decision, kind)}
+
+
+def decided(events: Sequence[Event], kind: type[D]) -> list[D]:
+    return list(decided_at(events, kind).values())
 
 
 @dataclass

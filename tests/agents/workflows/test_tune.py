@@ -13,6 +13,7 @@ from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players, recipe
 from kernelwright.tests.agents.workflows.staged import decided
+from kernelwright.traces.decisions import Challenged
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.traces.store import Store
@@ -75,7 +76,7 @@ def test_who_meets_the_champion_is_recorded_before_it_does(store: Store) -> None
     referee = PlayedReferee()
     result = run_campaign(request(limits={"evaluations": 20}), store, referee, players=players())
     events = store.events(result.campaign)
-    challenged = [d.details["candidate"] for d in decided(events, "challenge")]
+    challenged = [d.candidate for d in decided(events, Challenged)]
     assert challenged == [c for c, protocol in referee.asked if protocol is CONFIRM]
 
 

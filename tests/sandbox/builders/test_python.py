@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import PYTHON
 from kernelwright.kernelbench.signature import signature
 from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.builders.python import Module, check
@@ -54,7 +55,7 @@ def test_what_is_taken(source: str, entry: str) -> None:
 
 @pytest.mark.parametrize("problem", registry.names())
 def test_the_printed_signature_is_taken(problem: str) -> None:
-    found = check(signature(registry.get(problem), "python"), registry.get(problem))
+    found = check(signature(registry.get(problem), PYTHON), registry.get(problem))
     assert isinstance(found, Module), found
     assert found.entry == "ModelNew"
 

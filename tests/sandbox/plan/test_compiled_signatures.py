@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench.dtypes import dtype_of
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
-from kernelwright.sandbox.plan.dtypes import ITEM_BYTES
 from kernelwright.sandbox.plan.signature import VECTOR, Parameter
 
 HEAD = """\
@@ -88,7 +88,7 @@ def said_bytes(parameter: Parameter) -> int | None:
         return 8
     if parameter.dtype == VECTOR:
         return None
-    return 1 if parameter.dtype == "char" else ITEM_BYTES[parameter.dtype]
+    return 1 if parameter.dtype == "char" else dtype_of(parameter.dtype).bytes
 
 
 def test_sizes_of_parameters(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from kernelwright.kernelbench import registry, targets
 from kernelwright.kernelbench.features import SPARSE_FEATURES
 from kernelwright.sandbox import front_matter, source_text
 from kernelwright.sandbox.plan import grammar, limits
+from kernelwright.sandbox.plan.dialects import DIALECTS
 from kernelwright.sandbox.plan.expressions import FUNCTIONS
-from kernelwright.sandbox.plan.parse import LAUNCH_KEYS, MAX_EXTENTS, MAX_LAUNCHES, MAX_SCRATCH
+from kernelwright.sandbox.plan.parse import MAX_EXTENTS, MAX_LAUNCHES, MAX_SCRATCH
 from kernelwright.tests.sandbox.plan.conftest import Bench
 
 TEXT = (Path(kernelwright.__file__).parent / "docs" / "launch-plans.md").read_text("utf-8")
@@ -72,5 +73,5 @@ def test_the_shared_memory_of_every_architecture(name: str) -> None:
 
 
 def test_the_keys_are_those_of_the_code() -> None:
-    for key in {key for keys in LAUNCH_KEYS.values() for key in keys}:
+    for key in {key for dialect in DIALECTS.values() for key in dialect.keys}:
         assert f"`{key}`" in TEXT

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import CUDA, TRITON
 from kernelwright.kernelbench.signature import signature
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
 from kernelwright.sandbox.plan.signature import ANY, VECTOR, Parameter, Signature
@@ -190,13 +191,13 @@ def test_a_name_that_is_no_kernel() -> None:
 @pytest.mark.parametrize("problem", registry.names())
 def test_the_printed_signatures_are_read(problem: str) -> None:
     asked = registry.get(problem)
-    cuda = only(signature(asked, "cuda"), f"{problem}_kernel")
+    cuda = only(signature(asked, CUDA), f"{problem}_kernel")
     names = [*asked.axes, *(tensor.name for tensor in asked.tensors)]
     assert [each.name for each in cuda.runtime] == names
     assert [each.dtype for each in cuda.runtime[len(asked.axes) :]] == [
         tensor.dtype for tensor in asked.tensors
     ]
-    triton = read_triton(ast.parse(signature(asked, "triton") + "\n    pass\n"))
+    triton = read_triton(ast.parse(signature(asked, TRITON) + "\n    pass\n"))
     found = triton.signatures(f"{problem}_kernel")
     assert isinstance(found, tuple)
     assert [each.name.removesuffix("_ptr") for each in found[0].runtime] == names

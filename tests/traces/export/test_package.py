@@ -94,7 +94,7 @@ def test_benchmark_tells_here_from_there(
     said = capsys.readouterr().out
     assert "measured here: median" in said
     assert "recorded there: VERIFIED on Example CPU 9000, 2026-09-21" in said
-    assert "1.82x against torch eager on workload pubmed" in said
+    assert "1.82× against torch eager on workload pubmed" in said
 
 
 def test_benchmark_takes_inputs_of_the_user(

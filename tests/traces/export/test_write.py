@@ -53,7 +53,7 @@ def test_source_form_holds_kernel_record_and_readme(tmp_path: Path) -> None:
     assert record.status is Status.VERIFIED
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "void spmm_csr(int M, int N, int K, int nnz, const int* indptr" in readme
-    assert "| pubmed | torch eager | 1.82x | 1.75 to 1.90 | 812.5 µs | 40 |" in readme
+    assert "| pubmed | torch eager | 1.82× | 1.75–1.90 | 812 µs | 40 |" in readme
     assert "| machine | Example CPU 9000 |" in readme
     assert "| date | 2026-09-21" in readme
     assert "**VERIFIED** (confirm protocol, native)" in readme
@@ -279,7 +279,7 @@ BAD: dict[str, Spoil] = {
         b, inputs={**b.cases[0].inputs, "values": np.zeros(3, np.float32)}
     ),
     "'C' has shape (17, 4), not (17, 5)": lambda b: with_case(b, outputs={"C": np.ones((17, 4))}),
-    "more than 16 MiB": lambda b: with_case(b, outputs={"C": np.ones((3 << 20, 1))}),
+    "more than 16.0 MiB": lambda b: with_case(b, outputs={"C": np.ones((3 << 20, 1))}),
     "'indptr' has 2 dimensions, not 1": lambda b: with_case(
         b, inputs={**b.cases[0].inputs, "indptr": np.zeros((3, 3), np.int32)}
     ),

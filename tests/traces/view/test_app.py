@@ -45,7 +45,7 @@ def test_the_list_shows_each_campaign_with_its_best(
     page = client.get("/").text
     assert page.index(running.campaign) < page.index(sample.campaign)
     assert "2.40×" in page
-    assert "2.40 – 2.54" in page
+    assert "2.40–2.54" in page
     assert "finished" in page
     assert "cut off" in page
     with Store.open(sample.home) as store, store.lease(running.campaign):
@@ -99,7 +99,7 @@ def test_candidates_can_be_filtered_and_sorted(client: TestClient, sample: Any) 
 def test_a_candidate_shows_everything_that_was_found(client: TestClient, sample: Any) -> None:
     page = html.unescape(client.get(f"/c/{sample.campaign}/@best").text)
     for words in (
-        "Verified in a fresh process: 2.47× (95 % interval 2.40 – 2.54) against torch eager",
+        "Verified in a fresh process: 2.47× (95 % 2.40–2.54) against torch eager",
         "full → VERIFIED, confirm → VERIFIED",
         "G1 condition-scaled error",
         "4.1e-08",

@@ -106,7 +106,7 @@ def test_a_call_is_shown_whole(client: TestClient, asked: AskedSample) -> None:
     for part in (
         "Call 4",
         "2,000 9,000 were reserved",
-        "$0.2000 was reserved",
+        "$0.20 was reserved",
         "2 attempts",
         "rate limited",
         "A rule of the house.",
@@ -128,8 +128,8 @@ def test_the_campaign_page_tells_what_was_spent(client: TestClient, asked: Asked
     page = client.get(f"/c/{asked.campaign}").text
     told = words(page)
     for part in (
-        "≈ 12,000 tokens, ≈ $0.3000, in 7 calls",
-        "1 without an answer may take up to 9,000 tokens and $0.2000 more",
+        "≈ 12,000 tokens, ≈ $0.30, in 7 calls",
+        "1 without an answer may take up to 9,000 tokens and $0.20 more",
         "Limit $1.50",
         "Limit 200,000 tokens",
         "openai/big-coder optimise 2",
@@ -145,7 +145,7 @@ def test_the_campaign_page_tells_what_was_spent(client: TestClient, asked: Asked
     assert [name for name in asked.candidates if name in str(line["customdata"])] == [
         *asked.candidates[1:]
     ]
-    assert "≈ $0.3000" in words(client.get("/").text)
+    assert "≈ $0.30" in words(client.get("/").text)
 
 
 def test_an_unknown_price_is_said_everywhere(unpriced: AskedSample) -> None:
@@ -277,7 +277,7 @@ def test_the_report_holds_the_trace(asked: AskedSample) -> None:
     told = words(page)
     for part in (
         "Spent on models",
-        "≈ $0.3000",
+        "≈ $0.30",
         "A rule of the house.",
         "Answer now.",
         "int y;",

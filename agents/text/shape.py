@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...errors import UnknownNameError
+from ...kernelbench.languages import (
+    CPP,
+    CUDA,
+    LANGUAGES,
+    PYTHON,
+    TRITON,
+    Language,
+    Syntax,
+)
 from ...sandbox.front_matter import MATTER_CHARACTERS, MalformedError, read_comment
 
 _DOCSTRING = re.compile(
@@ -23,9 +31,6 @@ _DOCSTRING = re.compile(
 _DOCSTRING_OPENING = re.compile(r"\A\s*[rRuU]?(?:\"\"\"|''')\s*?---[ \t]*(?:\n|\Z)")
 _COMMENT_OPENING = re.compile(r"\A\s*/\*---[ \t]*(?:\n|\Z)")
 _HOST = re.compile(r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+run|class[ \t]+ModelNew)\b", re.M)
-_C_ALIASES = ("cpp", "c++", "cc", "cxx", "c", "hpp", "h")
-_PYTHON_ALIASES = ("python", "py", "python3", "triton", "pytorch", "torch")
-
 UNLABELLED = frozenset({"", "text", "txt", "plaintext", "plain", "code"})
 """Info strings that say nothing of a language."""
 _OTHERS = (
@@ -89,71 +94,34 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Language:
+class Shape:
     """How candidates in a language are told from other text."""
 
-    name: str
-    labels: frozenset[str]
-    """Info strings of blocks that may hold one."""
     mark: re.Pattern[str]
     """What every whole candidate has behind its front matter."""
     lacks: str
     """What is said of a block without the mark."""
     entry: re.Pattern[str] | None
     """What makes a source without front matter a candidate; None where front matter is required."""
-    comment: str
-    """What begins a comment that ends with its line."""
-    begins_with: re.Pattern[str]
-    """A text that begins so is a source even without a fence around it."""
-
-    @property
-    def is_python(self) -> bool:
-        return self.comment == "#"
 
 
 _CPP_MARK = re.compile(r'extern\s+"C"')
-LANGUAGES = {
-    each.name: each
-    for each in (
-        Language(
-            "cpp",
-            frozenset(_C_ALIASES),
-            _CPP_MARK,
-            'an extern "C" entry point',
-            _CPP_MARK,
-            "//",
-            _COMMENT_OPENING,
-        ),
-        Language(
-            "cuda",
-            frozenset({"cuda", "cu", "cuh", "cuda-cpp", "cuda-c++", *_C_ALIASES}),
-            re.compile(r"\b__global__\b"),
-            "front matter /*--- … ---*/ and a __global__ kernel",
-            None,
-            "//",
-            _COMMENT_OPENING,
-        ),
-        Language(
-            "triton",
-            frozenset(_PYTHON_ALIASES),
-            re.compile(r"^[ \t]*(?:def|class)[ \t]", re.M),
-            "front matter in the module's docstring, or host code (run or ModelNew)",
-            _HOST,
-            "#",
-            _DOCSTRING_OPENING,
-        ),
-        Language(
-            "python",
-            frozenset(_PYTHON_ALIASES),
-            _HOST,
-            "def run(...) or class ModelNew",
-            _HOST,
-            "#",
-            _DOCSTRING_OPENING,
-        ),
-    )
+SHAPES = {
+    CPP: Shape(_CPP_MARK, 'an extern "C" entry point', _CPP_MARK),
+    CUDA: Shape(
+        re.compile(r"\b__global__\b"),
+        "front matter /*--- … ---*/ and a __global__ kernel",
+        None,
+    ),
+    TRITON: Shape(
+        re.compile(r"^[ \t]*(?:def|class)[ \t]", re.M),
+        "front matter in the module's docstring, or host code (run or ModelNew)",
+        _HOST,
+    ),
+    PYTHON: Shape(_HOST, "def run(...) or class ModelNew", _HOST),
 }
-"""By name."""
+BEGINNINGS = {Syntax.C: _COMMENT_OPENING, Syntax.PYTHON: _DOCSTRING_OPENING}
+"""A text that begins so is a source even without a fence around it."""
 
 PROGRAMMING = frozenset(
     {*_OTHERS, *(each for known in LANGUAGES.values() for each in known.labels)}
@@ -161,16 +129,10 @@ PROGRAMMING = frozenset(
 """Labels of blocks that hold a program in some language."""
 
 
-def language_of(name: str) -> Language:
-    """The language with the name; UnknownNameError with what there is."""
-    if name not in LANGUAGES:
-        raise UnknownNameError.among("language of candidates", name, LANGUAGES)
-    return LANGUAGES[name]
-
-
 def head_of(source: str, language: Language) -> Head | None:
     """The front matter of a source whose lines end with LF; None where it has none."""
-    return _docstring_head(source) if language.is_python else _comment_head(source)
+    is_python = language.syntax is Syntax.PYTHON
+    return _docstring_head(source) if is_python else _comment_head(source)
 
 
 def _comment_head(source: str) -> Head | None:

@@ -1,0 +1,65 @@
+"""Element types: their figures are numpy's and torch's, and tensors hold only what is judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from kernelwright.errors import UnknownNameError
+from kernelwright.kernelbench.dtypes import DTYPES, INT32, TENSORS, DType, Kind, dtype_of
+from kernelwright.kernelbench.problem import FLUSHED, STRICT_FP32, Tensor
+
+ALL = list(DTYPES.values())
+KINDS = {"f": Kind.FLOAT, "i": Kind.SIGNED, "u": Kind.UNSIGNED, "b": Kind.BOOL}
+
+
+@pytest.mark.parametrize("dtype", [each for each in ALL if each.in_numpy], ids=str)
+def test_numpy_agrees(dtype: DType) -> None:
+    told = np.dtype(dtype.name)
+    assert (told.itemsize, KINDS[told.kind]) == (dtype.bytes, dtype.kind)
+    if dtype.is_float:
+        facts = np.finfo(told)
+        assert dtype.roundoff == facts.eps / 2
+        assert dtype.smallest_normal == facts.smallest_normal
+        assert dtype.smallest == facts.smallest_subnormal
+        assert dtype.largest == facts.max
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_torch_agrees(dtype: DType) -> None:
+    told = getattr(torch, dtype.name)
+    assert told.itemsize == dtype.bytes
+    assert told.is_floating_point == dtype.is_float != dtype.is_integral
+    if dtype.is_float:
+        facts = torch.finfo(told)
+        assert dtype.roundoff == facts.eps / 2
+        assert (dtype.smallest_normal, dtype.largest) == (facts.tiny, facts.max)
+
+
+def test_no_two_types_share_a_word() -> None:
+    for words in ("spellings", "vectors", "pairs"):
+        found = [word for each in ALL for word in getattr(each, words)]
+        assert len(found) == len(set(found)), words
+
+
+def test_what_does_not_round_has_no_roundoff() -> None:
+    assert INT32.roundoff == 0.0
+    with pytest.raises(UnknownNameError, match="float23"):
+        dtype_of("float23")
+
+
+def test_the_usual_precision_is_that_of_float32() -> None:
+    assert (STRICT_FP32.u_acc, STRICT_FP32.u_out, STRICT_FP32.probe) == (2**-24, 2**-24, 2**-22)
+    assert (STRICT_FP32.underflow, FLUSHED) == (2**-149, 2**-126)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_tensors_hold_what_is_judged(dtype: DType) -> None:
+    if dtype in TENSORS:
+        assert Tensor(name="x", dtype=dtype.name, shape=("N",)).dtype == dtype.name
+        assert dtype.c, "entry points name it"
+    else:
+        with pytest.raises(ValidationError, match="none that tensors can hold"):
+            Tensor(name="x", dtype=dtype.name, shape=("N",))
