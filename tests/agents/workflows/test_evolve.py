@@ -156,7 +156,7 @@ def test_s7_parents_are_in_the_archive_as_of_the_beginning_of_the_generation(sto
     passed = {d.candidate for d in decided(events, Born)}
     for plan in decided(events, GenerationPlanned):
         for slot in plan.slots:
-            named = [slot["base"], *slot["exemplars"]]  # type: ignore[index,call-overload,misc]
+            named = [slot.base, *slot.exemplars]
             assert {c for c in named if c} <= passed
 
 
