@@ -45,6 +45,7 @@ __all__ = [
     "CampaignStore",
     "Players",
     "campaign_started",
+    "check_comparable",
     "resume_campaign",
     "run_campaign",
 ]
@@ -94,6 +95,7 @@ def run_campaign(
     with seated(players, request, store, settings) as players:
         workload = workload or _workload(players.problem, request.workload)
         admission.check_request(request)
+        admission.check_coder(request.workflow, has_model=players.has_model)
         check_priced(request.limits, players.models)
         if request.source:
             store.put_blob(request.source)
@@ -138,7 +140,7 @@ def resume_campaign(
     new_limits = check_limits(limits or {})
     started = campaign_started(store, campaign)
     with seated(players, started, store, settings) as players:
-        _check_comparable(campaign, started, players)
+        check_comparable(campaign, started, players)
         with store.lease(campaign):
             ledger = _ledger(store, campaign, referee, players, on_event)
             now_holds = ledger.progress.limits | new_limits
@@ -147,16 +149,20 @@ def resume_campaign(
             return _work_on(ledger, store, referee, players, stop or Stop(), clock)
 
 
-def _check_comparable(campaign: str, started: CampaignStarted, players: Players) -> None:
-    """Whether what was found before means the same as what would be found now."""
+def check_comparable(campaign: str, started: CampaignStarted, players: Players) -> None:
+    """Whether what was found before means the same as what would be found now.
+
+    Raises:
+        UsageError: problem, workflow or prompts are not those that the campaign began with.
+    """
     if players.problem.version != started.problem_version:
         raise UsageError(
             f"campaign {campaign} was run on version {started.problem_version} of "
             f"{started.problem}, and this is version {players.problem.version}",
             hint="its verdicts cannot be compared with new ones: start a new campaign",
         )
-    now = admission.version_of(started.workflow, asks_models=bool(players.models))
-    admission.check_version(started.workflow_version, campaign, now)
+    has_model, asks_models = players.has_model, bool(players.models)
+    admission.check_version(campaign, started, has_model=has_model, asks_models=asks_models)
 
 
 def campaign_started(store: CampaignStore, campaign: str) -> CampaignStarted:

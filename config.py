@@ -232,7 +232,9 @@ class Config:
         _one_of("nvrtc", "nvcc"), "compiler of CUDA C++; nvcc needs a toolkit", "nvrtc"
     )
     target: str = _setting(_as_text, "where kernels run: auto, cpu or sm_XX", "auto")
-    workflow: str = _setting(_as_text, "the campaign's workflow", "evolve")
+    workflow: str | None = _setting(
+        _as_text, "the campaign's workflow; none: tune for recipes, evolve for a model"
+    )
     model: str = _setting(_as_text, "the Coder's brain", "recipe")
     judge_model: str = _setting(_as_text, "the Judge's brain", "rules")
     # Whoever names the endpoint gets the user's key, and whoever names the prices moves the cap.

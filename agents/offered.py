@@ -1,4 +1,4 @@
-"""What a user may name as a brain: the forms of a model's name, with a line for each.
+"""What a user may name as a brain, with a line for each, and what follows from the name.
 
 It imports nothing, so that `kernelwright run --help` can print it.
 """
@@ -19,6 +19,11 @@ OFFLINE = {
     "rules": "as Judge [default]: rules over the profile; no language model",
 }
 """The brains that ask nobody."""
+
+
+def usual_workflow(model: str) -> str:
+    """What a campaign goes by whose Coder has this name, unless told otherwise."""
+    return "tune" if model in OFFLINE else "evolve"
 
 
 def table(title: str, lines: dict[str, str]) -> str:

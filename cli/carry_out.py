@@ -106,6 +106,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outc
     from ..agents.books.budget import check_priced
     from ..agents.casting.cast import seated
     from ..agents.models.choosing import ModelSettings
+    from ..campaign import CampaignRequest, check_comparable
     from ..traces.store import Store
     from ..verifier.process.client import open_referee
 
@@ -118,6 +119,9 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outc
         settings = ModelSettings.of(job.config, ready.names.seed, is_to_be_asked=not is_dry)
         players = stack.enter_context(seated(None, ready.names, store, settings))
         check_priced(ready.limits, players.models)
+        if not isinstance(ready.names, CampaignRequest):
+            assert ready.campaign is not None
+            check_comparable(ready.campaign, ready.names, players)
         prose.print("starting the referee and trying the sandbox …")
         referee = stack.enter_context(open_referee(ready.task))
         subject = planning.Subject(ready.task, ready.names, ready.campaign, ready.limits)
@@ -241,6 +245,7 @@ def _is_replay(job: Job) -> bool:
 
 
 def _ready_fresh(job: Fresh) -> _Ready:
+    from ..agents.offered import OFFLINE, usual_workflow
     from ..agents.workflows import admission
     from ..agents.workflows.workflow import find_workflow
     from ..campaign import CampaignRequest
@@ -248,7 +253,8 @@ def _ready_fresh(job: Fresh) -> _Ready:
     config = job.config
     target = task_of.choose_target(config.target, job.language, devices=config.devices)
     language = job.language or task_of.languages_of(target)[0]
-    find_workflow(config.workflow)
+    workflow = config.workflow or usual_workflow(config.model)
+    find_workflow(workflow)
     task = task_of.make_task(config, job.problem, job.workload, job.matrix, target, language)
     limits = _with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
@@ -256,7 +262,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
         workload=task.workload.matrix or task.workload.name,
         target=target,
         language=language,
-        workflow=config.workflow,
+        workflow=workflow,
         model=config.model,
         judge_model=config.judge_model,
         rounds=job.rounds,
@@ -268,6 +274,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
         cpus=config.cpus,
     )
     admission.check_request(request)
+    admission.check_coder(workflow, has_model=config.model not in OFFLINE)
     return _Ready(task, request, None, limits)
 
 
@@ -291,6 +298,8 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
     """A replay takes everything but its limits from what was recorded."""
     from ..agents.casting.cast import recording_of, replay_request
     from ..agents.models import replay
+    from ..agents.offered import OFFLINE
+    from ..agents.workflows import admission
     from ..campaign import CampaignRequest
     from ..kernelbench.problem import Workload
 
@@ -304,6 +313,7 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
         cpus=config.cpus,
     )
     request = replay_request(asked, recording)
+    admission.check_coder(request.workflow, has_model=recording.coder not in OFFLINE)
     workload = Workload.model_validate(recording.started.workload_spec)
     task = task_of.task_for(config, job.problem, workload, request.target, request.language)
     note = f"replays campaign {campaign}"

@@ -16,8 +16,8 @@ from ..agents.books.budget import check_limits, check_priced
 from ..agents.books.request import CampaignRequest
 from ..agents.model import Model, Usage, canonical
 from ..agents.models.choosing import is_model
+from ..agents.offered import OFFLINE
 from ..agents.workflows import admission
-from ..agents.workflows.workflow import find_workflow
 from ..config import parse_duration
 from ..errors import UsageError
 from ..kernelbench import registry
@@ -155,9 +155,10 @@ def check(bench: Bench) -> None:
 
     Raises:
         UnknownNameError: no such workflow, problem or workload.
+        UsageError: a workflow is of no use to the Coder.
     """
     for workflow in bench.workflows:
-        find_workflow(workflow)
+        admission.check_coder(workflow, has_model=bench.model not in OFFLINE)
     for name in bench.problems:
         registry.workload_for(registry.get(name), bench.workload)
 

@@ -311,6 +311,13 @@ class ModuleChecked(AnyDecision):
     """In words, for whoever converts it."""
 
 
+class Challenged(AnyDecision):
+    """Who meets the champion in a round of `tune`."""
+
+    what: Literal["challenge"] = "challenge"
+    candidate: str
+
+
 class HandedOver(AnyDecision):
     """Another workflow goes on from what was found."""
 
@@ -346,6 +353,7 @@ _Known = (
     | SwitchedOff
     | Shortlisted
     | ModuleChecked
+    | Challenged
     | HandedOver
 )
 KINDS: tuple[type[AnyDecision], ...] = get_args(_Known)

@@ -36,13 +36,6 @@ from ..search.championship import best_challenger
 from .candidate import Candidate
 from .decided import D, Decisions
 
-PATIENCE = 4
-"""How many more candidates are screened before a challenger meets the champion.
-
-A better one among them takes its place. A confirmation takes as long as several screenings; and few
-wait, so that a campaign ended by hand has a champion close to the best.
-"""
-
 
 class CutOff(NamedTuple):
     """An evaluation that was begun and has no verdict."""
@@ -59,8 +52,6 @@ class Progress(Fold[Candidate]):
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.archive = Archive()
         self.open: CutOff | None = None
-        self.to_settle: str | None = None
-        """A confirmed candidate whose challenge has not been decided yet."""
         self.placed: dict[Place, str] = {}
         """The candidate that was proposed at a place of the workflow."""
         self.advised: dict[Place, Advice] = {}
@@ -84,10 +75,6 @@ class Progress(Fold[Candidate]):
             # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
             return
         self.spent_s += 0.0 if self._is_outside(payload) else max(0.0, event.at - before_at)
-        if isinstance(
-            payload, CandidateProposed | EvaluationStarted | AdviceGiven | ChampionChanged
-        ):
-            self.to_settle = None
         match payload:
             case CandidateProposed() if payload.place:
                 self.placed[payload.place] = payload.candidate
@@ -119,8 +106,6 @@ class Progress(Fold[Candidate]):
         self.last_took_s[decided.protocol] = max(0.0, at - self.open.since) if self.open else 0.0
         self.open = None
         self._archive(decided.candidate)
-        if decided.protocol is Protocol.CONFIRM:
-            self.to_settle = decided.candidate
         if decided.champion is not None:
             self._archive(decided.champion.candidate)
 
@@ -194,26 +179,14 @@ class Progress(Fold[Candidate]):
         """Ids of everything proposed."""
         return frozenset(self.entries)
 
-    def challenger(self, *, is_last_call: bool = False) -> str | None:
-        """Who is to be confirmed now, if anybody.
-
-        One that was cut off comes first. Else it is the best screened of those that may challenge
-        the champion: at once where there is no champion, otherwise after a few more candidates,
-        since a search that climbs would pay for a confirmation at every step. At the last call
-        nobody waits.
-        """
-        if self.open and self.open.protocol is Protocol.CONFIRM:
-            return self.open.candidate
+    @property
+    def challenger(self) -> str | None:
+        """The best screened of those that may challenge the champion and were not confirmed yet."""
         language = self.started.language
         # What was run for comparison only is in another language, and wins nothing.
         waiting = {
-            c.candidate: c.screened
-            for c in self.entries.values()
-            if c.language == language and c.confirmed is None
+            each.candidate: each.screened
+            for each in self.entries.values()
+            if each.language == language and each.confirmed is None
         }
-        best = best_challenger(waiting, self.leader.screened if self.leader else None)
-        if best is None:
-            return None
-        waited = len(self.entries) - self.entries[best].number
-        is_due = self.champion is None or is_last_call or waited >= PATIENCE
-        return best if is_due else None
+        return best_challenger(waiting, self.leader.screened if self.leader else None)

@@ -16,6 +16,7 @@ from ...kernelbench.targets import CPU
 from ...traces.events import CampaignStarted
 from ...traces.records import Record, Speedup
 from ...verifier.request import Referee
+from ..offered import usual_workflow
 from .budget import CAPS, check_limits
 from .ledger import Ledger
 from .progress import Progress
@@ -32,8 +33,9 @@ class CampaignRequest(Record):
     """A workload's name or a matrix file's path; empty: the problem's default."""
     target: str = CPU
     language: str = CPP.name
-    workflow: str = "evolve"
     model: str = "recipe"
+    workflow: str = Field(default_factory=lambda given: usual_workflow(given["model"]))
+    """The usual one of the Coder, unless told otherwise."""
     judge_model: str = "rules"
     rounds: int | None = Field(default=None, ge=1)
     """None: as many as the workflow has by itself."""
@@ -165,7 +167,7 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
         workflow=started.workflow,
         model=started.model,
         best=_best(progress),
-        unconfirmed=progress.challenger(is_last_call=True) if stopped_by in _CUT_SHORT else None,
+        unconfirmed=progress.challenger if stopped_by in _CUT_SHORT else None,
         evaluated=progress.evaluated,
         by_status={str(status): count for status, count in progress.by_status.items()},
         usd=progress.spending.usd,

@@ -56,6 +56,11 @@ class Players:
         return tuple({id(model): model for model in asking}.values())
 
     @property
+    def has_model(self) -> bool:
+        """Whether the Coder asks one."""
+        return isinstance(self.coder, Asking)
+
+    @property
     def slots(self) -> int:
         """Calls of the Coder that may be in flight at once; 0 where it asks no model."""
         return self.coder.model.slots if isinstance(self.coder, Asking) else 0

@@ -113,7 +113,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
 
 
 def _samples(loop: Loop) -> int:
-    return SAMPLES if loop.rounds is None else loop.rounds
+    return steps.rounds_of(loop, SAMPLES)
 
 
 def _end_of_generation(loop: Loop, first: int) -> int:

@@ -81,7 +81,8 @@ def settings(loop: Loop) -> Settings:
 def plan(state: State, loop: Loop) -> State:
     """Whether another round begins, and which variants its slots contrast."""
     number, chosen = state["round"], settings(loop)
-    if by := steps.why_ended(loop, number, ROUNDS, state["champion"], state["stale"]):
+    most = steps.rounds_of(loop, ROUNDS)
+    if by := steps.why_ended(loop, number, most, state["champion"], state["stale"]):
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
     planning = Place(number, "plan")

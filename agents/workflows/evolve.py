@@ -1,216 +1,214 @@
-"""`evolve`: the fittest of every niche have offspring; by generations where a model writes them.
+"""`evolve`: generations on islands, as one graph (robust-kbench, ShinkaEvolve).
 
-A model's proposals cost money and time, so that several are asked for at once and chosen from
-before they are evaluated: `generations.py`. Recipes cost nothing, and one that was just evaluated
-should already be a parent of the next: propose → evaluate → diagnose → select, one at a time, is
-what stands here. Settings of generations, where any is given, hold for recipes too.
-
-The graph's state is a cursor: ids and a reason to stop. What is true stands in the events, which
-Progress folds; so the graph can begin at any prefix of a campaign's events, and a node that runs
-again finds its result in the ledger. The nodes hold the policy; they know no SQL and no compiler.
+plan → (ask × slots → propose → evaluate …) × waves → (again) → doubt × candidates → shortlist →
+evaluate … → promote → archive → reflect → plan. A generation's parents are those of its beginning,
+so that none is stale, and what each slot is to do is recorded before anybody is asked. Slots are
+asked in waves; a later wave is told what came of the earlier ones, not their code. What is as good
+as a copy is not evaluated but asked for once more, and so is a new idea too close to a member of
+its island. Where soft verifiers choose, nothing is evaluated before all waves are in.
 """
 
 from __future__ import annotations
 
-import random
-from contextlib import suppress
-from functools import cache
-from typing import TypedDict
+from dataclasses import dataclass
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
-from langsmith import tracing_context
+from langgraph.types import Send
 
-from ...kernelbench.targets import target_of
+from ...kernelbench.problem import Problem
+from ...traces.decisions import NoReflection, SoftKind
+from ...traces.events import CampaignStarted
 from ...traces.place import Place
-from ...traces.records import Protocol
-from ..roles import Assignment, Mode, Proposal
-from ..stop import BudgetSpent, Halt
-from . import generations, steps
-from .driver import STEPS_BOUND
+from ..brains.soft_verifier import VOTES
+from ..roles import Assignment, Mode, Sample
+from ..stop import BudgetSpent
+from . import driver, generation_plan, shortlisting, steps, waves
+from .generation_settings import Settings
 from .loop import Loop
-from .rules import Rules
-
-LEAST_RESERVE_S = 10.0
-"""Kept for confirming the best challenger while no confirmation was timed yet."""
-
-USELESS = 5
-"""Proposals in a row without a candidate that end a campaign."""
+from .rules import Questions, Rules
 
 
-class State(TypedDict, total=False):
-    """The cursor. Every key takes the last value written."""
+class State(waves.Round, total=False):
+    """The cursor, whose places are those of a wave. Every key takes the last value written."""
 
-    candidate: str | None
-    parents: list[str]
-    stopped_by: str
-
-
-def propose(state: State, runtime: Runtime[Loop]) -> State:
-    """Asks the Coder for the next candidate."""
-    loop = runtime.context
-    parents = tuple(state.get("parents", []))
-    try:
-        return {"candidate": steps.propose(loop, _assignment(loop, parents), parents)}
-    except (steps.Exhausted, BudgetSpent) as halt:
-        return {"stopped_by": _hold_challenges(loop, is_last_call=True) or halt.by}
+    generation: int
+    wave: int
+    doubted: list[str]
+    """The candidates that soft verifiers are asked about side by side."""
+    candidate: str
+    """For one such question: about whom."""
 
 
-def evaluate(state: State, runtime: Runtime[Loop]) -> State:
-    """Has the candidate screened."""
-    loop = runtime.context
-    if halted := loop.why_halted():
-        return {"stopped_by": halted}
-    if state["candidate"]:
-        _foresee(loop)
-        loop.ledger.evaluate(state["candidate"], Protocol.SCREEN)
-    return {}
+START_STATE: State = {"generation": 0, "champion": None, "stale": 0}
 
 
-def diagnose(state: State, runtime: Runtime[Loop]) -> State:
-    """Asks the Judge for one bottleneck and one change."""
-    loop = runtime.context
-    if not state["candidate"]:
+@dataclass(frozen=True)
+class Generations:
+    """The steps of an evolution."""
+
+    chosen: Settings
+    until: int
+    """The number of the generation that is not begun any more."""
+
+    def plan(self, state: State, loop: Loop) -> State:
+        """Whether another generation begins, and what each of its slots is to do."""
+        chosen, number = self.chosen, state["generation"]
+        champion, stale = state["champion"], state["stale"]
+        if by := steps.why_ended(loop, number, self.until, champion, stale):
+            return {"stopped_by": by}
+        if not generation_plan.is_planned(loop, number):
+            generation_plan.plan(loop, number, waves.width(loop, chosen.proposals), chosen)
+        return self._wave(loop, number, 0)
+
+    def propose(self, state: State, loop: Loop) -> State:
+        """Records the wave's candidates and how new they are; those that are new are evaluated."""
+        places = waves.places_of(state)
+        waves.settle(loop, places, self._assignment)
+        for place in places:
+            generation_plan.compare(loop, place)
+        if self.chosen.soft:
+            return {"queue": []}
+        fresh, _ = generation_plan.novel(loop, state["generation"])
+        placed = [loop.progress.candidate_at(place) for place in places]
+        return {"queue": [c.candidate for c in placed if c and c.candidate in fresh]}
+
+    def wave(self, state: State, loop: Loop) -> State:
+        """What is asked next of the generation, once the wave before was evaluated."""
+        return self._wave(loop, state["generation"], state["wave"] + 1)
+
+    def doubt(self, state: State, loop: Loop) -> State:
+        """Has the votes on one candidate paid and stored."""
+        shortlisting.ask(loop, state["candidate"])
         return {}
-    member = loop.ledger.member(state["candidate"])
-    # Without advice the next proposal does as well as it can, or meets the same cap.
-    with suppress(BudgetSpent):
-        situation = loop.situation(list(member.parents))
-        loop.ledger.advise(steps.diagnosis(loop, member, situation))
-    return {}
+
+    def shortlist(self, state: State, loop: Loop) -> State:
+        """What is evaluated of the generation, and in which order."""
+        number, chosen = state["generation"], self.chosen
+        fresh, close = generation_plan.novel(loop, number)
+        if not chosen.soft or not shortlisting.kinds(loop, number):
+            room = generation_plan.slots(loop, number)
+            done = [each.candidate for each in loop.progress.screened_in(number)]
+            return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
+        kept = shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated)
+        return {"queue": list(kept)}
+
+    def archive(self, state: State, loop: Loop) -> State:
+        """Records the niche of everybody who was evaluated, and the islands as they now stand."""
+        generation_plan.record(loop, state["generation"], self.chosen)
+        return {}
+
+    def promote(self, state: State, loop: Loop) -> State:
+        """Confirms the best of the generation if it may be the new champion."""
+        won = waves.crown(state, loop, loop.progress.screened_in(state["generation"]))
+        return {"champion": won.champion, "stale": won.stale}
+
+    def reflect(self, state: State, loop: Loop) -> State:
+        """Diagnoses the generation's leader and draws lessons now and then; then the next one.
+
+        A cap that forbids it costs words and no candidates.
+        """
+        number, chosen = state["generation"], self.chosen
+        try:
+            if chosen.judged:
+                generation_plan.diagnose(loop, number)
+            if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
+                generation_plan.reflect(loop, number)
+        except BudgetSpent as spent:
+            loop.ledger.decide(Place(number, "reflect"), NoReflection(by=spent.by))
+        return {"generation": number + 1}
+
+    def _assignment(self, loop: Loop, place: Place) -> Assignment:
+        return generation_plan.assignment(loop, place, self.chosen.abreast)
+
+    def _wave(self, loop: Loop, number: int, wave: int) -> State:
+        """What is asked next; the wave after the last one asks again for what was too close."""
+        chosen, count = self.chosen, generation_plan.slots(loop, number)
+        last = -(-count // chosen.abreast)
+        slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
+        places = [Place(number, slot) for slot in slots]
+        if wave == last:
+            places = generation_plan.second_places(loop, number)
+        doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+        asked = waves.asked_now(loop, places)
+        return {
+            "wave": wave,
+            "places": asked["places"],
+            "waiting": asked["waiting"],
+            "doubted": doubted,
+        }
+
+    def graph(self) -> StateGraph[State, Loop, State, State]:
+        """The graph of the docstring."""
+        evolution = StateGraph(State, context_schema=Loop)
+        nodes = (
+            self.plan,
+            self.propose,
+            self.wave,
+            self.doubt,
+            self.shortlist,
+            self.archive,
+            self.promote,
+            self.reflect,
+        )
+        for step in nodes:
+            evolution.add_node(step.__name__, steps.node(step), input_schema=State)
+
+        def rest(state: State) -> str:
+            return "wave" if state["places"] else "promote"
+
+        waves.wire(
+            evolution,
+            self._assignment,
+            after=["propose", "shortlist"],
+            rest=rest,
+            to=["wave", "promote"],
+        )
+        following = ["ask", "propose", "doubt", "shortlist", END]
+        evolution.add_edge(START, "plan")
+        evolution.add_conditional_edges("plan", _after_wave, following)
+        evolution.add_conditional_edges("wave", _after_wave, following)
+        evolution.add_edge("doubt", "shortlist")
+        evolution.add_edge("promote", "archive")
+        evolution.add_edge("archive", "reflect")
+        evolution.add_edge("reflect", "plan")
+        return evolution
 
 
-def select(state: State, runtime: Runtime[Loop]) -> State:
-    """Confirms a challenger, crowns who won, and draws the parents of the next round."""
-    del state  # everything that selection rests on stands in the events
-    loop = runtime.context
-    candidates = loop.progress.count
-    halted = _hold_challenges(loop, is_last_call=_is_last_call(loop))
-    halted = halted or loop.why_halted() or loop.budget.why_stopped(candidates)
-    if stopped_by := halted or _why_given_up(loop):
-        return {"stopped_by": stopped_by}
-    return {"parents": list(_parents(loop))}
+def _after_wave(state: State) -> str | list[Send]:
+    if state.get("stopped_by") or state["places"]:
+        return waves.begin(state)
+    return [Send("doubt", {"candidate": c}) for c in state["doubted"]] or "shortlist"
 
 
-def _parents(loop: Loop) -> tuple[str, ...]:
-    progress = loop.progress
-    rng = random.Random(f"{loop.seed}:{len(progress.candidates)}:parents")
-    return progress.archive.parents(rng)
-
-
-def _foresee(loop: Loop) -> None:
-    """Has the referee begin the next candidate, as it is if this one changes nothing.
-
-    A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
-    """
-    if target_of(loop.target).is_cpu:
-        return
-    guess = loop.coder.propose(loop.situation(_parents(loop)))
-    if isinstance(guess, Proposal):
-        loop.ledger.foresee_proposed(guess)
-
-
-def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
-    """A new place for every proposal; what a Coder that asks a model is to do there."""
-    progress = loop.progress
-    place = Place(len(progress.candidates) + len(progress.missing), 0)
-    if not parents:
-        return Assignment(place=place, mode=Mode.WRITE)
-    base = loop.ledger.member(parents[0])
-    return Assignment(place=place, mode=Mode.OPTIMISE, base=base, advice=base.advice)
-
-
-def _why_given_up(loop: Loop) -> str | None:
-    """A Coder whose last proposals were all useless is not asked for ever."""
-    progress = loop.progress
-    made = len(progress.candidates) + len(progress.missing)
-    last = [Place(number, 0) in progress.missing for number in range(made - USELESS, made)]
-    return "no candidate" if made >= USELESS and all(last) else None
-
-
-def _hold_challenges(loop: Loop, *, is_last_call: bool) -> str | None:
-    """Confirms who is due, against the champion of that moment; says what cut it short, if so."""
-    progress = loop.progress
-    _settle(loop)
-    while challenger := progress.challenger(is_last_call=is_last_call):
-        if halted := loop.why_halted():
-            return halted
-        if progress.champion is not None and not _has_time_to_confirm(loop):
-            # It waits for a resumption: the champion stands, and the user's limit is near.
-            return None
-        loop.ledger.evaluate(challenger, Protocol.CONFIRM, progress.champion)
-        _settle(loop)
-    return None
-
-
-def _has_time_to_confirm(loop: Loop) -> bool:
-    """Whether a confirmation that takes as long as the last one ends in time."""
-    took_s = loop.progress.last_took_s.get(Protocol.CONFIRM, 0.0)
-    return loop.budget.left(0).seconds >= took_s
-
-
-def _is_last_call(loop: Loop) -> bool:
-    """Whether one more screening would leave no time, or no candidate, for a confirmation."""
-    progress = loop.progress
-    left = loop.budget.left(len(progress.candidates))
-    reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
-    return left.seconds <= reserve_s or left.evaluations < 1
-
-
-def _settle(loop: Loop) -> None:
-    """Crowns the candidate that was confirmed last, if it won."""
-    progress = loop.progress
-    candidate = progress.to_settle
-    if candidate is None:
-        return
-    loop.ledger.settle(candidate, progress.champion)
-
-
-def _resume_at(loop: Loop) -> State:
-    """The cursor for the events so far: the last candidate, if its round is unfinished."""
-    last = loop.progress.last
-    is_unfinished = last is not None and (last.basis is None or last.advice is None)
-    return {"candidate": last.candidate} if last and is_unfinished else {}
-
-
-def _enter(state: State) -> str:
-    return "evaluate" if "candidate" in state else "select"
-
-
-@cache
-def build() -> CompiledStateGraph[State, Loop, State, State]:
-    """The graph. A node that sets `stopped_by` is the last."""
-    graph = StateGraph(State, context_schema=Loop)
-    graph.add_node(propose)
-    graph.add_node(evaluate)
-    graph.add_node(diagnose)
-    graph.add_node(select)
-    graph.add_conditional_edges(START, _enter, ["evaluate", "select"])
-    _then(graph, "propose", "evaluate")
-    _then(graph, "evaluate", "diagnose")
-    _then(graph, "diagnose", "select")
-    _then(graph, "select", "propose")
-    return graph.compile()
-
-
-def _then(graph: StateGraph[State, Loop], name: str, following: str) -> None:
-    graph.add_conditional_edges(
-        name, lambda state: END if state.get("stopped_by") else following, [following, END]
-    )
+def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
+    """Goes on from a kernel that another workflow found, which founds every island."""
+    chosen = Settings()
+    generation_plan.found(loop, number, best, chosen.islands)
+    until = number + 1 + steps.rounds_of(loop, chosen.generations)
+    start: State = {"generation": number + 1, "champion": champion, "stale": 0}
+    return driver.run(Generations(chosen, until).graph(), loop, dict(start), "evolve")
 
 
 def run(loop: Loop) -> str:
-    """Runs the campaign on from where its events stand; says what stopped it."""
-    if loop.slots or loop.options:
-        return generations.run(loop)
-    # Traces of a campaign must not leave this machine, whatever the environment asks for.
-    with tracing_context(enabled=False):
-        try:
-            end = build().invoke(_resume_at(loop), {"recursion_limit": STEPS_BOUND}, context=loop)
-        except Halt as halt:
-            return halt.by
-    return str(end["stopped_by"])
+    """Runs the campaign on; says what stopped it."""
+    chosen = Settings.model_validate(loop.options)
+    until = steps.rounds_of(loop, chosen.generations)
+    return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
 
 
-RULES = Rules(run, generations.Settings, generations.questions, generations.first)
+def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    proposals = Settings.model_validate(started.options).proposals
+    count = int(min(proposals, started.limits.get("evaluations", proposals)))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    most = chosen.generations if rounds is None else rounds
+    # What is too close to another candidate is asked for once more.
+    tries = most * 2 * chosen.proposals
+    doubts = tries * len(SoftKind) * VOTES if chosen.soft else 0
+    lessons = most // chosen.reflect_every if chosen.reflect_every else 0
+    return Questions(tries, most if chosen.judged else 0, doubts + lessons)
+
+
+RULES = Rules(run, Settings, _questions, _first)

@@ -65,7 +65,8 @@ def settings(loop: Loop) -> Settings:
 def plan(state: State, loop: Loop) -> State:
     """Whether another depth begins, what it extends and which techniques its slots try."""
     depth = state["depth"]
-    if by := steps.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
+    most = steps.rounds_of(loop, DEPTHS)
+    if by := steps.why_ended(loop, depth, most, state["champion"], state["stale"]):
         return {"stopped_by": by}
     if loop.progress.decided(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))

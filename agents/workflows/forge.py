@@ -7,7 +7,7 @@ chain is `refine`. The graph's state is a cursor; what is true stands in the eve
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -62,13 +62,18 @@ START_STATE: State = {
 }
 
 
-def admit(state: State, loop: Loop) -> State:
-    """Whether another round may begin."""
-    if "stopped_by" in state:
+def _admitting(until: int) -> Callable[[State, Loop], State]:
+    def admit(state: State, loop: Loop) -> State:
+        """Whether another round may begin."""
+        if "stopped_by" in state:
+            return {}
+        number, champion, stale = state["round"], state["champion"], state["stale"]
+        by = steps.why_ended(loop, number, until, champion, stale, PATIENCE, state["best"])
+        if by := by or steps.why_not_admitted(loop, _place(state)):
+            return {"stopped_by": by}
         return {}
-    if by := _why_ended(state, loop) or steps.why_not_admitted(loop, _place(state)):
-        return {"stopped_by": by}
-    return {}
+
+    return admit
 
 
 def judge(state: State, loop: Loop) -> State:
@@ -122,11 +127,6 @@ def _left(state: State, loop: Loop, why: str) -> State:
     }
 
 
-def _why_ended(state: State, loop: Loop) -> str | None:
-    number, champion, stale = state["round"], state["champion"], state["stale"]
-    return steps.why_ended(loop, number, ROUNDS, champion, stale, PATIENCE, state["best"])
-
-
 def _next_base(
     state: State, loop: Loop, best: Candidate | None, failures: int
 ) -> tuple[str | None, str]:
@@ -165,10 +165,14 @@ def _assignment(state: State, loop: Loop) -> Assignment:
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 
-def graph(*, has_judge: bool) -> StateGraph[State, Loop, State, State]:
-    """The chain: admit → (judge →) propose → evaluate → promote → decide → admit."""
+def graph(until: int, *, has_judge: bool) -> StateGraph[State, Loop, State, State]:
+    """The chain: admit → (judge →) propose → evaluate → promote → decide → admit.
+
+    Args:
+        until: The number of the round that is not begun any more.
+    """
     chained = StateGraph(State, context_schema=Loop)
-    for step in (admit, judge, propose, decide):
+    for step in (_admitting(until), judge, propose, decide):
         chained.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def begin(state: State) -> str:
@@ -182,7 +186,6 @@ def graph(*, has_judge: bool) -> StateGraph[State, Loop, State, State]:
 
 def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, with as many rounds of its own."""
-    rounds = number + (ROUNDS if loop.rounds is None else loop.rounds)
     start: State = {
         **START_STATE,
         "round": number,
@@ -190,13 +193,14 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
         "best": best,
         "champion": champion,
     }
-    chained = graph(has_judge=True)
-    return driver.run(chained, replace(loop, rounds=rounds, options={}), dict(start), "forge")
+    chained = graph(number + steps.rounds_of(loop, ROUNDS), has_judge=True)
+    return driver.run(chained, loop, dict(start), "forge")
 
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(graph(has_judge=True), loop, dict(START_STATE))
+    chained = graph(steps.rounds_of(loop, ROUNDS), has_judge=True)
+    return driver.run(chained, loop, dict(START_STATE))
 
 
 def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...traces.decisions import (
     Born,
@@ -33,10 +32,8 @@ from ..search import niches
 from ..search.islands import Birth, Islands
 from ..text.similarity import normalised, similarity
 from . import steps
+from .generation_settings import Settings
 from .loop import Loop
-
-if TYPE_CHECKING:
-    from .generations import Settings
 
 EDIT, REWRITE, CROSS, TUNE, WRITE, REPAIR = (
     "edit",

@@ -5,14 +5,15 @@ It is the control that tells what a Judge is worth: the same chain, the same ref
 
 from __future__ import annotations
 
-from . import driver, forge
+from . import driver, forge, steps
 from .loop import Loop
 from .rules import NoSettings, Questions, Rules
 
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(forge.graph(has_judge=False), loop, dict(forge.START_STATE))
+    chained = forge.graph(steps.rounds_of(loop, forge.ROUNDS), has_judge=False)
+    return driver.run(chained, loop, dict(forge.START_STATE))
 
 
 def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:

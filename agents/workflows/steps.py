@@ -72,6 +72,11 @@ def is_placed(loop: Loop, place: Place) -> bool:
     return is_left or place in progress.placed or place in progress.missing
 
 
+def rounds_of(loop: Loop, own: int) -> int:
+    """As many as the user set, else the workflow's own number."""
+    return own if loop.rounds is None else loop.rounds
+
+
 def why_ended(
     loop: Loop,
     done: int,
@@ -84,13 +89,13 @@ def why_ended(
     """What ends a workflow by itself, or None.
 
     Args:
-        done: Rounds, or generations; `most` and `patience` are the workflow's own numbers, which
-            hold where the user set none.
+        done: Rounds, or generations, of `most`.
+        patience: The workflow's own number, which holds where the user set none.
         stale: Rounds in a row without a gain.
         leader: The candidate with the best figure so far, which may be a modelled one.
     """
     patience = patience if loop.patience is None else loop.patience
-    if done >= (most if loop.rounds is None else loop.rounds):
+    if done >= most:
         return "rounds"
     fastest, best = loop.progress.find(champion), loop.progress.find(leader)
     if (fastest and fastest.is_near_roof) or (best and best.is_near_floor):

@@ -96,8 +96,6 @@ def check(request: CampaignRequest) -> None:
     """
     if not request.source.strip():
         raise UsageError("transpile needs a source to begin from", hint="give it: --from FILE")
-    if request.model == "recipe":
-        raise UsageError("recipes cannot read a source", hint="choose a model: --model openai/NAME")
     if foreign_source.is_cuda(request.source):
         if request.language != CPP.name:
             raise UsageError(
@@ -279,9 +277,9 @@ def run(loop: Loop) -> str:
     if over is None or end != over.what:
         return end
     # Imported where they are needed: most translations need neither.
-    from . import forge, generations
+    from . import evolve, forge
 
-    follow = forge.follow if over.to == "forge" else generations.follow
+    follow = forge.follow if over.to == "forge" else evolve.follow
     return follow(loop, over.round, over.best, over.champion)
 
 

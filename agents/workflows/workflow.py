@@ -27,6 +27,8 @@ class Workflow:
     """It rises when the same answers would lead elsewhere."""
     summary: str
     """In a line, for who chooses."""
+    has_model: bool | None = None
+    """Whether its Coder must ask a model, or must not; None: either will do."""
 
     @cached_property
     def rules(self) -> Rules[Any]:
@@ -39,7 +41,16 @@ WORKFLOWS = {
     workflow.name: workflow
     for workflow in (
         Workflow(
-            "evolve", 3, "islands of candidates, the fittest of which have offspring [default]"
+            "tune",
+            1,
+            "tries hand-written recipes, the fittest of which have offspring [default]",
+            has_model=False,
+        ),
+        Workflow(
+            "evolve",
+            3,
+            "islands of candidates, the fittest of which have offspring [default with a model]",
+            has_model=True,
         ),
         Workflow("forge", 3, "one kernel improved step by step, each step advised by the Judge"),
         Workflow("refine", 2, "one kernel improved step by step, without a Judge"),
@@ -52,6 +63,7 @@ WORKFLOWS = {
             "transpile",
             3,
             "begins from a CUDA or PyTorch source (--from FILE) and tunes the translation",
+            has_model=True,
         ),
     )
 }

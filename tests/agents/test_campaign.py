@@ -222,7 +222,7 @@ def test_what_waits_is_confirmed_before_the_time_is_over(
         screened = progress.candidates[candidate].screened if candidate else None
         return screened_median(screened) or 0.0
 
-    waiting = progress.challenger(is_last_call=True)
+    waiting = progress.challenger
     if waiting and median(waiting) > median(progress.champion):
         screened_at = history.entries[waiting].at + 1.0
         assert screened_at > history.started_at + limit_s - 8.0
@@ -245,7 +245,7 @@ def test_a_challenger_without_time_waits_for_a_resumption(tmp_path: Path) -> Non
         first = run_campaign(request(seconds=30), store, referee, players=players(), clock=clock)
         assert 30 <= first.wall_s < 31
         assert [p for _, p in referee.asked].count(Protocol.CONFIRM) == 1
-        waiting = Progress(store.events(first.campaign)).challenger(is_last_call=True)
+        waiting = Progress(store.events(first.campaign)).challenger
         resume_campaign(
             first.campaign, store, referee, {"seconds": 60}, players=players(), clock=clock
         )

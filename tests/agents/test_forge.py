@@ -285,7 +285,7 @@ def test_s11_every_workflow_spends_to_within_one_reservation_of_the_cap(
     tmp_path: object, cap: dict[str, float]
 ) -> None:
     """S11: with the same cap the arms are comparable."""
-    for workflow in WORKFLOWS:
+    for workflow in (name for name, each in WORKFLOWS.items() if each.has_model is not False):
         with Store.open(tmp_path / workflow) as store:  # type: ignore[operator]
             model = PlayedModel(slots=3)
             more = needs(workflow)

@@ -117,7 +117,7 @@ from pathlib import Path
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.store import Store
-import kernelwright.agents.workflows.evolve
+import kernelwright.agents.workflows.tune
 
 home, log = Path(sys.argv[1]), Path(sys.argv[2])
 referee = PlayedReferee(log=log, before=lambda order: time.sleep(0.01))

@@ -37,7 +37,7 @@ MINUTE, HALF_HOUR = {"seconds": 60.0}, {"seconds": 1800.0}
         (["run", "softmax", "--judge-model", "rule"], 2, "did you mean rules?"),
         (["run", "softmax", "--model", "scripted:none.toml"], 2, "none.toml"),
         (["run", "softmax", "--model", "openai/gpt-5"], 3, "OPENAI_API_KEY"),
-        (["run", "softmax", "--set", "island=2"], 2, "islands"),
+        (["run", "softmax", "--set", "confirm=2"], 2, "confirm_after"),
         (["run", "softmax", "--cpus", "9999"], 2, "CPU 9999 of --cpus"),
         (["bench", "--cpus", "9999"], 2, "CPU 9999 of --cpus"),
         (["audit", "all", "--cpus", "9999"], 2, "CPU 9999 of --cpus"),

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.books.asking import Asking
+from kernelwright.agents.books.budget import CAPS_OF_WORK
+from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.casting.preview import preview
 from kernelwright.agents.model import Ask
 from kernelwright.agents.workflows import admission, workflow
@@ -16,9 +19,9 @@ from kernelwright.agents.workflows.workflow import WORKFLOWS, find_workflow
 from kernelwright.campaign import planned, resume_campaign, run_campaign
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.tests.agents import spoken
-from kernelwright.tests.agents.asked import as_it_says, kernel, needs
-from kernelwright.tests.agents.played import Clock, PlayedReferee
-from kernelwright.tests.agents.workflows.staged import Improviser, Scene, request
+from kernelwright.tests.agents.asked import PlainJudge, PlayedModel, as_it_says, kernel, needs
+from kernelwright.tests.agents.played import Clock, PlayedReferee, players
+from kernelwright.tests.agents.workflows.staged import Improviser, Scene, request, seats
 from kernelwright.traces.events import CampaignStarted, ModelRequested
 from kernelwright.traces.records import Record
 from kernelwright.traces.store import Store
@@ -34,6 +37,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "forge": {"rounds": 4},
     "refine": {"rounds": 4},
     "transpile": {"options": {"fixes": 2, "tunings": 1, "optimisations": 2}},
+    "tune": {"rounds": 5, "options": {"confirm_after": 1}},
 }
 """Of each a campaign of a handful of rounds, with every step that it has."""
 
@@ -42,6 +46,16 @@ FIRST_FAILS = {
 }
 CAPS = {"evaluations": 3, "seconds": 25, "device_seconds": 25, "usd": 0.06, "tokens": 600}
 EVERY = sorted(SMALL)
+WRITTEN = [name for name in EVERY if WORKFLOWS[name].has_model is not False]
+"""Those whose candidates a model may write."""
+
+ENDED_BY = [(n, cap) for n in EVERY for cap in CAPS if n in WRITTEN or cap in CAPS_OF_WORK]
+"""What a Judge may not spend any more costs a search over recipes no candidate."""
+
+
+def searching(model: PlayedModel) -> Players:
+    """Recipes, and a Judge that asks a model."""
+    return replace(players(), judge=Asking(model, PlainJudge))
 
 
 def scene(name: str, clock: Clock | None = None, **more: Any) -> Scene:
@@ -50,6 +64,7 @@ def scene(name: str, clock: Clock | None = None, **more: Any) -> Scene:
     return Scene(
         asked,
         lambda: Improviser(FIRST_FAILS),
+        seats if name in WRITTEN else searching,
         referee=lambda: PlayedReferee(fate=as_it_says, noise=0.001, clock=clock, screen_s=10.0),
     )
 
@@ -104,7 +119,7 @@ def repeating(count: int, _ask: Ask) -> str:
 
 
 @pytest.mark.parametrize("answer", [stammering, hesitant, repeating])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
     store: Store, name: str, answer: Callable[[int, Ask], str]
 ) -> None:
@@ -119,6 +134,28 @@ def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
     assert 0 < len(said) <= foreseen.calls
 
 
+def test_where_the_coder_asks_no_model_nothing_is_previewed() -> None:
+    table = searching(PlayedModel())
+    asked = scene("tune").request
+    started = planned(asked, table, table.problem.default_workload, PlayedReferee())
+    assert preview(table, started, PlayedReferee()) is None
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_other_kind_of_coder_is_refused_where_it_cannot_be(store: Store, name: str) -> None:
+    """And the sentence names the workflow that would do."""
+    other = searching(PlayedModel()) if name in WRITTEN else seats(Improviser())
+    has_model = find_workflow(name).has_model
+    asked = scene(name, limits={"evaluations": 1}).request
+    if has_model is None:
+        assert run_campaign(asked, store, PlayedReferee(), players=other).evaluated == 1
+        return
+    with pytest.raises(UsageError, match=name) as caught:
+        run_campaign(asked, store, PlayedReferee(), players=other)
+    assert ("tune" if has_model else "evolve") in f"{caught.value} {caught.value.hint}"
+    assert store.campaigns() == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cursor", ["kept", "lost"])
 @pytest.mark.parametrize("name", EVERY)
@@ -126,8 +163,7 @@ def test_it_goes_on_from_every_prefix_of_its_events(tmp_path: Path, name: str, c
     assert scene(name).survives(tmp_path, every=1, cursor=cursor) > 10
 
 
-@pytest.mark.parametrize("cap", sorted(CAPS))
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("name", "cap"), ENDED_BY)
 def test_every_cap_ends_it_in_order_and_may_be_raised(tmp_path: Path, name: str, cap: str) -> None:
     clock = Clock()
     played = scene(name, clock, limits={cap: CAPS[cap]}, patience=99)

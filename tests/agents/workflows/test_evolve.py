@@ -1,4 +1,4 @@
-"""`evolve` with models: generations on islands, against a played model and the played referee."""
+"""`evolve`: generations on islands, against a played model and the played referee."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelwright.agents.stop import Stop
 from kernelwright.campaign import resume_campaign, run_campaign
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.asked import as_it_says, kernel, source
-from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import (
     SHAPES,
     Improviser,
@@ -294,14 +294,6 @@ def test_what_is_too_close_is_asked_for_once_more(store: Store) -> None:
     assert len(niches) == 8
     assert places(events)["0/12"] in niches
     assert places(events)["0/4"] not in niches
-
-
-def test_with_recipes_it_needs_settings_to_go_by_generations(store: Store) -> None:
-    asked = request("evolve", options={"proposals": 4, "islands": 2}, limits={"evaluations": 30})
-    result = run_campaign(asked, store, referee(), players=players())
-    assert (result.stopped_by, result.evaluated) == ("evaluations", 30)
-    assert result.best is not None
-    assert len(decided(store.events(result.campaign), GenerationPlanned)) == 8
 
 
 @pytest.mark.parametrize("cap", [{"evaluations": 10.0}, {"tokens": 2300.0}])

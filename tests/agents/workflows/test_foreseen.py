@@ -45,7 +45,7 @@ def test_independent_samples_are_foreseen_as_their_answers_come(store: Store) ->
     assert sorted(played.foreseen) == sorted(screened(played))
 
 
-def evolved(store: Store, target: str) -> PlayedReferee:
+def tuned(store: Store, target: str) -> PlayedReferee:
     played = PlayedReferee()
     asked = CampaignRequest(problem="doubling", target=target, limits={"evaluations": 24}, seed=3)
     run_campaign(asked, store, played, players=players())
@@ -53,8 +53,8 @@ def evolved(store: Store, target: str) -> PlayedReferee:
 
 
 def test_recipes_are_guessed_one_ahead_where_something_is_idle_meanwhile(store: Store) -> None:
-    assert evolved(store, "cpu").foreseen == []
-    guessed = evolved(store, "sm_90")
+    assert tuned(store, "cpu").foreseen == []
+    guessed = tuned(store, "sm_90")
     order = screened(guessed)
     hits = sum(guess == then for guess, then in zip(guessed.foreseen, order[1:], strict=False))
     # The first samples do not depend on what was found, and later ones not always.

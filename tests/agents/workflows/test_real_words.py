@@ -51,7 +51,7 @@ def test_later_candidates_are_told_what_the_compiler_refused_before(
 
 
 def test_every_workflow_has_its_question() -> None:
-    assert set(LATER) == set(WORKFLOWS)
+    assert set(LATER) == {name for name, each in WORKFLOWS.items() if each.has_model is not False}
 
 
 @pytest.mark.parametrize("workflow", ["contrast", "evolve", "best_of_n"])

@@ -184,7 +184,6 @@ def test_the_source_is_a_blob_and_stands_in_no_event(store: Store) -> None:
         ({"source": "   "}, "needs a source"),
         ({"source": "int main() {}"}, "neither CUDA"),
         ({"source": CUDA, "language": "triton"}, "not to triton"),
-        ({"source": CUDA, "model": "recipe"}, "recipes cannot read"),
         ({"source": CUDA, "model": "played", "options": {"fixes": -1}}, "fixes"),
     ],
 )

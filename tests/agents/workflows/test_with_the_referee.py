@@ -271,9 +271,7 @@ def test_evolve_by_generations(tmp_path: Path, referee: RefereeProcess) -> None:
 
 
 @pytest.mark.timed
-def test_evolve_with_recipes_still_goes_one_at_a_time(
-    tmp_path: Path, referee: RefereeProcess
-) -> None:
+def test_recipes_are_tuned_one_at_a_time(tmp_path: Path, referee: RefereeProcess) -> None:
     with Store.open(tmp_path / "home") as store:
         asked = CampaignRequest(problem="softmax", workload="tiny", limits={"evaluations": 4})
         result = run_campaign(asked, store, referee)
