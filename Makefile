@@ -14,7 +14,9 @@ WITHOUT_bubblewrap := landlock
 ABREAST := -n 3 --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
+# All that developers need, and what a user needs for a campaign and its report.
 STAMP := $(VENV)/.installed
+LEAN := $(VENV)/.lean
 LINT := $(VENV)/lint
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
@@ -24,6 +26,11 @@ LINT := $(VENV)/lint
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[dev,cuda]'
+	touch $@ $(LEAN)
+
+$(LEAN): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[view]'
 	touch $@
 
 # mypy takes a package's name from its folder, and a checkout may be called anything.
@@ -31,7 +38,7 @@ $(LINT)/kernelwright: $(STAMP)
 	mkdir -p $(LINT)
 	ln -sfn $(CURDIR) $@
 
-demo: $(STAMP)
+demo: $(LEAN)
 	$(BIN)/kernelwright run spmm_csr --target cpu --max-time $(DEMO_TIME) --home .demo
 	$(BIN)/kernelwright report @last --home .demo -o report.html
 	@echo "The report: $(CURDIR)/report.html"

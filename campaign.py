@@ -20,12 +20,13 @@ from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
 from .agents.books.progress import Progress
 from .agents.books.request import Best, CampaignRequest, CampaignResult, first_event, result_of
-from .agents.casting import roster
 from .agents.casting.cast import Players, seated
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
 from .agents.stop import Stop
+from .agents.workflows import admission
 from .agents.workflows.loop import Loop
+from .agents.workflows.workflow import find_workflow
 from .errors import ProviderError, StorageError, UsageError
 from .kernelbench.problem import Problem, Workload
 from .traces.events import (
@@ -92,7 +93,7 @@ def run_campaign(
     """
     with seated(players, request, store, settings) as players:
         workload = workload or _workload(players.problem, request.workload)
-        roster.check_settings(request)
+        admission.check_request(request)
         check_priced(request.limits, players.models)
         if request.source:
             store.put_blob(request.source)
@@ -108,7 +109,7 @@ def planned(
     request: CampaignRequest, players: Players, workload: Workload, referee: Referee
 ) -> CampaignStarted:
     """The first event of a campaign that is to begin."""
-    version = roster.workflow_version(request.workflow, asks_models=bool(players.models))
+    version = admission.version_of(request.workflow, asks_models=bool(players.models))
     card = card_of(request.target, referee) if players.models else None
     return first_event(request, players.problem, workload, referee, version, card)
 
@@ -154,8 +155,8 @@ def _check_comparable(campaign: str, started: CampaignStarted, players: Players)
             f"{started.problem}, and this is version {players.problem.version}",
             hint="its verdicts cannot be compared with new ones: start a new campaign",
         )
-    now = roster.workflow_version(started.workflow, asks_models=bool(players.models))
-    roster.check_workflow_version(started.workflow_version, campaign, now)
+    now = admission.version_of(started.workflow, asks_models=bool(players.models))
+    admission.check_version(started.workflow_version, campaign, now)
 
 
 def campaign_started(store: CampaignStore, campaign: str) -> CampaignStarted:
@@ -200,7 +201,7 @@ def _work_on(
         recall(players.models, ledger, store.events(ledger.campaign))
         loop = _loop(ledger, store, referee, players, stop, budget)
         book_cut_off(ledger)
-        stopped_by = roster.workflow(progress.require_started().workflow)(loop)
+        stopped_by = find_workflow(progress.require_started().workflow).rules.run(loop)
         ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
     return result_of(ledger, budget.spent_s, stopped_by)
 

@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 
 from pydantic import Field, JsonValue
 
+from ..traces.place import Place
 from ..traces.records import Record
 
 Role = Literal["system", "user", "assistant"]
@@ -184,5 +185,5 @@ class Paced(Interface):
 class Placed(Interface):
     """A Model that answers by where in the workflow it is asked, such as a recorded campaign."""
 
-    def at(self, place: str) -> Model:
+    def at(self, place: Place) -> Model:
         """The model as it stands at this place."""

@@ -1,19 +1,9 @@
-"""What a user may name: the workflows and the forms of a model's name, with a line for each.
+"""What a user may name as a brain: the forms of a model's name, with a line for each.
 
 It imports nothing, so that `kernelwright run --help` can print it.
 """
 
 from __future__ import annotations
-
-WORKFLOWS = {
-    "evolve": "islands of candidates, the fittest of which have offspring [default]",
-    "forge": "one kernel improved step by step, each step advised by the Judge",
-    "refine": "one kernel improved step by step, without a Judge",
-    "best_of_n": "independent first answers; the best one counts",
-    "contrast": "shows the Coder pairs of its own kernels, a faster and a slower one",
-    "features": "combines named techniques and learns which of them pay",
-    "transpile": "begins from a CUDA or PyTorch source (--from FILE) and tunes the translation",
-}
 
 MODELS = {
     "openai/NAME": "the model NAME at an OpenAI-compatible endpoint ($OPENAI_BASE_URL)",

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts, Knobs
+from ..traces.place import NOWHERE, Place
 from ..traces.records import Advice, Speedup, Verdict
 
 
@@ -73,7 +74,7 @@ class Sample(NamedTuple):
 class Assignment:
     """What one proposal is to be."""
 
-    place: str = ""
+    place: Place = NOWHERE
     """`round/slot` in the workflow; whoever asks a model appends the purpose and the turn."""
     first: int = 0
     """The first slot of its wave: what came of slots before it in the same round is known."""

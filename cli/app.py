@@ -23,6 +23,8 @@ from ..errors import ConfigError, ExitCode, KernelwrightError
 from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run
 from .common import Globals
 
+_SYSTEMS = {"win32": "Windows", "darwin": "macOS"}
+
 app = typer.Typer(
     name="kernelwright",
     help="Generate, verify and optimise GPU and CPU kernels.",
@@ -81,6 +83,14 @@ def root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status (errors.ExitCode)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.platform != "linux":
+        # Jails, the referee's clock and its shared memory are Linux's.
+        here = _SYSTEMS.get(sys.platform, sys.platform)
+        _complain(
+            f"Kernelwright runs kernels in Linux sandboxes, and this is {here}",
+            "use WSL 2, a container or a virtual machine with Linux",
+        )
+        return int(ExitCode.PREREQUISITE)
     try:
         command = typer.main.get_command(app)
         status = command.main(arguments, prog_name="kernelwright", standalone_mode=False)

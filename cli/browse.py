@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import extras
 from ..errors import UsageError
 from . import common, names
 
@@ -125,6 +126,7 @@ def view(
     home: common.HomeOption = None,
 ) -> None:
     """Look at the campaigns in a web browser, while they run or afterwards."""
+    extras.require("view", "the viewer")
     from ..traces.view.links import ServerLinks
     from ..traces.view.server import serve
 
@@ -155,6 +157,7 @@ def report(
     home: common.HomeOption = None,
 ) -> None:
     """Write a campaign as one HTML file that needs nothing else."""
+    extras.require("view", "the report")
     from ..traces.report import render_report
 
     config = common.load(ctx, home=home).config

@@ -15,7 +15,7 @@ from ..traces.conversation import (
 )
 from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
 from ..traces.history import History, derive
-from ..traces.transcript import Call, Transcript, find_call, step_of, transcribe
+from ..traces.transcript import Call, Transcript, find_call, transcribe
 from ..traces.wording import duration, tokens, usd
 from . import common
 from .summary import booked_words
@@ -33,7 +33,7 @@ def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> No
     calls = list(transcript.calls.values())
     if found.candidate is not None:
         place = transcript.places.get(found.candidate)
-        calls = [call for call in calls if step_of(call.requested.place) == place]
+        calls = [call for call in calls if call.requested.place.step == place]
     if as_json:
         common.emit(
             {
@@ -88,7 +88,7 @@ def _print_table(config: Config, calls: list[Call], history: History) -> None:
     for call in calls:
         cells = (
             str(call.number),
-            call.requested.place,
+            str(call.requested.place),
             call.requested.purpose,
             call.requested.model,
             str(len(call.attempts)),

@@ -241,13 +241,14 @@ def _is_replay(job: Job) -> bool:
 
 
 def _ready_fresh(job: Fresh) -> _Ready:
-    from ..agents.casting import roster
+    from ..agents.workflows import admission
+    from ..agents.workflows.workflow import find_workflow
     from ..campaign import CampaignRequest
 
     config = job.config
     target = task_of.choose_target(config.target, job.language, devices=config.devices)
     language = job.language or task_of.languages_of(target)[0]
-    roster.check_workflow(config.workflow)
+    find_workflow(config.workflow)
     task = task_of.make_task(config, job.problem, job.workload, job.matrix, target, language)
     limits = _with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
@@ -266,7 +267,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
         accept_weak_isolation=config.accept_weak_isolation,
         cpus=config.cpus,
     )
-    roster.check_settings(request)
+    admission.check_request(request)
     return _Ready(task, request, None, limits)
 
 

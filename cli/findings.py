@@ -16,6 +16,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from .. import extras
 from ..config import Config
 from ..errors import KernelwrightError
 from ..kernelbench.machine import CPUINFO, processor, usable_cpus
@@ -61,6 +62,10 @@ def _packages(_: Config) -> Iterator[Finding]:
         yield Finding("packages", Level.FAIL, f"missing: {', '.join(missing)}", fix)
     else:
         yield Finding("packages", Level.PASS, ", ".join(found))
+    for extra, purpose in (("view", "the viewer and the report"), ("llm", "language models")):
+        if absent := extras.missing(extra):
+            words = f"{purpose}: {', '.join(absent)} not installed"
+            yield Finding("packages", Level.WARN, words, f"pip install 'kernelwright[{extra}]'")
 
 
 def _compiler(_: Config) -> Iterator[Finding]:

@@ -97,8 +97,7 @@ def show_foreseen(
     bound, caps = found.bound, subject.limits
     first = f"{tokens(bound.tokens)} tokens, {price(bound.usd)}"
     prose.print(f"first call at most {first}", markup=False)
-    many = "as many calls as the limits allow" if found.calls is None else f"{found.calls} calls"
-    prose.print(f"at most   {many}, failed attempts aside", markup=False)
+    prose.print(f"at most   {found.calls:,} calls, failed attempts aside", markup=False)
     most = [f"{tokens(caps['tokens'])} tokens"] if "tokens" in caps else []
     most += [usd(caps["usd"])] if "usd" in caps else []
     if found.usd is not None and "usd" not in caps:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..agents import offered
+from ..agents.workflows.workflow import WORKFLOWS
 from ..config import Config, Resolved, Source, parse_duration
 from ..errors import ExitCode, UsageError
 from . import common
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 EPILOG = "\n\n".join(
     (
-        offered.table("Workflows (--workflow):", offered.WORKFLOWS),
+        offered.table(
+            "Workflows (--workflow):", {name: each.summary for name, each in WORKFLOWS.items()}
+        ),
         offered.table("Models (--model, --judge-model):", {**offered.OFFLINE, **offered.MODELS}),
         offered.table(
             "Examples:",

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from ..agents.books.budget import check_limits, check_priced
 from ..agents.books.request import CampaignRequest
-from ..agents.casting import roster
 from ..agents.model import Model, Usage, canonical
 from ..agents.models.choosing import is_model
+from ..agents.workflows import admission
+from ..agents.workflows.workflow import find_workflow
 from ..config import parse_duration
 from ..errors import UsageError
 from ..kernelbench import registry
@@ -93,7 +94,7 @@ class Bench:
         """What must be the same for a campaign to be the trial's."""
         parts = {
             "trial": list(trial),
-            "workflow": roster.workflow_version(trial.workflow, asks_models=self.asks_models),
+            "workflow": admission.version_of(trial.workflow, asks_models=self.asks_models),
             "problem": registry.get(trial.problem).version,
             "workload": self.workload,
             "target": self.target,
@@ -156,7 +157,7 @@ def check(bench: Bench) -> None:
         UnknownNameError: no such workflow, problem or workload.
     """
     for workflow in bench.workflows:
-        roster.check_workflow(workflow)
+        find_workflow(workflow)
     for name in bench.problems:
         registry.workload_for(registry.get(name), bench.workload)
 

@@ -166,7 +166,7 @@ def call_row(call: Call) -> dict[str, Any]:
     return {
         "number": call.number,
         "call": call.requested.call,
-        "place": call.requested.place,
+        "place": str(call.requested.place),
         "purpose": call.requested.purpose,
         "model": call.requested.model,
         "attempts": len(call.attempts),

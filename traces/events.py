@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
+from .place import NOWHERE, StoredPlace
 from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
 
@@ -85,7 +86,7 @@ class CandidateProposed(Record):
     """What was remarked of the reply that it came from: by whoever read it, never by its Coder."""
     note: str = ""
     """Of records from before the three fields above: all of it in one text. Only shown."""
-    place: str = ""
+    place: StoredPlace = NOWHERE
     """`round/slot` of the workflow; the calls that led to it have places below this one."""
 
     @property
@@ -108,7 +109,7 @@ class ModelRequested(Record):
     """The key of the call: SHA-256 of campaign, workflow version, place and Ask."""
     attempt: int
     """1, 2, 3 … of this call."""
-    place: str
+    place: StoredPlace
     """Where in the workflow: `round/slot/purpose/turn`, unique within the campaign."""
     purpose: str
     model: str
@@ -156,7 +157,7 @@ class CandidateMissing(Record):
     """A reply that held no usable candidate; a result, not an error."""
 
     kind: Literal["candidate.missing"] = "candidate.missing"
-    place: str
+    place: StoredPlace
     outcome: str
     """`truncated`, `no_candidate`, `ambiguous`, `edit_failed`, `duplicate`, `wrong_language` …;
     `no_change` where its Coder decided against one."""
@@ -170,7 +171,7 @@ class Decided(Record):
     """A choice of the workflow that is not plain from the other events."""
 
     kind: Literal["decided"] = "decided"
-    place: str
+    place: StoredPlace
     what: str
     """e.g. `base of the next edit`, `advice replaced`, `technique used`."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
@@ -198,7 +199,7 @@ class AdviceGiven(Record):
 
     kind: Literal["advice.given"] = "advice.given"
     advice: Advice
-    place: str = ""
+    place: StoredPlace = NOWHERE
     """`round/slot` of the edit it is for."""
 
 

@@ -6,7 +6,6 @@ Knows the order of things and what each cost. What was said stands in blobs, whi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,6 +21,7 @@ from .events import (
     ModelRequested,
 )
 from .history import the_only
+from .place import Place
 from .spending import Spending, never_asked
 
 ASKED_AGAIN = "not usable, asked again"
@@ -29,8 +29,6 @@ RULES_SPOKE = "not usable, rules spoke instead"
 
 _RULES = "rules"
 """How the name of a Judge begins that asks no model."""
-
-_ROUND_AND_SLOT = re.compile(r"\d+/\d+(?=/|$)")
 
 
 @dataclass
@@ -114,7 +112,7 @@ Moment = Call | AdviceGiven | CandidateProposed | CandidateMissing | Decided
 class Step:
     """What happened at one place of the workflow, in order."""
 
-    place: str
+    place: Place
     moments: list[Moment] = field(default_factory=list)
 
     @property
@@ -138,11 +136,11 @@ class Crowned:
 class Transcript:
     """The fold. `apply` every event in order; read the rest."""
 
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[Place, Step] = field(default_factory=dict)
     """By place, in the order they began."""
     calls: dict[str, Call] = field(default_factory=dict)
     """By key, in the order they were first asked."""
-    places: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
     """Where each candidate was proposed."""
     crowned: list[Crowned] = field(default_factory=list)
     spending: Spending = field(default_factory=Spending)
@@ -182,15 +180,14 @@ class Transcript:
         call = self.calls.get(requested.call)
         if call is None:
             call = self.calls[requested.call] = Call(len(self.calls) + 1)
-            self._add(step_of(requested.place), call)
+            self._add(requested.place.step, call)
             self._mark_repeated(requested)
         call.attempts.append(Attempt(requested, at))
 
     def _mark_repeated(self, requested: ModelRequested) -> None:
         """The turn before this one led to nothing."""
-        turn = requested.place.rpartition("/")[0]
-        for call in self.steps[step_of(requested.place)].calls[:-1]:
-            if call.requested.place.rpartition("/")[0] == turn and call.replied:
+        for call in self.steps[requested.place.step].calls[:-1]:
+            if call.requested.place.is_same_question(requested.place) and call.replied:
                 call.setback = ASKED_AGAIN
 
     def _answer(self, outcome: ModelReplied | ModelFailed, event: Event) -> None:
@@ -199,10 +196,10 @@ class Transcript:
         attempt = self.calls[outcome.call].attempts[-1]
         attempt.outcome, attempt.until = outcome, event.at
 
-    def _add(self, place: str, moment: Moment) -> None:
+    def _add(self, place: Place, moment: Moment) -> None:
         self.steps.setdefault(place, Step(place)).moments.append(moment)
 
-    def _explain(self, place: str, purpose: str, result: CandidateProposed | AdviceGiven) -> None:
+    def _explain(self, place: Place, purpose: str, result: CandidateProposed | AdviceGiven) -> None:
         """Says of the last answer for this purpose what became of it."""
         for call in reversed(self.steps[place].calls):
             if call.requested.purpose.startswith(purpose):
@@ -213,12 +210,6 @@ class Transcript:
                     else:
                         call.result = result
                 return
-
-
-def step_of(place: str) -> str:
-    """The round and slot of a call's place `round/slot/purpose/turn`."""
-    found = _ROUND_AND_SLOT.match(place)
-    return found[0] if found else (place.rsplit("/", 2)[0] or place)
 
 
 def transcribe(events: Iterable[Event]) -> Transcript:
@@ -240,7 +231,7 @@ def find_call(transcript: Transcript, text: str) -> Call:
     """
     calls = transcript.calls
     by_name = {str(call.number): key for key, call in calls.items()}
-    by_name |= {call.requested.place: key for key, call in calls.items()}
+    by_name |= {str(call.requested.place): key for key, call in calls.items()}
     if text in by_name:
         return calls[by_name[text]]
     is_beginning = bool(text) and not text.isdecimal()

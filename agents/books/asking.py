@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 from ...config import DEFAULT_PATIENCE_S
 from ...errors import ProviderError
 from ...traces.events import CampaignStarted, ModelFailed, ModelReplied, ModelRequested
+from ...traces.place import Place
 from ...traces.spending import OUTCOME_UNKNOWN
 from ..model import (
     RETRYABLE,
@@ -106,18 +107,18 @@ class Asker:
         """What the campaign began with."""
         return self._ledger.progress.require_started()
 
-    def key(self, ask: Ask, place: str) -> str:
+    def key(self, ask: Ask, place: Place) -> str:
         """The key of the call: what must be the same for an answer to be the answer."""
         parts = {
             "campaign": self._ledger.campaign,
             "version": self.started.workflow_version,
-            "place": place,
+            "place": str(place),
             "model": self.model_name,
             "ask": ask.model_dump(mode="json"),
         }
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
-    def ask(self, ask: Ask, place: str) -> Reply:
+    def ask(self, ask: Ask, place: Place) -> Reply:
         """The answer: the stored one, or one that is paid for now.
 
         Raises:
@@ -147,7 +148,7 @@ class Asker:
         assert reply is not None
         return reply
 
-    def _reserve(self, model: Model, call: str, ask: Ask, place: str) -> int:
+    def _reserve(self, model: Model, call: str, ask: Ask, place: Place) -> int:
         """Records the request, unless its worst case would pass a cap; gives the attempt."""
         bound = model.bound(ask)
         blob = self._ledger.keep(ask.canonical)

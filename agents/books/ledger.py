@@ -27,6 +27,7 @@ from ...traces.events import (
     ModelRequested,
     Payload,
 )
+from ...traces.place import NOWHERE, Place
 from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
@@ -107,7 +108,7 @@ class Ledger:
                 self._on_event(event)
         return event
 
-    def propose(self, proposal: Proposal, place: str = "") -> str:
+    def propose(self, proposal: Proposal, place: Place = NOWHERE) -> str:
         """Records a proposal and gives its id; one that is known already is not recorded again."""
         candidate = candidate_id(proposal.source)
         if candidate in self.progress.tracks:
@@ -130,7 +131,7 @@ class Ledger:
         )
         return candidate
 
-    def missing(self, missing: Missing, place: str, base: str = "") -> None:
+    def missing(self, missing: Missing, place: Place, base: str = "") -> None:
         """Records, once for the place, that a reply held no usable candidate."""
         if place not in self.progress.missing:
             self.record(
@@ -143,7 +144,7 @@ class Ledger:
                 )
             )
 
-    def decide(self, place: str, what: str, **details: JsonValue) -> None:
+    def decide(self, place: Place, what: str, **details: JsonValue) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
         if (place, what) not in self.progress.decisions:
             self.record(Decided(place=place, what=what, details=details))
@@ -189,7 +190,7 @@ class Ledger:
         is_same = recorded is not None and recorded.status is verdict.status
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
 
-    def advise(self, advice: Advice, place: str = "") -> None:
+    def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""
         track = self.progress.tracks[advice.candidate]
         is_known = place in self.progress.advised if place else track.advice is not None

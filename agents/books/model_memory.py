@@ -56,7 +56,7 @@ def teach(model: Model, ledger: Ledger) -> None:
         return
     progress = ledger.progress
     for call in list(progress.spending.calls.values()):
-        place = "/".join(call.requested.place.split("/")[:2])
+        place = call.requested.place.step
         candidate = progress.placed.get(place, "")
         if call.replied and (candidate or place in progress.missing):
             model.tell(

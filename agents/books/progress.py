@@ -29,6 +29,7 @@ from ...traces.events import (
     Event,
     Payload,
 )
+from ...traces.place import Place
 from ...traces.records import Advice, Protocol, Status, Verdict
 from ...traces.spending import Spending
 from ..aids import SECOND_OPINION
@@ -97,13 +98,13 @@ class Progress:
         """A confirmed candidate whose challenge has not been decided yet."""
         self.finished: CampaignFinished | None = None
         self.spending = Spending()
-        self.placed: dict[str, str] = {}
+        self.placed: dict[Place, str] = {}
         """The candidate that was proposed at a place of the workflow."""
-        self.missing: dict[str, CandidateMissing] = {}
+        self.missing: dict[Place, CandidateMissing] = {}
         """The places where no usable candidate came."""
-        self.advised: dict[str, Advice] = {}
+        self.advised: dict[Place, Advice] = {}
         """What the Judge said at a place."""
-        self.decisions: dict[tuple[str, str], Decided] = {}
+        self.decisions: dict[tuple[Place, str], Decided] = {}
         """By place and what was decided."""
         self.gains: dict[str, float] = {}
         """Every champion there was, with ln(new / old) of the credited speed-up."""
@@ -212,7 +213,7 @@ class Progress:
             )
         return self.started
 
-    def is_suspected(self, place: str) -> bool:
+    def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
         said = self.decisions.get((place, SECOND_OPINION))
         return said is not None and said.details["label"] == "suspect"

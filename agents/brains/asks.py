@@ -9,6 +9,7 @@ from typing import Protocol as Interface
 
 from pydantic import BaseModel, JsonValue
 
+from ...traces.place import Place
 from ..model import Ask, Finish, Message, Reply
 from ..prompting.render import render
 from ..text.found import Outcome, Unusable
@@ -30,10 +31,10 @@ class Asks(Interface):
 
     model_name: str
 
-    def ask(self, ask: Ask, place: str) -> Reply:
+    def ask(self, ask: Ask, place: Place) -> Reply:
         """The stored answer, or one that is paid for now."""
 
-    def key(self, ask: Ask, place: str) -> str:
+    def key(self, ask: Ask, place: Place) -> str:
         """The key of that call."""
 
 
@@ -86,7 +87,7 @@ def ask_typed(
     asker: Asks,
     ask: Ask,
     form: type[Form],
-    place: str,
+    place: Place,
     *,
     schema: dict[str, JsonValue] | None = None,
     fault_of: Callable[[Form], str] = lambda _form: "",
@@ -103,8 +104,8 @@ def ask_typed(
     notes: list[str] = []
     call = ""
     for turn in range(2):
-        reply = asker.ask(ask, f"{place}/{turn}")
-        call = asker.key(ask, f"{place}/{turn}")
+        reply = asker.ask(ask, place.at_turn(turn))
+        call = asker.key(ask, place.at_turn(turn))
         if reply.rung:
             notes.append(f"rung: {reply.rung}")
         value = read(reply.text, reply.finish, form)

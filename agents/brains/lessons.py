@@ -40,7 +40,7 @@ def reflect(
     Args:
         attempts: Each candidate with the one line that its Coder said of it, oldest first.
     """
-    place = f"{situation.assignment.place}/reflect"
+    place = situation.assignment.place.for_purpose("reflect")
     lines = "\n".join(_line(member, said) for member, said in attempts[-MOST_ATTEMPTS:])
     user = render(
         "lessons",

@@ -53,7 +53,7 @@ class LlmCoder:
             SandboxError: base, verdict and advice are not of one candidate; nothing was asked.
         """
         assignment = situation.assignment
-        place = f"{assignment.place}/{assignment.mode}"
+        place = assignment.place.for_purpose(assignment.mode)
         base = _patched(assignment)
         ask = self._parameters.ask(
             str(assignment.mode),
@@ -65,13 +65,13 @@ class LlmCoder:
             ),
             _PROMPTS[assignment.mode](situation, self._briefing),
         )
-        reply = self._asker.ask(ask, f"{place}/0")
+        reply = self._asker.ask(ask, place.at_turn(0))
         found = _found(reply, situation, base)
-        call = self._asker.key(ask, f"{place}/0")
+        call = self._asker.key(ask, place.at_turn(0))
         if isinstance(found, Unusable) and found.outcome is not Outcome.NO_CHANGE:
             ask = again(ask, reply, found, _request(found, situation.language), CODE_ECHO)
-            reply = self._asker.ask(ask, f"{place}/1")
-            call = self._asker.key(ask, f"{place}/1")
+            reply = self._asker.ask(ask, place.at_turn(1))
+            call = self._asker.key(ask, place.at_turn(1))
             found = _found(reply, situation, base)
         if isinstance(found, Unusable):
             return Missing(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)

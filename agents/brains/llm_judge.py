@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from ...traces.place import Place
 from ...traces.records import Advice, Status
 from ..prompting import parts, techniques
 from ..prompting.evidence import figures_of
@@ -109,7 +110,7 @@ class LlmJudge:
             "judge_repair", **self._shown(member, situation, place), statuses=render("statuses")
         )
         ask = self._parameters.ask("judge repair", render("judge"), user)
-        said = ask_typed(self._asker, ask, RepairAdvice, f"{place}/judge repair")
+        said = ask_typed(self._asker, ask, RepairAdvice, place.for_purpose("judge repair"))
         if said.form is None:
             return self._by_rules(member, situation, said.notes)
         cut = _Cut(said.notes)
@@ -141,7 +142,7 @@ class LlmJudge:
             self._asker,
             ask,
             OptimiseAdvice,
-            f"{place}/judge optimise",
+            place.for_purpose("judge optimise"),
             schema=_schema(known, shown),
             fault_of=lambda form: unsupported(form.evidence, shown),
         )
@@ -175,7 +176,7 @@ class LlmJudge:
             notes=cut.notes,
         )
 
-    def _shown(self, member: Member, situation: Situation, place: str) -> dict[str, str]:
+    def _shown(self, member: Member, situation: Situation, place: Place) -> dict[str, str]:
         return {
             **parts.task(situation, self._briefing),
             "candidate": member.candidate[:12],
@@ -207,8 +208,8 @@ class _Cut:
         self.notes = (*self.notes, text)
 
 
-def _place(member: Member, situation: Situation) -> str:
-    return situation.assignment.place or f"candidate {member.number}"
+def _place(member: Member, situation: Situation) -> Place:
+    return situation.assignment.place or Place(slot=f"candidate {member.number}")
 
 
 def _schema(known: Sequence[Technique], figures: Iterable[str]) -> dict[str, JsonValue]:

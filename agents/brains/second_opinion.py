@@ -53,7 +53,7 @@ class LlmSecondLook:
             why: What is surprising about its result, in our words.
         """
         ensure_one(member, base=situation.assignment.base)
-        place = f"{situation.assignment.place}/second opinion"
+        place = situation.assignment.place.for_purpose("second opinion")
         near = hack_cases.nearest(member.source, SHOWN)
         user = render(
             "second_opinion",

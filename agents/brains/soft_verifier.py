@@ -54,16 +54,16 @@ class LlmSoftVerifier:
 
     def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
         """The majority of the votes. Votes that cannot be read are left out."""
-        place = f"{situation.assignment.place}/soft {kind}"
+        place = situation.assignment.place.for_purpose(f"soft {kind}")
         user = render(
             f"soft_{kind}",
             **parts.task(situation, self._briefing),
             language=situation.language,
             source=parts.source(source, place),
         )
-        ask = self._parameters.ask(f"soft {kind}", render("soft"), user)
+        ask = self._parameters.ask(place.purpose, render("soft"), user)
         said = [
-            ask_typed(self._asker, ask, Vote, f"{place}/{number}").form
+            ask_typed(self._asker, ask, Vote, place.for_vote(number)).form
             for number in range(self._votes)
         ]
         return joined(kind, self.name, [vote for vote in said if vote is not None])

@@ -28,6 +28,7 @@ from ..models import replay
 from ..models.choosing import ModelSettings, model
 from ..roles import Coder, Judge
 from ..stop import Stop
+from ..workflows.admission import version_of
 from . import roster
 
 Brain = TypeVar("Brain")
@@ -128,7 +129,7 @@ def recording_of(records: replay.Records, campaign: str) -> replay.Recording:
     """A campaign for its replay by the workflows and prompts of today."""
     recording = replay.load(records, campaign)
     started = recording.started
-    now = roster.workflow_version(started.workflow, asks_models=True)
+    now = version_of(started.workflow, asks_models=True)
     return dataclasses.replace(recording, same_words=started.workflow_version == now)
 
 

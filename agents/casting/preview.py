@@ -6,20 +6,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...verifier.request import Referee
 from ..books.asking import Asker, Asking
 from ..model import Ask, Bound
-from ..roles import Assignment, Mode, Situation
+from ..roles import Situation
+from ..workflows.workflow import find_workflow
 from .cast import Players
 
 TURNS = 2
 """A reply that cannot be used is asked for once again."""
-
-ROUNDS = 10
-"""Of every workflow, unless told otherwise."""
-
-_COUNTED = ("forge", "refine", "best_of_n")
-_JUDGED = ("forge",)
 
 
 @dataclass(frozen=True)
@@ -30,13 +26,13 @@ class Preview:
     """The first question to the Coder's model."""
     bound: Bound
     """The most that this one call may cost."""
-    calls: int | None
-    """How many the workflow may make, failed attempts aside; None: only the caps end it."""
+    calls: int
+    """How many the workflow makes at most, failed attempts aside."""
 
     @property
     def usd(self) -> float | None:
-        """All calls at the price of the first; None where price or number are unknown."""
-        return None if self.calls is None or self.bound.usd is None else self.calls * self.bound.usd
+        """All calls at the price of the first; None where that is unknown."""
+        return None if self.bound.usd is None else self.calls * self.bound.usd
 
 
 class _Overheard(Exception):
@@ -56,7 +52,7 @@ class _Eavesdropper(Asker):
     def started(self) -> CampaignStarted:
         return self._started
 
-    def ask(self, ask: Ask, place: str) -> NoReturn:
+    def ask(self, ask: Ask, place: Place) -> NoReturn:
         del place
         raise _Overheard(ask)
 
@@ -80,7 +76,7 @@ def preview(
         facts=referee.facts,
         round=0,
         seed=started.seed,
-        assignment=_first(players, started, source),
+        assignment=find_workflow(started.workflow).rules.first(players.problem, started, source),
     )
     try:
         coder.propose(situation)
@@ -89,21 +85,8 @@ def preview(
     return None
 
 
-def _first(players: Players, started: CampaignStarted, source: str) -> Assignment:
-    if started.workflow == "transpile":
-        from ..workflows.transpile import translation
-
-        return translation("0/0", source)
-    if started.workflow == "features":
-        from ..workflows.features import first
-
-        return first(players.problem, started.language, started.target, started.seed)
-    return Assignment(place="0/0", mode=Mode.WRITE)
-
-
-def _calls(players: Players, started: CampaignStarted) -> int | None:
-    if started.workflow not in _COUNTED:
-        return None
-    rounds = started.rounds or ROUNDS
-    judges = started.workflow in _JUDGED and isinstance(players.judge, Asking)
-    return TURNS * (rounds + (rounds - 1 if judges else 0))
+def _calls(players: Players, started: CampaignStarted) -> int:
+    rules = find_workflow(started.workflow).rules
+    most = rules.questions(rules.settings.model_validate(started.options), started.rounds)
+    judge = most.judge if isinstance(players.judge, Asking) else 0
+    return TURNS * (most.coder + judge + (most.aids if players.aids else 0))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ... import extras
 from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config, user_file
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
 from ..model import Model
@@ -110,6 +111,8 @@ def _single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -
 
 
 def _connection(settings: ModelSettings) -> Connection:
+    if settings.is_to_be_asked:
+        extras.require("llm", "a language model")
     key = find_key(settings.base_url, settings.key_file)
     if key is None and settings.base_url == OPENAI_URL and settings.is_to_be_asked:
         raise PrerequisiteError(

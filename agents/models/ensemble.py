@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from ...errors import UsageError
+from ...traces.place import Place, StoredPlace
 from ...traces.records import Record
 from ..model import Ask, Bound, Model, Reply, Usage
 
@@ -31,7 +32,7 @@ LEAST_USD = 1e-4
 class Outcome(Record):
     """What a call at one place came to."""
 
-    place: str
+    place: StoredPlace
     """Unique within the campaign; a second outcome of a place replaces the first."""
     model: str
     gain: float
@@ -54,7 +55,7 @@ class Arm(Record):
 def fold(models: Sequence[str], outcomes: Iterable[Outcome]) -> tuple[Arm, ...]:
     """The state of the bandit: the same for the same outcomes in any order."""
     by_place = {outcome.place: outcome for outcome in outcomes if outcome.model in models}
-    ordered = [by_place[place] for place in sorted(by_place)]
+    ordered = [by_place[place] for place in sorted(by_place, key=str)]
     is_priced = all(outcome.usd is not None for outcome in ordered)
 
     def arm(model: str) -> Arm:
@@ -71,7 +72,7 @@ def fold(models: Sequence[str], outcomes: Iterable[Outcome]) -> tuple[Arm, ...]:
     return tuple(arm(model) for model in models)
 
 
-def choose(arms: Sequence[Arm], *, seed: int, place: str) -> str:
+def choose(arms: Sequence[Arm], *, seed: int, place: Place) -> str:
     """The model to ask at `place`."""
     drawn = {arm.model: _draw(seed, place, arm.model) for arm in arms}
     unknown = [arm.model for arm in arms if not arm.calls]
@@ -88,7 +89,7 @@ def choose(arms: Sequence[Arm], *, seed: int, place: str) -> str:
     return max(arms, key=score).model
 
 
-def _draw(seed: int, place: str, what: str) -> float:
+def _draw(seed: int, place: Place, what: str) -> float:
     """A number in [0, 1) of seed and place alone."""
     digest = hashlib.sha256(f"{seed}\0{place}\0{what}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
@@ -105,7 +106,7 @@ class Ensemble:
         self.slots = max(model.slots for model in models)
         self.models = {model.name: model for model in models}
         self._seed = seed
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[Place, Outcome] = {}
         self._lock = threading.Lock()
 
     @property
@@ -123,7 +124,7 @@ class Ensemble:
         with self._lock:
             self._outcomes[outcome.place] = outcome
 
-    def at(self, place: str) -> Model:
+    def at(self, place: Place) -> Model:
         """The model to ask at `place`."""
         return self.models[choose(self.arms, seed=self._seed, place=place)]
 
@@ -145,7 +146,7 @@ class Ensemble:
 
     def complete(self, ask: Ask) -> Reply:
         """One attempt of the model that the question itself falls to; prefer `at(place)`."""
-        return self.at(ask.model_dump_json()).complete(ask)
+        return self.at(Place(slot=ask.model_dump_json())).complete(ask)
 
     def close(self) -> None:
         """Closes them all."""

@@ -35,6 +35,7 @@ from ...traces.events import (
     ModelReplied,
     ModelRequested,
 )
+from ...traces.place import Place
 from ...traces.records import Protocol, Verdict
 from ...traces.spending import never_asked
 from ..model import Ask, Bound, FaultKind, Model, ModelFault, Reply, Usage
@@ -77,7 +78,7 @@ class Recording:
     coder: str
     """The Coder's brain, by the name it had where the words were first recorded."""
     stopped_by: str
-    answers: Mapping[tuple[str, str], Answer]
+    answers: Mapping[tuple[Place, str], Answer]
     """By place and the SHA-256 of the canonical Ask."""
     verdicts: Mapping[tuple[str, Protocol], Verdict]
     candidates: int
@@ -86,24 +87,24 @@ class Recording:
     """Whether it was made with the prompts of today; if not, the place alone tells the answer."""
 
     @functools.cached_property
-    def _by_place(self) -> Mapping[str, Answer]:
+    def _by_place(self) -> Mapping[Place, Answer]:
         return {place: answer for (place, _), answer in self.answers.items()}
 
     @property
-    def places(self) -> Collection[str]:
+    def places(self) -> Collection[Place]:
         """Where something was answered."""
         return self._by_place.keys()
 
-    def answer(self, place: str, ask: Ask) -> Answer | None:
+    def answer(self, place: Place, ask: Ask) -> Answer | None:
         """What was answered then; None where it was not asked."""
         if not self.same_words:
             return self._by_place.get(place)
         return self.answers.get((place, hashlib.sha256(ask.canonical.encode()).hexdigest()))
 
-    def ends_before(self, place: str) -> bool:
+    def ends_before(self, place: Place) -> bool:
         """Whether nothing was answered at this place or in a later round."""
-        return place not in self.places and all(
-            _round(place) >= _round(known) for known in self.places
+        return place not in self.places and not any(
+            known.round is not None and place.is_before(known.round) for known in self.places
         )
 
 
@@ -116,8 +117,8 @@ def load(records: Records, campaign: str) -> Recording:
             hint="the store was changed by something else; replay another campaign",
         )
     stopped_by, candidates = "the record ends", 0
-    asked: dict[str, tuple[str, str]] = {}
-    answers: dict[tuple[str, str], Answer] = {}
+    asked: dict[str, tuple[Place, str]] = {}
+    answers: dict[tuple[Place, str], Answer] = {}
     verdicts: dict[tuple[str, Protocol], Verdict] = {}
     for event in events:
         payload = event.payload
@@ -145,11 +146,6 @@ def load(records: Records, campaign: str) -> Recording:
     return Recording(campaign, started, coder, stopped_by, answers, verdicts, candidates, records)
 
 
-def _round(place: str) -> int:
-    head = place.split("/")[0]
-    return int(head) if head.isdecimal() else 0
-
-
 class ReplayModel:
     """A Model that answers from a recording, under the name of the model that spoke then.
 
@@ -162,7 +158,7 @@ class ReplayModel:
         self.name = name
         self._recording = recording
 
-    def at(self, place: str) -> Model:
+    def at(self, place: Place) -> Model:
         """The model at this place; ends the replay in order where the record ends."""
         recording = self._recording
         if recording.ends_before(place) and recording.stopped_by not in _OWN_ENDS:
@@ -188,7 +184,7 @@ class ReplayModel:
 
 
 class _AtPlace(ReplayModel):
-    def __init__(self, recording: Recording, name: str, place: str) -> None:
+    def __init__(self, recording: Recording, name: str, place: Place) -> None:
         super().__init__(recording, name)
         self._place = place
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
+from ...traces.place import Place
 from ...traces.records import CHAMPION, Protocol, Speedup, Verdict
 from ..books.progress import Progress, Track
 from ..roles import Assignment, Attempt
@@ -27,40 +27,20 @@ Source = Callable[[str], str]
 """Gives the source of a candidate."""
 
 
-class Place(NamedTuple):
-    """`round/slot`; what is asked for a whole round stands behind its slots."""
-
-    round: int
-    slot: float
-
-
-def place_of(text: str) -> Place | None:
-    """None where no round was asked."""
-    first, _, rest = text.partition("/")
-    slot = rest.partition("/")[0]
-    if not first.isdecimal():
-        return None
-    return Place(int(first), int(slot) if slot.isdecimal() else math.inf)
-
-
-def is_before(place: str, assignment: Assignment) -> bool:
+def is_before(place: Place, assignment: Assignment) -> bool:
     """Whether the work of a place was done before the assignment's was begun.
 
-    A workflow without places works on one thing at a time: all that is recorded is before.
+    What is asked for a whole round stands behind its slots. A workflow without places works on one
+    thing at a time: all that is recorded is before.
     """
-    if not assignment.place:
+    now = assignment.place
+    if not now:
         return True
-    then, now = place_of(place), place_of(assignment.place)
-    if then is None or now is None:
+    if now.round is None:
         return False
-    wave = math.inf if math.isinf(now.slot) else assignment.first
-    return then.round < now.round or (then.round == now.round and then.slot < wave)
-
-
-def is_since(place: str, round: int) -> bool:
-    """Whether the place is one of this round or a later one."""
-    found = place_of(place)
-    return found is not None and found.round >= round
+    wave = assignment.first if now.is_slot else math.inf
+    is_in_earlier_wave = isinstance(place.slot, int) and place.slot < wave
+    return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
 
 
 def known(progress: Progress, assignment: Assignment) -> list[Track]:

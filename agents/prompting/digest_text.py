@@ -6,6 +6,7 @@ data and held to a size, so that no campaign, however long, makes prompts grow.
 
 from __future__ import annotations
 
+from ...traces.place import Place
 from ..roles import Attempt, Digest
 from ..text.untrusted import fenced, one_line
 from .attempts import interval
@@ -15,7 +16,7 @@ BEST_CHARACTERS, FAILED_CHARACTERS, REFUSED_CHARACTERS = 3_200, 1_800, 1_400
 """Of each list."""
 
 
-def told_digest(digest: Digest, place: str) -> str:
+def told_digest(digest: Digest, place: Place) -> str:
     """The section's words; empty while nothing is known."""
     best = "\n".join(_best(each) for each in digest.best)
     failed = "\n".join(_failed(each) for each in digest.failed)
@@ -46,7 +47,7 @@ def told_digest(digest: Digest, place: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _list(head: str, lines: str, what: str, place: str, characters: int) -> str:
+def _list(head: str, lines: str, what: str, place: Place, characters: int) -> str:
     if not lines:
         return ""
     return f"{head}\n\n{fenced(lines, what=what, place=place, characters=characters)}"

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...kernelbench.targets import target_of
+from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
 from ...verifier.profile.metrics import STALLS, packaged
 from ..roles import Member, Situation
@@ -62,7 +63,7 @@ def shown_figures(member: Member) -> dict[str, float]:
     return {name: value for name, value in known.items() if _tells(name, value, known, member)}
 
 
-def profile(member: Member, situation: Situation, place: str) -> str:
+def profile(member: Member, situation: Situation, place: Place) -> str:
     """Every figure that tells something, what is missing, and the tools' remarks."""
     known = member.verdict.profile
     metrics = {m.name: m for m in known.metrics} if known else {}

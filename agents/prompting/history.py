@@ -17,7 +17,6 @@ from .attempts import (
     attempt,
     interval,
     is_before,
-    is_since,
     known,
     looked_at,
     speedup,
@@ -65,7 +64,7 @@ def strategies(
     said = [
         track.proposed.strategy
         for track in progress.tracks.values()
-        if is_before(track.proposed.place, assignment) and is_since(track.proposed.place, since)
+        if is_before(track.proposed.place, assignment) and track.proposed.place.is_since(since)
     ]
     told = list(dict.fromkeys(text for text in said if text))[-most:]
     return tuple(others_strategy(text) for text in told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...traces.place import Place
 from ...traces.records import Speedup
 from ..roles import Attempt, History
 from ..text.untrusted import fenced, one_line
@@ -18,7 +19,7 @@ _LOOKS = (
 )
 
 
-def told_history(history: History, place: str) -> str:
+def told_history(history: History, place: Place) -> str:
     """The section's words; empty where nothing was tried before."""
     lines = [
         *(f"- led to this candidate: {_line(each)}" for each in history.led_here[:-1]),

@@ -15,6 +15,7 @@ from ...kernelbench.languages import language_of
 from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
 from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..roles import Assignment, Member, Situation
 from ..text.candidate_text import ORDINARY
@@ -100,12 +101,12 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
     }
 
 
-def source(text: str, place: str, *, characters: int = SOURCE_CHARACTERS) -> str:
+def source(text: str, place: Place, *, characters: int = SOURCE_CHARACTERS) -> str:
     """A candidate's source as data."""
     return fenced(text, what="the source", place=place, characters=characters)
 
 
-def verdict(member: Member, place: str) -> str:
+def verdict(member: Member, place: Place) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
     words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
@@ -136,7 +137,7 @@ def _reading(member: Member) -> Iterator[str]:
         yield f"Of the reply that it came from: {'; '.join(told)}."
 
 
-def exemplar(label: str, member: Member, situation: Situation, place: str) -> str:
+def exemplar(label: str, member: Member, situation: Situation, place: Place) -> str:
     """One of several candidates in a prompt."""
     return render(
         "exemplar",
@@ -148,7 +149,7 @@ def exemplar(label: str, member: Member, situation: Situation, place: str) -> st
     )
 
 
-def advice(assignment: Assignment, place: str) -> str:
+def advice(assignment: Assignment, place: Place) -> str:
     """The Judge's words; empty where there are none."""
     said = assignment.advice
     if said is None:
@@ -169,7 +170,7 @@ def advice(assignment: Assignment, place: str) -> str:
     return fenced("\n".join(lines), what="the Judge's words", place=place)
 
 
-def told(assignment: Assignment, place: str) -> str:
+def told(assignment: Assignment, place: Place) -> str:
     """Lessons and strategies of others, one a line; empty where there are none."""
     lines = [f"- {one_line(text, 300)}" for text in assignment.told]
     return fenced("\n".join(lines), what="a list", place=place) if lines else ""
@@ -268,6 +269,6 @@ def _ratio(ratio: Speedup) -> str:
     return f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
-def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: str) -> str:
+def exemplars(labelled: Sequence[tuple[str, Member]], situation: Situation, place: Place) -> str:
     """Several candidates, each under its label."""
     return "\n\n".join(exemplar(label, m, situation, place) for label, m in labelled)

@@ -10,6 +10,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
+from ...traces.place import Place
 from .code_blocks import unix_lines
 
 BIDIRECTIONAL = frozenset(
@@ -67,7 +68,7 @@ def capped(text: str, characters: int) -> str:
     return text[:head] + note + text[len(text) - (room - head) :]
 
 
-def fenced(content: str, *, what: str, place: str, characters: int = CHARACTERS) -> str:
+def fenced(content: str, *, what: str, place: Place, characters: int = CHARACTERS) -> str:
     """The content as data for a prompt: introduced, between two lines that it does not hold.
 
     Args:
@@ -97,7 +98,7 @@ def clip_sentences(text: str, n: int) -> Clipped:
     return Clipped(kept, True) if 2 * len(kept.split()) >= n else clip_words(text, n)
 
 
-def delimiter(content: str, place: str) -> str:
+def delimiter(content: str, place: Place) -> str:
     """A word that the content does not hold, the same for the same content and place."""
     turn = 0
     while True:

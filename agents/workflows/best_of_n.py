@@ -16,11 +16,15 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
+from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ..prompting.history import strategies
 from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, steps
 from .loop import Loop
+from .rules import NoSettings, Questions, Rules
 
 SAMPLES = 10
 """As many candidates as a chain of `forge` has rounds."""
@@ -57,7 +61,7 @@ def admit(state: State, loop: Loop) -> State:
     is_next = slot >= state["last"]
     if is_next and "refused_by" in state:
         return {"stopped_by": state["refused_by"]}
-    if by := steps.why_not_admitted(loop, _place(slot)):
+    if by := steps.why_not_admitted(loop, Place(0, slot)):
         return {"stopped_by": by}
     return {"first": slot, "last": _end_of_generation(loop, slot)} if is_next else {}
 
@@ -100,16 +104,12 @@ def promote(state: State, loop: Loop) -> State:
 def _assignment(state: State, loop: Loop) -> Assignment:
     slot = state["slot"]
     plain = Assignment(
-        place=_place(slot),
+        place=Place(0, slot),
         first=slot - slot % ABREAST,
         mode=Mode.WRITE,
         sample=Sample(slot + 1, _samples(loop)),
     )
     return replace(plain, told=strategies(loop.ledger.progress, plain))
-
-
-def _place(slot: int) -> str:
-    return f"0/{slot}"
 
 
 def _samples(loop: Loop) -> int:
@@ -150,3 +150,15 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    count = SAMPLES if started.rounds is None else started.rounds
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+
+
+def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:
+    return Questions(coder=SAMPLES if rounds is None else rounds)
+
+
+RULES = Rules(run, NoSettings, _questions, _first)

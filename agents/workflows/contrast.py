@@ -17,6 +17,9 @@ from dataclasses import replace
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
+from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..aids import SECOND_OPINION
@@ -28,6 +31,7 @@ from ..search import contrast_pairs
 from ..stop import BudgetSpent
 from . import driver, steps, waves
 from .loop import Loop
+from .rules import Questions, Rules
 
 ROUNDS = 10
 """The drafts included; as many as a chain of `forge` has."""
@@ -75,19 +79,25 @@ def plan(state: State, loop: Loop) -> State:
     if by := steps.why_ended(loop, number, ROUNDS, state["champion"], state["stale"]):
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
-    begun = loop.ledger.progress.decisions.get((f"{number}/plan", "round"))
+    planning = Place(number, "plan")
+    begun = loop.ledger.progress.decisions.get((planning, "round"))
     count = begun.details["slots"] if begun else waves.width(loop, wanted)
     assert isinstance(count, int)
-    loop.ledger.decide(f"{number}/plan", "round", slots=count)
-    places = [f"{number}/{slot}" for slot in range(count)]
+    loop.ledger.decide(planning, "round", slots=count)
+    places = [Place(number, slot) for slot in range(count)]
     for place in places if number else []:
         _choose(loop, place)
-    return {"born": [], "planned": places, "abreast": chosen.abreast, "places": []}
+    return {
+        "born": [],
+        "planned": [str(place) for place in places],
+        "abreast": chosen.abreast,
+        "places": [],
+    }
 
 
 def propose(state: State, loop: Loop) -> State:
     """Records the wave's candidates."""
-    born = waves.settle(loop, state["places"], assignment)
+    born = waves.settle(loop, waves.places_of(state), assignment)
     return {"born": [*state["born"], *born], "queue": born}
 
 
@@ -120,15 +130,16 @@ def promote(state: State, loop: Loop) -> State:
     return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
 
 
-def assignment(loop: Loop, place: str) -> Assignment:
+def assignment(loop: Loop, place: Place) -> Assignment:
     """Two variants to contrast where they were chosen, else another draft."""
     progress = loop.ledger.progress
     chosen = progress.decisions.get((place, EXEMPLARS))
-    first = _first_of_wave(loop, place)
+    number, slot = place.numbers
+    first = slot - slot % settings(loop).abreast
     if chosen is None:
-        drafts = progress.decisions[f"{place.partition('/')[0]}/plan", "round"].details["slots"]
+        drafts = progress.decisions[Place(number, "plan"), "round"].details["slots"]
         assert isinstance(drafts, int)
-        sample = Sample(int(place.partition("/")[2]) + 1, drafts)
+        sample = Sample(slot + 1, drafts)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
         return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
     shown = chosen.details["candidates"]
@@ -143,15 +154,14 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
     for candidate, track in loop.ledger.progress.tracks.items():
         score = steps.score(loop, candidate)
         place = track.proposed.place
-        is_earlier = int(place.partition("/")[0]) < before
         is_doubted = loop.ledger.progress.is_suspected(place)
         is_shown = steps.is_sound(loop, candidate, before - 1) and not is_doubted
-        if is_earlier and score is not None and is_shown:
+        if place.is_before(before) and score is not None and is_shown:
             found[candidate] = score
     return found
 
 
-def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
+def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
     second, decisions = loop.aids.second, loop.ledger.progress.decisions
     is_told = (place, SECOND) in decisions or (place, NO_SECOND) in decisions
@@ -167,10 +177,10 @@ def _ask_again(loop: Loop, place: str, candidate: str, why: str) -> None:
     loop.ledger.decide(place, SECOND, **said.model_dump(mode="json"))
 
 
-def _choose(loop: Loop, place: str) -> None:
+def _choose(loop: Loop, place: Place) -> None:
     if (place, EXEMPLARS) in loop.ledger.progress.decisions or steps.is_placed(loop, place):
         return
-    known = scores(loop, int(place.partition("/")[0]))
+    known = scores(loop, place.numbers[0])
     drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
     if drawn:
         filled = contrast_pairs.buckets(known)
@@ -200,11 +210,6 @@ def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     return over_roofline(roofline) if roofline and roofline > 1.0 else ""
 
 
-def _first_of_wave(loop: Loop, place: str) -> int:
-    slot = int(place.partition("/")[2])
-    return slot - slot % settings(loop).abreast
-
-
 def graph() -> StateGraph[State, Loop, State, State]:
     """The graph of the docstring."""
     contrast = StateGraph(State, context_schema=Loop)
@@ -221,3 +226,18 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    sample = Sample(1, Settings.model_validate(started.options).drafts)
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=sample)
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    later = (ROUNDS if rounds is None else rounds) - 1
+    most = chosen.drafts + later * chosen.proposals
+    # Every result may be too good at first sight.
+    return Questions(coder=most, aids=most)
+
+
+RULES = Rules(run, Settings, _questions, _first)

@@ -23,16 +23,15 @@ from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
 from ...kernelbench.targets import target_of
+from ...traces.place import Place
 from ...traces.records import Protocol
 from ..roles import Assignment, Mode, Proposal
 from ..search.championship import displaces
 from ..stop import BudgetSpent, Halt
 from . import generations, steps
 from .driver import STEPS_BOUND
-from .generations import Settings
 from .loop import Loop
-
-__all__ = ["Settings", "run"]
+from .rules import Rules
 
 LEAST_RESERVE_S = 10.0
 """Kept for confirming the best challenger while no confirmation was timed yet."""
@@ -116,7 +115,7 @@ def _foresee(loop: Loop) -> None:
 def _assignment(loop: Loop, parents: tuple[str, ...]) -> Assignment:
     """A new place for every proposal; what a Coder that asks a model is to do there."""
     progress = loop.ledger.progress
-    place = f"{len(progress.tracks) + len(progress.missing)}/0"
+    place = Place(len(progress.tracks) + len(progress.missing), 0)
     if not parents:
         return Assignment(place=place, mode=Mode.WRITE)
     base = loop.ledger.member(parents[0])
@@ -127,7 +126,7 @@ def _why_given_up(loop: Loop) -> str | None:
     """A Coder whose last proposals were all useless is not asked for ever."""
     progress = loop.ledger.progress
     made = len(progress.tracks) + len(progress.missing)
-    last = [f"{number}/0" in progress.missing for number in range(made - USELESS, made)]
+    last = [Place(number, 0) in progress.missing for number in range(made - USELESS, made)]
     return "no candidate" if made >= USELESS and all(last) else None
 
 
@@ -215,3 +214,6 @@ def run(loop: Loop) -> str:
         except Halt as halt:
             return halt.by
     return str(end["stopped_by"])
+
+
+RULES = Rules(run, generations.Settings, generations.questions, generations.first)

@@ -19,6 +19,8 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field, JsonValue
 
 from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
+from ...traces.place import Place, in_round
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record, Status
 from ..prompting import techniques
@@ -27,6 +29,7 @@ from ..roles import Assignment, Mode
 from ..search import niches, technique_gains
 from . import driver, steps, waves
 from .loop import Loop
+from .rules import Questions, Rules
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
@@ -68,15 +71,15 @@ def plan(state: State, loop: Loop) -> State:
     depth = state["depth"]
     if by := steps.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if (f"{depth}/plan", PLANNED) not in loop.ledger.progress.decisions:
+    if (Place(depth, "plan"), PLANNED) not in loop.ledger.progress.decisions:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
-    places = [f"{depth}/{slot}" for slot in range(len(_planned(loop, depth)["slots"]))]
+    places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth)["slots"]))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
 def propose(state: State, loop: Loop) -> State:
     """Records the turn's candidates."""
-    return {"queue": waves.settle(loop, state["places"], assignment)}
+    return {"queue": waves.settle(loop, waves.places_of(state), assignment)}
 
 
 def repair(state: State, loop: Loop) -> State:
@@ -84,16 +87,16 @@ def repair(state: State, loop: Loop) -> State:
     depth, turn = state["depth"], state["turn"] + 1
     count = len(_planned(loop, depth)["slots"])
     failed = []
-    for place in state["planned"]:
+    for place in map(Place.parse, state["planned"]):
         candidate = loop.ledger.progress.placed.get(place, "")
         if candidate and steps.score(loop, candidate) is None:
-            failed.append(int(place.partition("/")[2]) % count)
-    places = [f"{depth}/{turn * count + slot}" for slot in failed]
+            failed.append(place.numbers[1] % count)
+    places = [Place(depth, turn * count + slot) for slot in failed]
     left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
     asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
-    places = sorted(asked) if turn <= settings(loop).repairs else []
-    return {"turn": turn, "planned": places, "abreast": max(1, len(places)), "places": []}
+    planned = sorted(str(place) for place in asked) if turn <= settings(loop).repairs else []
+    return {"turn": turn, "planned": planned, "abreast": max(1, len(planned)), "places": []}
 
 
 def promote(state: State, loop: Loop) -> State:
@@ -120,17 +123,17 @@ def credit(state: State, loop: Loop) -> State:
         }
         for (technique, bound), tally in sorted(_table(loop, depth + 1).items())
     ]
-    loop.ledger.decide(f"{depth}/table", TABLE, rows=rows)
+    loop.ledger.decide(Place(depth, "table"), TABLE, rows=rows)
     return {"depth": depth + 1}
 
 
-def assignment(loop: Loop, place: str) -> Assignment:
+def assignment(loop: Loop, place: Place) -> Assignment:
     """The techniques of a slot on the depth's base; in later turns a repair of what it came to."""
-    depth, slot = _numbers(place)
+    depth, slot = place.numbers
     planned = _planned(loop, depth)
     count = len(planned["slots"])
     if slot >= count:
-        failed = loop.ledger.progress.placed[f"{depth}/{slot - count}"]
+        failed = loop.ledger.progress.placed[Place(depth, slot - count)]
         return Assignment(
             place=place,
             first=slot - slot % count,
@@ -146,11 +149,11 @@ def assignment(loop: Loop, place: str) -> Assignment:
     return Assignment(place=place, first=first, mode=mode, base=base, features=features)
 
 
-def first(problem: Problem, language: str, target: str, seed: int) -> Assignment:
-    """What the first slot of a campaign is asked."""
-    known = [t.name for t in techniques.applicable(problem, language, target)]
-    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, seed))
-    return Assignment(place="0/0", mode=Mode.FEATURES if drawn else Mode.WRITE, features=drawn)
+def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
+    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, started.seed))
+    mode = Mode.FEATURES if drawn else Mode.WRITE
+    return Assignment(place=Place(0, 0), mode=mode, features=drawn)
 
 
 def _draws(
@@ -187,7 +190,7 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
         list(drawn) for drawn in _draws(names, worth, bound, depth, count, loop.seed)
     ]
     loop.ledger.decide(
-        f"{depth}/plan",
+        Place(depth, "plan"),
         PLANNED,
         base=base,
         bound=bound,
@@ -199,7 +202,7 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
 def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
     ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
     place = track.proposed.place
-    depth, slot = _numbers(place)
+    depth, slot = place.numbers
     base, score = planned["base"], steps.score(loop, candidate)
     before = steps.score(loop, base)
     if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
@@ -253,23 +256,21 @@ def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
 
 
 def _planned(loop: Loop, depth: int) -> dict[str, Any]:
-    return dict(loop.ledger.progress.decisions[f"{depth}/plan", PLANNED].details)
+    return dict(loop.ledger.progress.decisions[Place(depth, "plan"), PLANNED].details)
 
 
 def _born(loop: Loop, depth: int) -> list[str]:
     """Candidates of a depth that have a verdict, by slot."""
     progress = loop.ledger.progress
-    found = sorted((_numbers(p), c) for p, c in progress.placed.items() if _numbers(p)[0] == depth)
-    return [c for _, c in found if Depth.SCREEN in progress.tracks[c].verdicts]
+    return [
+        c
+        for c in in_round(depth, progress.placed.items())
+        if Depth.SCREEN in progress.tracks[c].verdicts
+    ]
 
 
 def _before(loop: Loop, depth: int) -> list[str]:
     return [c for number in range(depth) for c in _born(loop, number)]
-
-
-def _numbers(place: str) -> tuple[int, int]:
-    depth, _, slot = place.partition("/")
-    return int(depth), int(slot)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:
@@ -293,3 +294,11 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    depths = DEPTHS if rounds is None else rounds
+    return Questions(coder=depths * chosen.proposals * (1 + chosen.repairs))
+
+
+RULES = Rules(run, Settings, _questions, _first)

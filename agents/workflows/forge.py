@@ -12,9 +12,11 @@ from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+from ...traces.place import Place
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
+from .rules import NoSettings, Questions, Rules
 
 ROUNDS = 10
 """Round 0 included; CudaForge's number."""
@@ -145,8 +147,8 @@ def _has_gained(state: State, loop: Loop, leader: str) -> bool:
     return state["champion"] == current
 
 
-def _place(state: State) -> str:
-    return f"{state['round']}/0"
+def _place(state: State) -> Place:
+    return Place(state["round"], 0)
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
@@ -190,3 +192,11 @@ def follow(loop: Loop, number: int, best: str, champion: str) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(has_judge=True), loop, dict(START_STATE))
+
+
+def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:
+    most = ROUNDS if rounds is None else rounds
+    return Questions(coder=most, judge=most - 1)
+
+
+RULES = Rules(run, NoSettings, _questions)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from ...traces.place import Place, in_round
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
 from ..prompting import techniques
@@ -55,14 +56,14 @@ PLANNED, NOVELTY, BORN, LESSONS = "generation", "novelty", "niche", "lessons"
 
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
-    return (f"{number}/plan", PLANNED) in loop.ledger.progress.decisions
+    return (Place(number, "plan"), PLANNED) in loop.ledger.progress.decisions
 
 
 def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
     """Decides what each slot does, from the islands as of now."""
     islands = islands_before(loop, number, chosen)
     slots: list[JsonValue] = [_slot(loop, number, slot, islands, chosen) for slot in range(count)]
-    loop.ledger.decide(f"{number}/plan", PLANNED, slots=slots)
+    loop.ledger.decide(Place(number, "plan"), PLANNED, slots=slots)
 
 
 def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
@@ -80,10 +81,10 @@ def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
         }
         for island in range(islands)
     ]
-    loop.ledger.decide(f"{number}/plan", PLANNED, slots=written)
+    loop.ledger.decide(Place(number, "plan"), PLANNED, slots=written)
     niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
     for island in range(islands):
-        place = f"{number}/{island}"
+        place = Place(number, island)
         loop.ledger.decide(
             place,
             NOVELTY,
@@ -103,15 +104,15 @@ def slots(loop: Loop, number: int) -> int:
     return len(_slots(loop, number))
 
 
-def assignment(loop: Loop, place: str, abreast: int) -> Assignment:
+def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
     """What the proposal of a place is to be, as planned; second tries are told what was tried."""
-    number, slot = _numbers(place)
+    number, slot = place.numbers
     planned = _planned(loop, place)
     ledger, operator = loop.ledger, planned["operator"]
     base = steps.member(loop, planned["base"])
     count = slots(loop, number)
     first = count if slot >= count else slot - slot % abreast
-    advice = ledger.progress.advised.get(planned["advice"]) if planned["advice"] else None
+    advice = ledger.progress.advised.get(Place.parse(planned["advice"]))
     if operator == TUNE and base:
         advice = tuning(base)
     given = Assignment(
@@ -129,7 +130,7 @@ def assignment(loop: Loop, place: str, abreast: int) -> Assignment:
     return replace(given, told=(*lessons(loop, number), *others))
 
 
-def compare(loop: Loop, place: str) -> None:
+def compare(loop: Loop, place: Place) -> None:
     """Records how new the candidate of a place is: against all for copies, its island for kin."""
     ledger = loop.ledger
     candidate = ledger.progress.placed.get(place, "")
@@ -179,23 +180,22 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
     return fresh, close
 
 
-def second_places(loop: Loop, number: int) -> list[str]:
+def second_places(loop: Loop, number: int) -> list[Place]:
     """Where another candidate is asked for, once, in place of a copy or of what was too close."""
     count, missing = slots(loop, number), loop.ledger.progress.missing
     again = {slot for slot, details in _of_generation(loop, number, NOVELTY) if details["like"]}
     again |= {
         slot
         for slot in range(count)
-        if (none := missing.get(f"{number}/{slot}")) and none.outcome == steps.DUPLICATE
+        if (none := missing.get(Place(number, slot))) and none.outcome == steps.DUPLICATE
     }
-    return [f"{number}/{count + slot}" for slot in sorted(again) if slot < count]
+    return [Place(number, count + slot) for slot in sorted(again) if slot < count]
 
 
 def evaluated(loop: Loop, number: int) -> list[str]:
     """The candidates of the generation that have a verdict, by slot."""
     placed, tracks = loop.ledger.progress.placed, loop.ledger.progress.tracks
-    found = sorted((_numbers(p), c) for p, c in placed.items() if _numbers(p)[0] == number)
-    return [candidate for _, candidate in found if Depth.SCREEN in tracks[candidate].verdicts]
+    return [c for c in in_round(number, placed.items()) if Depth.SCREEN in tracks[c].verdicts]
 
 
 def record(loop: Loop, number: int, chosen: Settings) -> None:
@@ -214,7 +214,7 @@ def record(loop: Loop, number: int, chosen: Settings) -> None:
     shown: list[JsonValue] = [
         dict[str, JsonValue](cells) for cells in islands_before(loop, number + 1, chosen).shown()
     ]
-    loop.ledger.decide(f"{number}/archive", "islands", islands=shown)
+    loop.ledger.decide(Place(number, "archive"), "islands", islands=shown)
 
 
 def niche_of(loop: Loop, member: Member) -> niches.Niche:
@@ -232,7 +232,7 @@ def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
     return islands
 
 
-def island_of(loop: Loop, place: str) -> int:
+def island_of(loop: Loop, place: Place) -> int:
     """On which island the candidate of this place is born."""
     return int(_planned(loop, place)["island"])
 
@@ -244,13 +244,13 @@ def diagnose(loop: Loop, number: int) -> None:
         leader = steps.better(loop, leader, candidate)
     base = steps.member(loop, leader)
     if base is not None:
-        place = f"{number}/leader"
+        place = Place(number, "leader")
         steps.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
 
 
 def reflect(loop: Loop, number: int) -> None:
     """Draws lessons from what was tried; without a model there are none."""
-    reflector, place = loop.aids.reflector, f"{number}/lessons"
+    reflector, place = loop.aids.reflector, Place(number, "lessons")
     if reflector is None or (place, LESSONS) in loop.ledger.progress.decisions:
         return
     tracks = loop.ledger.progress.tracks.values()
@@ -267,7 +267,7 @@ def reflect(loop: Loop, number: int) -> None:
 
 def lessons(loop: Loop, number: int) -> tuple[str, ...]:
     """The last ones that were drawn before a generation."""
-    drawn = [d for d in _decided(loop, LESSONS) if _numbers(d.place)[0] < number]
+    drawn = [d for d in _decided(loop, LESSONS) if d.place.is_before(number)]
     told = drawn[-1].details["lessons"] if drawn else []
     assert isinstance(told, list)
     return tuple(str(text) for text in told)
@@ -276,7 +276,7 @@ def lessons(loop: Loop, number: int) -> tuple[str, ...]:
 def _slot(
     loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
 ) -> dict[str, JsonValue]:
-    rng = random.Random(f"{loop.seed}:{number}/{slot}")
+    rng = random.Random(f"{loop.seed}:{Place(number, slot)}")
     island = (number * chosen.proposals + slot) % chosen.islands
     parent = islands.parent(island, rng)
     planned: dict[str, JsonValue] = {
@@ -313,7 +313,7 @@ def _edit(loop: Loop, parent: str, rng: random.Random) -> dict[str, JsonValue]:
     advised = loop.ledger.progress.advised
     places = [place for place, said in advised.items() if said.candidate == parent]
     if places and rng.random() < 0.5:
-        return {"advice": places[-1]}
+        return {"advice": str(places[-1])}
     figures = figures_of(loop.ledger.member(parent))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     if not known:
@@ -329,7 +329,7 @@ def _to_repair(loop: Loop, number: int, island: int) -> str:
     born = [
         str(d.details["candidate"])
         for d in _decided(loop, BORN)
-        if d.details["island"] == island and _numbers(d.place)[0] < number
+        if d.details["island"] == island and d.place.is_before(number)
     ]
     failed = [c for c in born if steps.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
     return max(failed, key=lambda c: tracks[c].proposed.number, default="")
@@ -354,10 +354,8 @@ def _births(loop: Loop, number: int) -> Iterator[Birth]:
 
 def _of_generation(loop: Loop, number: int, what: str) -> list[tuple[int, dict[str, Any]]]:
     """What was decided at the generation's places, by slot."""
-    found = [(_numbers(d.place), d.details) for d in _decided(loop, what)]
-    return sorted(
-        ((slot, details) for (of, slot), details in found if of == number), key=lambda it: it[0]
-    )
+    found = [(d.place.numbers[1], d.details) for d in _decided(loop, what) if d.place.is_of(number)]
+    return sorted(found, key=lambda it: it[0])
 
 
 def _decided(loop: Loop, what: str) -> list[Any]:
@@ -365,20 +363,14 @@ def _decided(loop: Loop, what: str) -> list[Any]:
 
 
 def _slots(loop: Loop, number: int) -> list[Any]:
-    planned = loop.ledger.progress.decisions[f"{number}/plan", PLANNED].details["slots"]
+    planned = loop.ledger.progress.decisions[Place(number, "plan"), PLANNED].details["slots"]
     assert isinstance(planned, list)
     return planned
 
 
-def _planned(loop: Loop, place: str) -> dict[str, Any]:
+def _planned(loop: Loop, place: Place) -> dict[str, Any]:
     """What the slot of a place was planned to do; a second try does the same."""
-    number, slot = _numbers(place)
+    number, slot = place.numbers
     planned = _slots(loop, number)
     found: dict[str, Any] = planned[slot % len(planned)]
     return found
-
-
-def _numbers(place: str) -> tuple[int, int]:
-    """Generation and slot of a place; -1 where it is none's."""
-    number, _, slot = place.partition("/")
-    return int(number) if number.isdecimal() else -1, int(slot) if slot.isdecimal() else -1

@@ -16,11 +16,17 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import Field
 
+from ...kernelbench.problem import Problem
+from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Record
-from ..roles import Assignment
+from ..aids import Kind
+from ..brains.soft_verifier import VOTES
+from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
 from . import driver, generation_plan, shortlisting, steps, waves
 from .loop import Loop
+from .rules import Questions
 
 
 class Settings(Record):
@@ -80,13 +86,14 @@ def plan(state: State, loop: Loop) -> State:
 
 def propose(state: State, loop: Loop) -> State:
     """Records the wave's candidates and how new they are; those that are new are evaluated."""
-    waves.settle(loop, state["places"], _assignment)
-    for place in state["places"]:
+    places = waves.places_of(state)
+    waves.settle(loop, places, _assignment)
+    for place in places:
         generation_plan.compare(loop, place)
     if settings(loop).soft:
         return {"queue": []}
     fresh, placed = generation_plan.novel(loop, state["generation"])[0], loop.ledger.progress.placed
-    return {"queue": [c for place in state["places"] if (c := placed.get(place, "")) in fresh]}
+    return {"queue": [c for place in places if (c := placed.get(place, "")) in fresh]}
 
 
 def wave(state: State, loop: Loop) -> State:
@@ -135,11 +142,11 @@ def reflect(state: State, loop: Loop) -> State:
         if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
             generation_plan.reflect(loop, number)
     except BudgetSpent as spent:
-        loop.ledger.decide(f"{number}/reflect", "no reflection", by=spent.by)
+        loop.ledger.decide(Place(number, "reflect"), "no reflection", by=spent.by)
     return {"generation": number + 1}
 
 
-def _assignment(loop: Loop, place: str) -> Assignment:
+def _assignment(loop: Loop, place: Place) -> Assignment:
     return generation_plan.assignment(loop, place, settings(loop).abreast)
 
 
@@ -148,14 +155,15 @@ def _wave(loop: Loop, number: int, wave: int) -> State:
     chosen, count = settings(loop), generation_plan.slots(loop, number)
     last = -(-count // chosen.abreast)
     slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
-    places = [f"{number}/{slot}" for slot in slots]
+    places = [Place(number, slot) for slot in slots]
     if wave == last:
         places = generation_plan.second_places(loop, number)
     doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+    asked = waves.asked_now(loop, places)
     return {
         "wave": wave,
-        "places": places,
-        "waiting": waves.side_by_side(loop, places),
+        "places": asked["places"],
+        "waiting": asked["waiting"],
         "doubted": doubted,
     }
 
@@ -202,3 +210,20 @@ def follow(loop: Loop, number: int, best: str, champion: str) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     return driver.run(graph(), loop, dict(START_STATE))
+
+
+def first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    """What the first slot of a campaign is asked."""
+    proposals = Settings.model_validate(started.options).proposals
+    count = int(min(proposals, started.limits.get("evaluations", proposals)))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+
+
+def questions(chosen: Settings, rounds: int | None) -> Questions:
+    """The most that may be asked."""
+    most = chosen.generations if rounds is None else rounds
+    # What is too close to another candidate is asked for once more.
+    tries = most * 2 * chosen.proposals
+    doubts = tries * len(Kind) * VOTES if chosen.soft else 0
+    lessons = most // chosen.reflect_every if chosen.reflect_every else 0
+    return Questions(tries, most if chosen.judged else 0, doubts + lessons)

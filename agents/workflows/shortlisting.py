@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Verdict
 from ..aids import Kind, Opinion
@@ -38,7 +39,7 @@ def kinds(loop: Loop, number: int) -> list[Kind]:
         if not why:
             asked.append(kind)
         else:
-            loop.ledger.decide(f"soft {kind}", OFF, why=why, generation=number)
+            loop.ledger.decide(Place(slot=f"soft {kind}"), OFF, why=why, generation=number)
     return asked
 
 
@@ -54,12 +55,14 @@ def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> st
     spent_s = sum(
         call.replied.seconds
         for call in calls
-        if call.replied and _is_of(call.requested.place, before, f"soft {kind}")
+        if call.replied
+        and call.requested.place.is_before(before)
+        and call.requested.place.purpose == f"soft {kind}"
     )
     passed_over = [
         candidate
         for (place, what), decided in loop.ledger.progress.decisions.items()
-        if what == SHORTLIST and int(place.partition("/")[0]) < before
+        if what == SHORTLIST and place.is_before(before)
         for candidate in _listed(decided.details["passed_over"])
         if _doubts(loop, candidate, kind)
     ]
@@ -67,11 +70,6 @@ def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> st
     if spent_s <= saved_s:
         return ""
     return f"asking took {spent_s:.0f} s and saved {saved_s:.0f} s over {worth.cases} cases"
-
-
-def _is_of(place: str, before: int, purpose: str) -> bool:
-    parts = place.split("/")
-    return parts[0].isdecimal() and int(parts[0]) < before and purpose in parts[2:]
 
 
 def _doubts(loop: Loop, candidate: str, kind: Kind) -> bool:
@@ -84,8 +82,7 @@ def _screening_s(loop: Loop, before: int) -> float:
     took = [
         sum(verdict.seconds.values())
         for track in loop.ledger.progress.tracks.values()
-        if (verdict := track.verdicts.get(Depth.SCREEN))
-        and int(track.proposed.place.partition("/")[0]) < before
+        if (verdict := track.verdicts.get(Depth.SCREEN)) and track.proposed.place.is_before(before)
     ]
     return sum(took) / len(took) if took else 0.0
 
@@ -131,7 +128,7 @@ def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) ->
     kept = tuple(sorted(chosen, key=lambda c: order[c]))
     passed_over = [c for c in candidates if c not in kept]
     loop.ledger.decide(
-        f"{number}/shortlist", SHORTLIST, kept=list(kept), passed_over=list(passed_over)
+        Place(number, "shortlist"), SHORTLIST, kept=list(kept), passed_over=list(passed_over)
     )
     return kept
 
@@ -139,7 +136,7 @@ def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) ->
 def _opinions(loop: Loop, candidate: str) -> list[Opinion]:
     doubter, place = loop.aids.doubter, _place(loop, candidate)
     assert doubter is not None
-    number = int(place.partition("/")[0])
+    number, _ = place.numbers
     situation = loop.situation((), Assignment(place=place))
     source = loop.ledger.source(candidate)
     return [doubter.opinion(kind, source, situation) for kind in kinds(loop, number)]
@@ -154,18 +151,18 @@ def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
     """Every guess of an earlier generation with the verdict on the same candidate."""
     progress = loop.ledger.progress
     for (place, what), decided in progress.decisions.items():
-        if what != DOUBTS or int(place.partition("/")[0]) >= before:
+        if what != DOUBTS or not place.is_before(before):
             continue
         track = progress.tracks[str(decided.details["candidate"])]
         if verdict := track.verdicts.get(Depth.SCREEN):
             yield from ((opinion, verdict) for opinion in _recorded(loop, place))
 
 
-def _recorded(loop: Loop, place: str) -> list[Opinion]:
+def _recorded(loop: Loop, place: Place) -> list[Opinion]:
     told = loop.ledger.progress.decisions[place, DOUBTS].details["opinions"]
     assert isinstance(told, list)
     return [Opinion.model_validate(each) for each in told]
 
 
-def _place(loop: Loop, candidate: str) -> str:
+def _place(loop: Loop, candidate: str) -> Place:
     return loop.ledger.progress.tracks[candidate].proposed.place

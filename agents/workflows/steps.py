@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from langgraph.runtime import Runtime
 
 from ...errors import SandboxError
+from ...traces.place import Place
 from ...traces.records import Advice, Status
 from ...traces.records import Protocol as Depth
 from ...verifier.profile.model import LAUNCH_US
@@ -73,7 +74,7 @@ def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
     return run
 
 
-def is_placed(loop: Loop, place: str) -> bool:
+def is_placed(loop: Loop, place: Place) -> bool:
     """Whether the proposal of this place was made or given up, whatever became of it."""
     progress = loop.ledger.progress
     is_left = (place, NOTHING_LEFT) in progress.decisions
@@ -105,7 +106,7 @@ def why_ended(
     return "plateau" if patience is not None and stale >= patience else None
 
 
-def why_not_admitted(loop: Loop, place: str) -> str | None:
+def why_not_admitted(loop: Loop, place: Place) -> str | None:
     """The cap that forbids a proposal at this place; what was done before needs no leave."""
     if is_placed(loop, place):
         return None
@@ -137,7 +138,7 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
     return record(loop, proposal, place)
 
 
-def record(loop: Loop, proposal: Proposal, place: str) -> str:
+def record(loop: Loop, proposal: Proposal, place: Place) -> str:
     """The proposal as the candidate of a place, once; "" where its source was proposed before."""
     ledger = loop.ledger
     if is_placed(loop, place):
@@ -264,7 +265,7 @@ def is_sound(loop: Loop, candidate: str, by: int | None = None) -> bool:
         and confirmed.champion
         and confirmed.champion.candidate == candidate
     )
-    return all(int(place.partition("/")[0]) > by for place in beside)
+    return not any(place.is_before(by + 1) for place in beside)
 
 
 def worth(loop: Loop, candidate: str, by: int | None = None) -> float | None:
@@ -302,7 +303,7 @@ def is_near_floor(loop: Loop, candidate: str) -> bool:
     return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
 
 
-def why_nothing_left(loop: Loop, place: str) -> str:
+def why_nothing_left(loop: Loop, place: Place) -> str:
     """Why Judge or Coder left the base of this place as it is; "": they did not."""
     progress = loop.ledger.progress
     said, missing = progress.advised.get(place), progress.missing.get(place)

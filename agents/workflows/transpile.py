@@ -18,7 +18,10 @@ from pydantic import Field
 
 from ...errors import UsageError
 from ...kernelbench.languages import CPP, PYTHON
+from ...kernelbench.problem import Problem
 from ...kernelbench.targets import target_of
+from ...traces.events import CampaignStarted
+from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
 from ..books.request import CampaignRequest
@@ -28,8 +31,11 @@ from ..text import foreign_source
 from ..text.constants import Variant, variants
 from . import chain, driver, steps
 from .loop import Loop
+from .rules import Questions, Rules
+from .workflow import find_workflow
 
-CHECK, CHECKED, HANDED_OVER = "source", "module check", "handed over"
+CHECK, HAND_OVER = Place(slot="source"), Place(slot="hand-over")
+CHECKED, HANDED_OVER = "module check", "handed over"
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
 """What a round is."""
 
@@ -110,7 +116,7 @@ def settings(loop: Loop) -> Settings:
     return Settings.model_validate(loop.options)
 
 
-def translation(place: str, source: str, checked: str = "") -> Assignment:
+def translation(place: Place, source: str, checked: str = "") -> Assignment:
     """A first candidate out of the source.
 
     Args:
@@ -134,7 +140,7 @@ def check_module(state: State, loop: Loop) -> State:
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
-    itself = Proposal(text, PYTHON.name, CHECK, {}, CHECK, strategy="the source itself")
+    itself = Proposal(text, PYTHON.name, str(CHECK), {}, str(CHECK), strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
     steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
@@ -221,7 +227,7 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
         return None
     if chosen.hand_over:
         loop.ledger.decide(
-            "hand-over",
+            HAND_OVER,
             HANDED_OVER,
             to=chosen.hand_over,
             round=state["round"],
@@ -236,8 +242,8 @@ def _variants(state: State, loop: Loop) -> list[Variant]:
     return variants(loop.ledger.source(state["first"]), loop.language)
 
 
-def _place(state: State) -> str:
-    return f"{state['round']}/0"
+def _place(state: State) -> Place:
+    return Place(state["round"], 0)
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
@@ -273,7 +279,7 @@ def run(loop: Loop) -> str:
     end = driver.run(graph(), loop, dict(START_STATE))
     if end != HANDED_OVER:
         return end
-    over = loop.ledger.progress.decisions["hand-over", HANDED_OVER].details
+    over = loop.ledger.progress.decisions[HAND_OVER, HANDED_OVER].details
     number, best, champion = over["round"], str(over["best"]), str(over["champion"])
     assert isinstance(number, int)
     # Imported where they are needed: most translations need neither.
@@ -281,3 +287,21 @@ def run(loop: Loop) -> str:
 
     follow = forge.follow if over["to"] == "forge" else generations.follow
     return follow(loop, number, best, champion)
+
+
+def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
+    return translation(Place(0, 0), source)
+
+
+def _questions(chosen: Settings, rounds: int | None) -> Questions:
+    until_right = 1 + chosen.fixes
+    if chosen.hand_over:
+        rules = find_workflow(chosen.hand_over).rules
+        over = rules.questions(rules.settings(), rounds)
+        # Who takes over has a base from its first round on.
+        return Questions(until_right + over.coder, over.judge + 1, over.aids)
+    most = until_right + chosen.optimisations
+    return Questions(most if rounds is None else min(most, rounds), chosen.optimisations)
+
+
+RULES = Rules(run, Settings, _questions, _first, check)

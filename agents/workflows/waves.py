@@ -17,6 +17,7 @@ from langgraph.graph import END, StateGraph
 from langgraph.types import Send
 from langgraph.typing import StateT
 
+from ...traces.place import Place
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
@@ -24,7 +25,7 @@ from .loop import Loop
 
 CUT = "round cut short"
 
-Plan = Callable[[Loop, str], Assignment]
+Plan = Callable[[Loop, Place], Assignment]
 """What the proposal of a place is to be: the same whenever it is asked, until the place is done."""
 
 
@@ -35,7 +36,10 @@ class Placed(TypedDict, total=False):
 
 
 class Round(TypedDict, total=False):
-    """What the state of every workflow with rounds has; "" stands for no candidate."""
+    """What the state of every workflow with rounds has; "" stands for no candidate.
+
+    A cursor is stored: its places are text.
+    """
 
     planned: list[str]
     """Every place of the round."""
@@ -61,7 +65,12 @@ def width(loop: Loop, wanted: int) -> int:
     return int(min(wanted, loop.budget.left(evaluated).evaluations))
 
 
-def open_places(loop: Loop, places: Sequence[str]) -> list[str]:
+def places_of(state: Round) -> list[Place]:
+    """Those of the wave that is asked now."""
+    return [Place.parse(place) for place in state["places"]]
+
+
+def open_places(loop: Loop, places: Sequence[Place]) -> list[Place]:
     """Those where a proposal is still to be made."""
     if places and is_cut(loop, places[0]):
         return []
@@ -73,13 +82,17 @@ def more(state: Round, loop: Loop) -> Round:
     planned, before = state["planned"], state["places"]
     done = planned.index(before[-1]) + 1 if before else 0
     places = planned[done : done + state["abreast"]]
-    return {"places": places, "waiting": side_by_side(loop, places)}
+    return asked_now(loop, [Place.parse(place) for place in places])
 
 
-def side_by_side(loop: Loop, places: Sequence[str]) -> list[str]:
-    """Those that are asked at once, before any is recorded; none where that saves no time."""
+def asked_now(loop: Loop, places: Sequence[Place]) -> Round:
+    """A wave, and who of it is asked side by side: nobody where that is no gain."""
     waiting = open_places(loop, places)
-    return waiting if loop.slots > 1 and len(waiting) > 1 else []
+    is_faster = loop.slots > 1 and len(waiting) > 1
+    return {
+        "places": [str(place) for place in places],
+        "waiting": [str(place) for place in waiting] if is_faster else [],
+    }
 
 
 def asking(plan: Plan) -> Callable[[Placed, Loop], Placed]:
@@ -88,13 +101,13 @@ def asking(plan: Plan) -> Callable[[Placed, Loop], Placed]:
     def ask(state: Placed, loop: Loop) -> Placed:
         # `settle` meets the refusal again once the calls beside it are settled.
         with suppress(BudgetSpent):
-            steps.rehearse(loop, plan(loop, state["place"]))
+            steps.rehearse(loop, plan(loop, Place.parse(state["place"])))
         return {}
 
     return ask
 
 
-def settle(loop: Loop, places: Sequence[str], plan: Plan) -> list[str]:
+def settle(loop: Loop, places: Sequence[Place], plan: Plan) -> list[str]:
     """Records what the places' answers hold; gives the new candidates in their order.
 
     Raises:
@@ -107,26 +120,22 @@ def settle(loop: Loop, places: Sequence[str], plan: Plan) -> list[str]:
             steps.propose(loop, assignment, _parents(assignment))
         except (BudgetSpent, steps.Exhausted) as halt:
             refused_by = refused_by or halt.by
-    if refused_by and not _has_begun(loop, _round(places[0])):
+    if refused_by and not _has_begun(loop, places[0].round):
         raise Halt(refused_by)
     if refused_by:
-        loop.ledger.decide(_round(places[0]), CUT, by=refused_by)
+        loop.ledger.decide(places[0].whole_round, CUT, by=refused_by)
     placed = loop.ledger.progress.placed
     return [placed[place] for place in places if place in placed]
 
 
-def is_cut(loop: Loop, place: str) -> bool:
+def is_cut(loop: Loop, place: Place) -> bool:
     """Whether the round of this place was cut short: what it lacks is never made up for."""
-    return (_round(place), CUT) in loop.ledger.progress.decisions
+    return (place.whole_round, CUT) in loop.ledger.progress.decisions
 
 
-def _has_begun(loop: Loop, number: str) -> bool:
+def _has_begun(loop: Loop, number: int | None) -> bool:
     progress = loop.ledger.progress
-    return any(_round(place) == number for place in (*progress.placed, *progress.missing))
-
-
-def _round(place: str) -> str:
-    return place.partition("/")[0]
+    return any(place.round == number for place in (*progress.placed, *progress.missing))
 
 
 def _parents(assignment: Assignment) -> tuple[str, ...]:

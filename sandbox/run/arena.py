@@ -6,12 +6,8 @@ the outputs. The referee keeps writable views of both. It knows where bytes lie,
 
 from __future__ import annotations
 
-import fcntl
-import mmap
 import os
-import struct
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -21,22 +17,17 @@ import numpy as np
 
 from ...errors import SandboxError
 from ...kernelbench.problem import Arrays, Problem, Structure
+from . import call_table
+from .call_table import ENTRY_BYTES, MAX_ARGUMENTS, MAX_SLOTS, TABLE_BYTES, Passed, Role
+from .sealed_memory import PAGE, SealedMemory
 
-MAX_ARGUMENTS = 176
-"""Half of them are sizes: of axes, tensors, a table of launches and 64 work buffers."""
-MAX_SLOTS = 64
-_ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
 GUARD_BYTES = 4096
 """Before and after every tensor (verification.md §3.8)."""
 ALIGN = 64
-TABLE_BYTES = -(-_ENTRY_BYTES * MAX_SLOTS // 4096) * 4096
-_INTEGER, _INPUT, _OUTPUT, _SCRATCH, _FENCED = 0, 1, 2, 3, 4
-_PAGE = mmap.PAGESIZE
-_FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * _PAGE
+_FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * PAGE
 """What the pages around the tensors of one fenced call take beyond its footprint."""
 _OUTSIDE = 0x7FC00BAD
 """Around fenced inputs: as a float32 a NaN, as an index far beyond any tensor."""
-_F_ADD_SEALS, _SEALS = 1033, 0x0002 | 0x0004  # shrink, grow
 
 
 class Fence(StrEnum):
@@ -112,6 +103,10 @@ class Region:
         """Size without the guard bands."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
+    def passed(self, role: Role) -> Passed:
+        """As the argument of a call."""
+        return Passed(role, self.offset, self.bytes)
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -128,36 +123,13 @@ class Slot:
     scratch_regions: tuple[Region, ...] = ()
 
 
-class _Memory:
-    """One sealed memfd with a writable view."""
-
-    def __init__(self, name: str, size: int) -> None:
-        self.size = max(4096, -(-size // 4096) * 4096)
-        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, self.size)
-        fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
-        self.map = mmap.mmap(self.fd, self.size)
-        self.view = np.frombuffer(self.map, dtype=np.uint8)
-
-    def close(self) -> None:
-        """Gives it back. May be called twice: the number may be somebody else's by then."""
-        if self.fd < 0:
-            return
-        os.close(self.fd)
-        self.fd = -1
-        del self.view
-        # Where somebody still holds a view, the mapping goes with the last of them.
-        with suppress(BufferError):
-            self.map.close()
-
-
 class Arena:
     """Memory for the calls of one process. Slots are placed one after the other until `reset`."""
 
     def __init__(self, input_bytes: int, output_bytes: int) -> None:
         try:
-            self._inputs = _Memory("kw-inputs", TABLE_BYTES + input_bytes + _FENCE_ROOM)
-            self._outputs = _Memory("kw-outputs", output_bytes + _FENCE_ROOM)
+            self._inputs = SealedMemory("kw-inputs", TABLE_BYTES + input_bytes + _FENCE_ROOM)
+            self._outputs = SealedMemory("kw-outputs", output_bytes + _FENCE_ROOM)
         except OSError as error:
             raise SandboxError(
                 f"cannot get {(input_bytes + output_bytes) >> 20} MiB of shared memory ({error})",
@@ -192,9 +164,8 @@ class Arena:
 
         A trusted process (the baselines') may write its inputs: torch wants writable memory.
         """
-        mode = os.O_RDWR if is_trusted else os.O_RDONLY
-        inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", mode | os.O_CLOEXEC)
-        return inputs, os.dup(self._outputs.fd)
+        inputs = self._inputs.opened(is_writable=is_trusted)
+        return inputs, self._outputs.opened(is_writable=True)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -254,17 +225,18 @@ class Arena:
         }
         inputs = {t.name: regions[t.name] for t in problem.inputs}
         outputs = {t.name: regions[t.name] for t in problem.outputs}
-        arguments = [(_INTEGER, structure.axes[axis], 4) for axis in problem.axes]
-        fenced = 0 if fence is Fence.NONE else _FENCED
-        for kind, placed in ((_INPUT | fenced, inputs), (_OUTPUT | fenced, outputs)):
-            arguments += [(kind, region.offset, region.bytes) for region in placed.values()]
+        arguments = [call_table.integer(structure.axes[axis]) for axis in problem.axes]
+        fenced = Role(0) if fence is Fence.NONE else Role.FENCED
+        for role, placed in ((Role.INPUT | fenced, inputs), (Role.OUTPUT | fenced, outputs)):
+            arguments += [region.passed(role) for region in placed.values()]
         if extra.table:
             table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
             self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
-            arguments.append((_INPUT, table.offset, table.bytes))
+            arguments.append(table.passed(Role.INPUT))
         scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
-        arguments += [(_SCRATCH | fenced, region.offset, region.bytes) for region in scratch]
-        self._write_entry(arguments)
+        arguments += [region.passed(Role.SCRATCH | fenced) for region in scratch]
+        entry, start = call_table.packed(arguments), self._index * ENTRY_BYTES
+        self._inputs.map[start : start + len(entry)] = entry
         slot = Slot(
             index=self._index,
             structure=structure,
@@ -323,14 +295,14 @@ class Arena:
         self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence
     ) -> Region:
         """Whole pages for one tensor, and a page before and after them for the fence."""
-        start = -(-self._at[side] // _PAGE) * _PAGE + _PAGE
+        start = -(-self._at[side] // PAGE) * PAGE + PAGE
         region = Region(start, dtype, shape)
-        end = start + -(-region.bytes // _PAGE) * _PAGE
+        end = start + -(-region.bytes // PAGE) * PAGE
         if fence is Fence.AFTER:
             region = Region(end - -(-region.bytes // ALIGN) * ALIGN, dtype, shape)
         if side == 0:
             self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
-        self._at[side] = end + _PAGE
+        self._at[side] = end + PAGE
         self._dirty = max(self._dirty, self._at[1])
         return region
 
@@ -338,15 +310,3 @@ class Arena:
         memory = (self._inputs, self._outputs)[side]
         raw = memory.view[region.offset : region.offset + region.bytes]
         return raw.view(region.dtype).reshape(region.shape)
-
-    def _write_entry(self, arguments: list[tuple[int, int, int]]) -> None:
-        """Kind and value of each argument; behind them all, their sizes in bytes."""
-        if 2 * len(arguments) > MAX_ARGUMENTS:
-            most = MAX_ARGUMENTS // 2
-            raise SandboxError(f"{len(arguments)} arguments; a call has at most {most}")
-        pairs = [(kind, value) for kind, value, _ in arguments]
-        pairs += [(_INTEGER, size) for _, _, size in arguments]
-        flat = [number for pair in pairs for number in pair]
-        packed = struct.pack(f"<{1 + len(flat)}Q", len(arguments), *flat)
-        start = self._index * _ENTRY_BYTES
-        self._inputs.map[start : start + len(packed)] = packed

@@ -1,6 +1,6 @@
 """One call of an emulated candidate outside of any trial: memory of its own, a process, outputs.
 
-It lays out the arguments that `build/emulated.py` describes and starts the ordinary runner. It
+It lays out the arguments that `builders/emulated.py` describes and starts the ordinary runner. It
 judges nothing: what comes back is what the candidate's process wrote.
 """
 
@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import SandboxError
 from ...kernelbench.problem import Arrays, Axes, Problem
 from ..isolation.model import Jail, Limits
 from ..plan.model import Launches
+from . import call_table
+from .call_table import ONE_ENTRY_BYTES, Passed, Role
 from .process import Runner
 from .program import Program
+from .sealed_memory import SealedMemory
 from .starting import Plane
 
 ALIGNMENT = 256
 """What device memory comes with; sectors and cache lines are counted from there."""
-_FIRST = 4096
-"""Where tensors begin; the table of the call stands before them."""
-_MOST_ARGUMENTS = 88
-_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 _UNWRITTEN = 0xFF
 
 
@@ -68,19 +65,19 @@ def play(
         RunFault: the process did not answer.
         SandboxError: the jail or our own runner failed.
     """
-    sheet = _Sheet(call)
+    sheet = Sheet(call)
     with sheet.mapped() as plane, Runner(jail, program, plane, cpus=cpus, limits=limits) as runner:
         runner.call(0, timeout_s=timeout_s)
         return sheet.answer()
 
 
-class _Sheet:
+class Sheet:
     """Where everything lies: offsets first, then two files in memory."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._sizes = [_FIRST, 0]
-        self._arguments = [(_INTEGER, call.axes[axis], 4) for axis in call.problem.axes]
+        self._sizes = [ONE_ENTRY_BYTES, 0]
+        self._arguments = [call_table.integer(call.axes[axis]) for axis in call.problem.axes]
         self._inputs: list[tuple[int, bytes]] = []
         self._outputs: dict[str, tuple[int, tuple[int, ...], str]] = {}
         for tensor in call.problem.inputs:
@@ -94,29 +91,22 @@ class _Sheet:
         self._report = self._room(1, len(call.report)) if call.report else 0
         for scratch in call.launches.scratch:
             self._room(1, byte_size(scratch.shape, scratch.dtype))
-        if len(self._arguments) > _MOST_ARGUMENTS:
-            raise SandboxError(
-                f"{len(self._arguments)} arguments; a call has at most {_MOST_ARGUMENTS}"
-            )
+        self._inputs.append((0, call_table.packed(self._arguments)))
 
     @contextmanager
     def mapped(self) -> Iterator[Plane]:
         """The plane with everything in it, for as long as it is needed."""
-        descriptors = [os.memfd_create(name) for name in ("kw-inputs", "kw-outputs")]
-        maps: list[mmap.mmap] = []
-        try:
-            for descriptor, size in zip(descriptors, self._sizes, strict=True):
-                os.ftruncate(descriptor, max(size, _FIRST))
-                maps.append(mmap.mmap(descriptor, max(size, _FIRST)))
-            self._fill(*maps)
-            readonly = os.open(f"/proc/self/fd/{descriptors[0]}", os.O_RDONLY)
-            descriptors.append(readonly)
-            yield Plane(readonly, descriptors[1], len(maps[0]), len(maps[1]))
-        finally:
-            for one in maps:
-                one.close()
-            for descriptor in descriptors:
-                os.close(descriptor)
+        names = ("kw-inputs", "kw-outputs")
+        with ExitStack() as stack:
+            both = [SealedMemory(name, size) for name, size in zip(names, self._sizes, strict=True)]
+            for memory in both:
+                stack.callback(memory.close)
+            inputs, outputs = both
+            self._fill(inputs.map, outputs.map)
+            fds = inputs.opened(is_writable=False), outputs.opened(is_writable=True)
+            for fd in fds:
+                stack.callback(os.close, fd)
+            yield Plane(*fds, inputs.size, outputs.size)
 
     def answer(self) -> Answer:
         """What the second file holds now."""
@@ -128,12 +118,6 @@ class _Sheet:
         return Answer(outputs, raw[self._report : self._report + len(self._call.report)])
 
     def _fill(self, inputs: mmap.mmap, outputs: mmap.mmap) -> None:
-        flat = [len(self._arguments)]
-        for kind, value, _ in self._arguments:
-            flat += [kind, value]
-        for _, _, size in self._arguments:
-            flat += [_INTEGER, size]
-        inputs[: 8 * len(flat)] = struct.pack(f"<{len(flat)}Q", *flat)
         for offset, content in self._inputs:
             inputs[offset : offset + len(content)] = content
         outputs[:] = bytes([_UNWRITTEN]) * len(outputs)
@@ -146,7 +130,7 @@ class _Sheet:
     def _room(self, side: int, size: int) -> int:
         offset = self._sizes[side]
         self._sizes[side] = -(-(offset + size + 1) // ALIGNMENT) * ALIGNMENT
-        self._arguments.append((_OUTPUT if side else _INPUT, offset, size))
+        self._arguments.append(Passed(Role.OUTPUT if side else Role.INPUT, offset, size))
         return offset
 
 

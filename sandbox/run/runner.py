@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, NoReturn
 
 READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED = 1, 2, 3, 4, 5, 6, 7, 11
 FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
-MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/arena.py
+MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/call_table.py
 ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
 SUMMED_WORDS = 256  # sandbox/frames.py
 GATE_BYTES = 4096

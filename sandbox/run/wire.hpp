@@ -1,6 +1,6 @@
 // What a runner shares with the referee: frames, the call table, shared memory, the filter.
 //
-// Knows no kernel and no device. sandbox/frames.py and sandbox/run/arena.py hold the same numbers.
+// Knows no kernel and no device. sandbox/frames.py, run/call_table.py and run/arena.py hold the same numbers.
 #pragma once
 
 #include <cerrno>

@@ -36,6 +36,7 @@ from kernelwright.agents.stop import Stop
 from kernelwright.campaign import CampaignRequest
 from kernelwright.tests.agents.played import Clock, PlayedReferee, fields_of, problem
 from kernelwright.traces.events import ModelFailed, ModelReplied, ModelRequested
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Advice, Status
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -145,8 +146,8 @@ class PlainCoder:
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
         given = situation.assignment
-        place = f"{given.place}/{given.mode}/1"
-        words = [place]
+        place = given.place.for_purpose(given.mode).at_turn(1)
+        words = [str(place)]
         if given.base:
             words += [
                 f"base {given.base.candidate}",
@@ -179,7 +180,7 @@ class PlainJudge:
         self._asker = asker
 
     def diagnose(self, member: Member, situation: Situation) -> Advice:
-        place = f"{situation.assignment.place}/judge/1"
+        place = situation.assignment.place.for_purpose("judge").at_turn(1)
         words = f"{place}\nabout {member.candidate}\n{member.source}"
         ask = Ask(purpose="judge", messages=(Message(role="user", content=words),))
         said = self._asker.ask(ask, place).text
@@ -236,7 +237,7 @@ class Desk:
 
     def ask(self, place: str = "0/0/write/1", text: str = "please") -> str:
         message = Message(role="user", content=f"{place}\n{text}")
-        return self.asker.ask(Ask(purpose="write", messages=(message,)), place).text
+        return self.asker.ask(Ask(purpose="write", messages=(message,)), Place.parse(place)).text
 
     @property
     def told(self) -> list[ModelRequested | ModelReplied | ModelFailed]:

@@ -173,5 +173,5 @@ def said(store: Store, result: CampaignResult) -> list[Said]:
         if isinstance(payload, ModelRequested):
             ask = Ask.model_validate_json(store.get_blob(payload.ask))
             texts = [message.content for message in ask.messages]
-            found.append(Said(payload.place, payload.purpose, texts))
+            found.append(Said(str(payload.place), payload.purpose, texts))
     return found

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kernelwright.agents.books.asking import Asker, Asking
-from kernelwright.agents.casting.roster import WORKFLOWS
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.roles import Member, Missing, Proposal, Sample, Situation
+from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.asked import (
@@ -85,7 +85,7 @@ def test_a1_diagnosis_profile_and_edit_are_about_the_current_kernel(store: Store
     assert f"base {third}" in edited.messages[0].content
     assert f"advice {third}" in edited.messages[0].content
     advice = [p for p in payloads(store, result) if isinstance(p, AdviceGiven)][-1]
-    assert (advice.place, advice.advice.candidate) == ("4/0", third)
+    assert (str(advice.place), advice.advice.candidate) == ("4/0", third)
     assert derive(store.events(result.campaign)).entries[third].verdict.candidate == third  # type: ignore[union-attr]
 
 
@@ -146,7 +146,10 @@ def test_it_goes_back_to_the_best_after_two_failures_or_a_much_slower_one(store:
     )
     result = run(store, model, rounds=5)
     decided = [p for p in payloads(store, result) if isinstance(p, Decided)]
-    assert [(d.place, d.details["candidate"]) for d in decided] == [("2/0", best), ("3/0", best)]
+    assert [(str(d.place), d.details["candidate"]) for d in decided] == [
+        ("2/0", best),
+        ("3/0", best),
+    ]
     assert "2 failures in a row" in str(decided[0].details["why"])
     assert "times slower than the best" in str(decided[1].details["why"])
     bases = [a.messages[0].content.splitlines()[1] for a in model.asks if a.purpose == "optimise"]
@@ -171,7 +174,7 @@ def test_useless_replies_are_recorded_and_the_chain_goes_on(store: Store) -> Non
     )
     result = run(store, model, rounds=5)
     missing = [p for p in payloads(store, result) if isinstance(p, CandidateMissing)]
-    assert [(m.place, m.outcome) for m in missing] == [
+    assert [(str(m.place), m.outcome) for m in missing] == [
         ("0/0", "no_candidate"),
         ("2/0", "duplicate"),
         ("3/0", "prompt too long"),
@@ -219,7 +222,7 @@ class Naming(PlainCoder):
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
         given = situation.assignment
-        self.heard[given.place] = (given.sample, given.told)
+        self.heard[str(given.place)] = (given.sample, given.told)
         found = super().propose(situation)
         named = isinstance(found, Proposal)
         return replace(found, strategy=f"way {given.place}", techniques=("x",)) if named else found

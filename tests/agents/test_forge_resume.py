@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ from kernelwright.traces.events import (
     ModelRequested,
     Payload,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.store import Store
 
 SCRIPT = {
@@ -327,12 +329,12 @@ def test_b9_another_version_of_the_workflow_is_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B9: never mixed; the remedy is told."""
-    from kernelwright.agents.casting import roster
+    from kernelwright.agents.workflows.workflow import WORKFLOWS as KNOWN
 
     seats = asking_players(model())
     first = run_campaign(request("forge", rounds=1), store, referee(), players=seats)
     before = len(store.events(first.campaign))
-    monkeypatch.setitem(roster.WORKFLOWS, "forge", 99)
+    monkeypatch.setitem(KNOWN, "forge", replace(KNOWN["forge"], version=99))
     with pytest.raises(
         UsageError, match=r"was run by forge/\d+\+\w+, and this is forge/99"
     ) as caught:
@@ -360,7 +362,7 @@ class FaultyCoder(PlainCoder):
     faults = 1
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
-        if situation.assignment.place == "0/2" and FaultyCoder.faults:
+        if situation.assignment.place == Place(0, 2) and FaultyCoder.faults:
             FaultyCoder.faults -= 1
             raise RuntimeError("a fault of the harness")
         return super().propose(situation)

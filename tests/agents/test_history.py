@@ -32,6 +32,7 @@ from kernelwright.tests.agents.brains.answers import (
     situation,
 )
 from kernelwright.tests.agents.played import PlayedReferee
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Speedup, candidate_id
 from kernelwright.traces.store import Store
 
@@ -63,7 +64,7 @@ def played(store: Store) -> Progress:
 def asked_at(progress: Progress, place: str, base: str = "") -> History:
     """What a place is told whose base has this source."""
     if not base:
-        return history(progress, Assignment(place=place), SOURCES.__getitem__)
+        return history(progress, Assignment(place=Place.parse(place)), SOURCES.__getitem__)
     track = progress.tracks[candidate_id(base)]
     assert track.verdict is not None
     member = Member(
@@ -75,7 +76,7 @@ def asked_at(progress: Progress, place: str, base: str = "") -> History:
         knobs={},
         verdict=track.verdict,
     )
-    return history(progress, Assignment(place=place, base=member), SOURCES.__getitem__)
+    return history(progress, Assignment(place=Place.parse(place), base=member), SOURCES.__getitem__)
 
 
 def test_a_place_is_told_of_the_rounds_before_it_and_of_no_later_one(played: Progress) -> None:

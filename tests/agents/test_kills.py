@@ -75,7 +75,7 @@ from pathlib import Path
 import openai
 from kernelwright.agents.models.choosing import ModelSettings, model
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
-from kernelwright.agents.casting.roster import workflow as imported
+from kernelwright.agents.workflows.workflow import find_workflow
 from kernelwright.tests.agents.asked import as_it_says
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import seats
@@ -84,7 +84,7 @@ from kernelwright.traces.store import Store
 place, url, asked = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 kills, slots, seed = map(int, sys.argv[4:])
 # Once, before the first child: each would have to import it anew.
-imported(asked["workflow"])
+assert find_workflow(asked["workflow"]).rules
 
 def work(home):
     one = model("openai/test-model", ModelSettings(base_url=url, slots=slots))

@@ -99,7 +99,7 @@ def run(
 def decided(store: Store, result: CampaignResult) -> list[tuple[str, str]]:
     payloads = [event.payload for event in store.events(result.campaign)]
     return [
-        (p.place, str(p.details["candidate"]))
+        (str(p.place), str(p.details["candidate"]))
         for p in payloads
         if isinstance(p, Decided) and p.what == "nothing left"
     ]

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kernelwright.agents import offered
-from kernelwright.agents.casting import roster
+from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.cli import carry_out
 from kernelwright.cli.progress import Progress
 from kernelwright.traces.events import EvaluationStarted, Event, ModelFailed, ModelRequested
@@ -89,8 +89,8 @@ def test_cpus_that_may_be_used_are_taken() -> None:
 
 def test_the_help_names_every_workflow_and_every_form_of_a_model(kw_here: Command) -> None:
     said = kw_here("run", "--help").out
-    assert set(offered.WORKFLOWS) == set(roster.WORKFLOWS)
-    for name, meaning in (offered.WORKFLOWS | offered.MODELS | offered.OFFLINE).items():
+    summaries = {name: workflow.summary for name, workflow in WORKFLOWS.items()}
+    for name, meaning in (summaries | offered.MODELS | offered.OFFLINE).items():
         assert any(
             line.strip().startswith(name) and line.endswith(meaning) for line in said.splitlines()
         ), name

@@ -31,6 +31,7 @@ from kernelwright.kernelbench.languages import language_of
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 from kernelwright.tests.agents.text.corpus import CASES, SOURCES
 from kernelwright.tests.fuzz.target import JSON, Target, edited, edits
+from kernelwright.traces.place import Place
 
 LANGUAGES = st.sampled_from(("cpp", "cuda", "triton", "python"))
 _FINISHES = st.sampled_from((*([Finish.STOP] * 6), Finish.LENGTH, Finish.REFUSED, Finish.EMPTY))
@@ -195,7 +196,9 @@ def check_json(drawn: tuple[str, Finish]) -> None:
 def check_shown(drawn: tuple[str, str, int]) -> None:
     """Nothing leaves its fence, nothing unseen is shown, and the cap is kept."""
     content, place, most = drawn
-    _, sign, rest = fenced(content, what="a log", place=place, characters=most).split("\n", 2)
+    _, sign, rest = fenced(content, what="a log", place=Place.parse(place), characters=most).split(
+        "\n", 2
+    )
     shown, end = rest.rsplit("\n", 1)
     assert end == sign
     assert sign not in shown

@@ -18,6 +18,8 @@ FLOORS = {
     "kernelbench.targets": 2,
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,
+    "extras": 1,
+    "traces.place": 2,
     "traces.records": 2,
     "traces.events": 3,
     "traces": 4,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import tarfile
 import tomllib
+import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import pytest
 from package_tree import ROOMS, ROOT
 
 
@@ -47,3 +53,26 @@ def test_the_licence_is_the_one_declared() -> None:
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert content["project"]["license"] == "Apache-2.0"
     assert content["project"]["license-files"] == ["LICENSE"]
+
+
+BUILD = "from setuptools import build_meta as b; b.build_sdist({0!r}); b.build_wheel({0!r})"
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_package_and_a_source_distribution_the_tests(tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    out.mkdir()
+    leave = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "report*.html")
+    shutil.copytree(ROOT, tree, ignore=leave)
+    subprocess.run([sys.executable, "-c", BUILD.format(str(out))], cwd=tree, check=True)
+    (source,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    with tarfile.open(source) as held:
+        inside = {name.partition("/")[2] for name in held.getnames()}
+    for name in ("tests/house/test_floors.py", "docs/design.md", "Makefile", "SECURITY.md"):
+        assert name in inside
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+    assert "kernelwright/traces/view/static/view.js" in names
+    assert "kernelwright/sandbox/run/wire.hpp" in names
+    strange = [n for n in names if n.startswith(("kernelwright/tests", "kernelwright/docs"))]
+    assert strange == []

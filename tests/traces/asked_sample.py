@@ -27,6 +27,7 @@ from kernelwright.traces.events import (
     ModelReplied,
     ModelRequested,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Advice, Protocol, Status
 from kernelwright.traces.store import Store
 
@@ -221,7 +222,7 @@ def begun(**more: object) -> CampaignStarted:
 
 def shown(content: str, place: str) -> str:
     """A prompt that shows untrusted content, as real prompts do."""
-    block = fenced(content, what="the source", place=place)
+    block = fenced(content, what="the source", place=Place.parse(place))
     return f"Make this faster.\n\n{block}\n\nAnswer now."
 
 

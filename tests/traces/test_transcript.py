@@ -18,9 +18,10 @@ from kernelwright.traces.events import (
     Event,
     ModelReplied,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Status
 from kernelwright.traces.store import Store
-from kernelwright.traces.transcript import Call, find_call, shares, step_of, transcribe
+from kernelwright.traces.transcript import Call, find_call, shares, transcribe
 
 
 def kinds(moments: list[object]) -> list[str]:
@@ -31,7 +32,7 @@ def kinds(moments: list[object]) -> list[str]:
 def test_each_place_tells_its_story_in_order(asked: AskedSample) -> None:
     with Store.open(asked.home, read_only=True) as store:
         transcript = transcribe(store.events(asked.campaign))
-    assert {place: kinds(step.moments) for place, step in transcript.steps.items()} == {
+    assert {str(place): kinds(step.moments) for place, step in transcript.steps.items()} == {
         "0/0": ["call 1", "call 2", "candidate.proposed"],
         "1/0": ["call 3", "advice.given", "call 4", "candidate.proposed"],
         "2/0": ["advice.given", "call 5", "candidate.proposed", "decided"],
@@ -50,7 +51,8 @@ def test_each_place_tells_its_story_in_order(asked: AskedSample) -> None:
     ]
     setbacks = [call.setback for call in transcript.calls.values()]
     assert setbacks == ["not usable, asked again", "", "", "", "", "", ""]
-    assert transcript.places == dict(zip(asked.candidates, ("0/0", "1/0", "2/0"), strict=True))
+    places = [Place(number, 0) for number in range(3)]
+    assert transcript.places == dict(zip(asked.candidates, places, strict=True))
 
 
 def test_attempts_outcomes_and_costs(asked: AskedSample) -> None:
@@ -95,7 +97,7 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
         players = asking_players(PlayedModel(script))
         result = run_campaign(request, store, referee, players=players)
         transcript = transcribe(store.events(result.campaign))
-    assert list(transcript.steps) == ["0/0", "1/0", "2/0"]
+    assert [str(place) for place in transcript.steps] == ["0/0", "1/0", "2/0"]
     found = [call.result for call in transcript.calls.values()]
     assert [type(each) for each in found] == [
         CandidateProposed,
@@ -119,7 +121,7 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
     ],
 )
 def test_places_belong_to_steps(place: str, step: str) -> None:
-    assert step_of(place) == step
+    assert str(Place.parse(place).step) == step
 
 
 def test_a_call_has_many_names(asked: AskedSample) -> None:

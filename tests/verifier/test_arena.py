@@ -11,7 +11,8 @@ import pytest
 
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.run.arena import ALIGN, GUARD_BYTES, MAX_SLOTS, Arena, Fence, footprint
+from kernelwright.sandbox.run.arena import ALIGN, GUARD_BYTES, Arena, Fence, footprint
+from kernelwright.sandbox.run.call_table import MAX_SLOTS
 from kernelwright.verifier.truth import poison
 
 

@@ -30,34 +30,23 @@ from kernelwright.sandbox.run.device import lease
 from kernelwright.sandbox.run.device.nvml import Device
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
+from kernelwright.tests.verifier.stands import (
+    is_as_expected,
+    look,
+    machine,
+    on_device,
+    opened,
+    task,
+)
 from kernelwright.traces.records import Level, Protocol, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
-from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import device, device_tools, gpu_candidates
+from kernelwright.verifier.request import Order
+from kernelwright.verifier.stands import device_tools, gpu_candidates
 from kernelwright.verifier.stands.leased import UNDISTURBED, Leased, Machine
 from kernelwright.verifier.stands.session import Session
-from kernelwright.verifier.stands.verdict_draft import Draft
 
-BUSY_MACHINE = {"two clocks", "CPU time between calls", "CPU time within calls", "roofline floor"}
-"""Checks of a timing that a busy machine can fail."""
 SLOWED = 0x8
 """NVML's bit of a slowdown by the hardware."""
-
-
-def source(kernel: str) -> str:
-    """A candidate whose kernel the fake driver has under this name."""
-    return f"""/*---
-[[launch]]
-kernel = "{kernel}"
-grid = ["cdiv(M * N, 256)"]
-block = [256]
-args = ["M", "N", "x", "bias", "y"]
----*/
-extern "C" __global__ void {kernel}(int M, int N, const float* x, const float* bias, float* y) {{
-    const long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < (long)M * N) y[i] = x[i] + bias[i % N];
-}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -72,54 +61,15 @@ def library(cache: Path) -> Path:
     return fake_driver(cache)
 
 
-def machine(library: Path, broken: str = "", **told: object) -> Machine:
-    """One fake H200, whose driver is broken as asked and tells this through NVML."""
-    extra = {"FAKE_CUDA": broken} if broken else {}
-    way = fake_access(library, extra)
-    return Machine(FakeNvml([{**H200, **told}]), lambda _: way, "cpu")
-
-
-def task(cache: Path, target: str = "sm_90") -> Task:
-    workload = registry.get("bias_gelu").workload("tiny")
-    return Task(
-        problem="bias_gelu",
-        workload=workload,
-        target=target,
-        languages=("cuda",),
-        cache_dir=str(cache),
-        baselines=("torch eager",),
-    )
-
-
 @pytest.fixture(scope="module")
 def session(cache: Path, library: Path) -> Iterator[Session]:
-    try:
-        opened = Session.open(task(cache), machine(library))
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
-    yield opened
-    opened.close()
-
-
-def looked(session: Session, order: Order) -> Verdict:
-    """One look: what is SUSPECT is not looked at again."""
-    assert session.device is not None
-    assert session.leased is not None
-    draft = Draft(order, session, b"a seed of 16 byte")
-    return device.look(draft, session.device, session.leased)
+    found = opened(task(cache, "sm_90", "cuda"), machine(library))
+    yield found
+    found.close()
 
 
 def judged(session: Session, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
-    return looked(session, Order(source=source(kernel), language="cuda", protocol=protocol))
-
-
-def assert_passed_or_busy(verdict: Verdict, status: Status) -> bool:
-    """Whether it passed; where not, it was the timing of a busy machine."""
-    if verdict.status is status:
-        return True
-    assert verdict.status is Status.SUSPECT, verdict.reasons
-    assert {c.name for c in verdict.checks if not c.passed} <= BUSY_MACHINE, verdict.reasons
-    return False
+    return look(session, Order(source=on_device(kernel), language="cuda", protocol=protocol))
 
 
 @pytest.mark.slow
@@ -134,7 +84,7 @@ def test_a_right_kernel_is_tried_and_timed_on_the_device(session: Session) -> No
     assert UNDISTURBED in names
     assert "one element changed at the same address" in names
     assert verdict.profile is not None
-    if assert_passed_or_busy(verdict, Status.SCREENED):
+    if is_as_expected(verdict, Status.SCREENED):
         measured = verdict.measurement
         assert measured is not None
         assert measured.best_baseline == "torch eager"
@@ -150,14 +100,14 @@ def test_a_promotion_says_what_was_not_looked_at(
     monkeypatch.setattr(device_tools.device_sanitizer, "find", lambda: None)
     monkeypatch.setattr(device_tools.nsight, "find_ncu", lambda: None)
     order = Order(
-        source=source("gelu_right"),
+        source=on_device("gelu_right"),
         language="cuda",
         protocol=Protocol.CONFIRM,
-        champion=source("gelu_right") + "// another",
+        champion=on_device("gelu_right") + "// another",
     )
-    verdict = looked(session, order)
+    verdict = look(session, order)
     assert any("compute-sanitizer: not installed" in why for why in verdict.unchecked)
-    if assert_passed_or_busy(verdict, Status.VERIFIED):
+    if is_as_expected(verdict, Status.VERIFIED):
         assert verdict.measurement is not None
         assert "champion" in verdict.measurement.speedup
         assert verdict.profile is not None
@@ -166,8 +116,8 @@ def test_a_promotion_says_what_was_not_looked_at(
 
 @pytest.mark.slow
 def test_arguments_that_may_be_swapped_are_told_where_an_answer_is_wrong(session: Session) -> None:
-    swapped = source("gelu_wrong").replace('["M", "N", "x"', '["N", "M", "x"')
-    verdict = looked(session, Order(source=swapped, language="cuda"))
+    swapped = on_device("gelu_wrong").replace('["M", "N", "x"', '["N", "M", "x"')
+    verdict = look(session, Order(source=swapped, language="cuda"))
     assert verdict.status is Status.INCORRECT
     assert verdict.reasons[1:] == (
         "gelu_wrong is given N where its parameter is called M, M where its parameter is called N",
@@ -200,33 +150,33 @@ def test_the_next_candidates_are_built_while_the_device_is_busy(session: Session
         pytest.skip("there is no CPU for it")
     assert session.device is not None
     now, then, bad = (
-        Order(source=f"{source(kernel)}// for later", language="cuda")
+        Order(source=f"{on_device(kernel)}// for later", language="cuda")
         for kernel in ("gelu_wrong", "gelu_right", "not_in_the_cubin")
     )
     bad = bad.model_copy(update={"source": bad.source.replace("{\n", "{ no C\n", 1)})
     with closing(ahead_of(session)) as ahead:
         ahead.foresee([then, bad])
-        assert looked(session, now).status is Status.INCORRECT
+        assert look(session, now).status is Status.INCORRECT
         assert ahead.take(then) is None
         built = gpu_candidates.candidate(session.device, "cuda", then.source, 0).device
         assert built.is_cached
         assert ahead.take(bad) is None
-    assert looked(session, bad).status is Status.BUILD_FAILED
+    assert look(session, bad).status is Status.BUILD_FAILED
 
 
 def test_other_languages_are_not_taken(session: Session) -> None:
-    verdict = looked(session, Order(source="int main() {}", language="cpp"))
+    verdict = look(session, Order(source="int main() {}", language="cpp"))
     assert verdict.status is Status.UNSUPPORTED
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
+def open_by(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
     """Sessions with a cache of their own."""
     tmp_path.chmod(0o755)
     with ExitStack() as stack:
 
         def make(of: Machine) -> Session:
-            found = Session.open(task(tmp_path), of)
+            found = Session.open(task(tmp_path, "sm_90", "cuda"), of)
             stack.callback(found.close)
             return found
 
@@ -235,9 +185,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
 
 @pytest.mark.slow
 def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
-    opened: Callable[[Machine], Session], library: Path, tmp_path: Path
+    open_by: Callable[[Machine], Session], library: Path, tmp_path: Path
 ) -> None:
-    session = opened(machine(library, "bad_memory"))
+    session = open_by(machine(library, "bad_memory"))
     for _ in range(2):
         verdict = judged(session, "gelu_right")
         assert verdict.status is Status.HARNESS_ERROR
@@ -248,19 +198,19 @@ def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
     session.close()
     # Whoever comes next finds out by a probe, and a device that is well again is taken.
     with pytest.raises(PrerequisiteError, match="still ill"):
-        opened(machine(library, "bad_memory"))
-    assert opened(machine(library)).leased is not None
+        open_by(machine(library, "bad_memory"))
+    assert open_by(machine(library)).leased is not None
     assert lease.quarantined(tmp_path, uuid) is None
 
 
 @pytest.mark.slow
 def test_a_device_that_is_gone_is_no_error_of_ours(
-    opened: Callable[[Machine], Session], library: Path
+    open_by: Callable[[Machine], Session], library: Path
 ) -> None:
     """No process starts on it any more; the sandbox is as well as before."""
     fake = {"FAKE_CUDA": "well"}
     way = fake_access(library, fake)
-    session = opened(Machine(FakeNvml([dict(H200)]), lambda _: way, "cpu"))
+    session = open_by(Machine(FakeNvml([dict(H200)]), lambda _: way, "cpu"))
     fake["FAKE_CUDA"] = "no_device"
     verdict = judged(session, "gelu_right")
     assert verdict.status is Status.HARNESS_ERROR
@@ -270,9 +220,9 @@ def test_a_device_that_is_gone_is_no_error_of_ours(
 
 @pytest.mark.slow
 def test_a_device_that_is_held_down_gives_no_figures(
-    opened: Callable[[Machine], Session], library: Path
+    open_by: Callable[[Machine], Session], library: Path
 ) -> None:
-    session = opened(machine(library, nvmlDeviceGetCurrentClocksEventReasons=SLOWED))
+    session = open_by(machine(library, nvmlDeviceGetCurrentClocksEventReasons=SLOWED))
     verdict = judged(session, "gelu_right")
     assert verdict.status is Status.SUSPECT
     failed = [check.name for check in verdict.checks if not check.passed]
@@ -345,7 +295,7 @@ def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
     way = fake_access(library)
     here = Machine(FakeNvml([dict(H200)], cuda=11080), lambda _: way, "cpu")
     with pytest.raises(PrerequisiteError, match="driver here is of CUDA 11") as told:
-        Session.open(task(tmp_path), here)
+        Session.open(task(tmp_path, "sm_90", "cuda"), here)
     assert "update the driver" in told.value.hint
     # The device is not kept.
     assert not lease.holder(tmp_path, str(H200["nvmlDeviceGetUUID"]))
@@ -353,10 +303,10 @@ def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
 
 @pytest.mark.slow
 def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
-    opened: Callable[[Machine], Session], library: Path, tmp_path: Path
+    open_by: Callable[[Machine], Session], library: Path, tmp_path: Path
 ) -> None:
     """Whatever was told of the driver before: the code is our compiler's."""
-    verdict = judged(opened(machine(library, "driver=12080")), "gelu_right")
+    verdict = judged(open_by(machine(library, "driver=12080")), "gelu_right")
     assert verdict.status is Status.HARNESS_ERROR
     assert "CUDA_ERROR_INVALID_IMAGE" in verdict.reasons[0]
     assert "kernelwright doctor" in verdict.reasons[0]
@@ -365,7 +315,7 @@ def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
 
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    session = Session.open(task(tmp_path, "sm_80"), machine(library))
+    session = Session.open(task(tmp_path, "sm_80", "cuda"), machine(library))
     try:
         assert session.is_emulated
         assert session.leased is None

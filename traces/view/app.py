@@ -19,6 +19,7 @@ from starlette.responses import FileResponse
 from ...errors import KernelwrightError, UnknownNameError, UsageError
 from ..conversation import MOST_READ
 from ..history import find_candidate
+from ..place import Place
 from ..store import Store
 from ..transcript import find_call
 from . import charts, pages
@@ -177,7 +178,7 @@ def trace_html(store: Store, read: Read, page: int, at: str) -> str:
         ServerLinks(at=history.campaign),
         has_charts=False,
         row=_row(store, read),
-        trace=traced.trace_page(book, transcript, page=page, at=at),
+        trace=traced.trace_page(book, transcript, page=page, at=Place.parse(at)),
     )
 
 
@@ -205,7 +206,7 @@ def candidate_html(store: Store, read: Read, candidate: str) -> str:
         has_charts=bool(verdict and verdict.measurements),
         row=_row(store, read),
         page=pages.candidate_page(store, history, candidate),
-        place=transcript.places.get(candidate, ""),
+        place=transcript.places.get(candidate),
         figures=[charts.timing_chart(m) for m in verdict.measurements] if verdict else [],
     )
 

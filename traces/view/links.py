@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
+from ..place import NOWHERE, Place
 from . import words
 
 
@@ -25,7 +26,7 @@ class Links(Protocol):
     def query(self, **choices: object) -> str:
         """The page at hand with other choices."""
 
-    def trace(self, place: str = "") -> str:
+    def trace(self, place: Place = NOWHERE) -> str:
         """What was asked and answered, at one place of the workflow or from the beginning."""
 
     def call(self, number: int) -> str:
@@ -51,8 +52,8 @@ class ServerLinks:
     def query(self, **choices: object) -> str:
         return "?" + urlencode({key: value for key, value in choices.items() if value})
 
-    def trace(self, place: str = "") -> str:
-        where = f"?{urlencode({'at': place})}#{anchor(place)}" if place else ""
+    def trace(self, place: Place = NOWHERE) -> str:
+        where = f"?{urlencode({'at': str(place)})}#{anchor(place)}" if place else ""
         return f"{self.campaign(self.at)}/trace{where}"
 
     def call(self, number: int) -> str:
@@ -75,13 +76,13 @@ class ReportLinks:
     def query(self, **choices: object) -> str:  # noqa: ARG002
         return "#main"
 
-    def trace(self, place: str = "") -> str:
+    def trace(self, place: Place = NOWHERE) -> str:
         return f"#{anchor(place)}" if place else "#trace"
 
     def call(self, number: int) -> str:
         return f"#call-{number}"
 
 
-def anchor(place: str) -> str:
+def anchor(place: Place) -> str:
     """The id of a place's element."""
-    return "p-" + re.sub(r"[^A-Za-z0-9]+", "-", place)
+    return "p-" + re.sub(r"[^A-Za-z0-9]+", "-", str(place))

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from .. import wording
 from ..audits import last_audit_sentence
 from ..conversation import visible
-from ..transcript import shares, step_of
+from ..transcript import shares
 from . import words
 from .links import anchor
 from .trace import facts_of
@@ -40,7 +40,6 @@ def environment() -> Environment:
     env.filters["visible"] = visible
     env.filters["call_facts"] = facts_of
     env.filters["shares"] = shares
-    env.filters["step_of"] = step_of
     env.filters["anchor"] = anchor
     env.filters["durations"] = _durations
     env.globals.update(meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP)

@@ -14,6 +14,7 @@ from typing import Any
 from ..conversation import Answer, Message, Passage, Prompt, read_answer, read_prompt, visible
 from ..events import AdviceGiven, CandidateMissing, CandidateProposed, Decided
 from ..history import Entry, History
+from ..place import Place
 from ..records import Advice
 from ..store import Store
 from ..transcript import Call, Moment, Step, Transcript
@@ -111,7 +112,7 @@ class MomentView:
 class StepView:
     """One place of the workflow."""
 
-    place: str
+    place: Place
     moments: tuple[MomentView, ...]
 
     @property
@@ -207,7 +208,7 @@ class TracePage:
     pages: int
 
 
-def trace_page(book: Book, transcript: Transcript, *, page: int, at: str) -> TracePage:
+def trace_page(book: Book, transcript: Transcript, *, page: int, at: Place) -> TracePage:
     """The places of one page, or of the page that holds the place `at`."""
     steps = list(transcript.steps.values())
     if at in transcript.steps:

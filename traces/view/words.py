@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ..history import Entry
+from ..place import Place
 from ..records import Protocol, Status
 from ..wording import NOTHING, micros, ratio, speedup
 
@@ -59,12 +60,11 @@ def gain(entry: Entry) -> str:
     return f"{micros(verdict.modelled_us)} modelled" if verdict.modelled_us else NOTHING
 
 
-def place(name: str) -> str:
+def place(of: Place) -> str:
     """A place of the workflow in words."""
-    round_, _, slot = name.partition("/")
-    if round_.isdecimal() and slot.isdecimal():
-        return f"Round {round_}" + (f", slot {slot}" if slot != "0" else "")
-    return name or "Elsewhere"
+    if of.is_slot and not of.purpose:
+        return f"Round {of.round}" + (f", slot {of.slot}" if of.slot else "")
+    return str(of) or "Elsewhere"
 
 
 def local_time(at: float) -> str:

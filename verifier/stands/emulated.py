@@ -68,8 +68,10 @@ def look(draft: Draft, workshop: Workshop) -> Verdict:
     failing = Failing()
 
     def closed(status: Status, reason: str) -> Verdict:
-        with draft.span("explain"):
-            why = _why(session, made, failing, status, reason, rng) if status in _WRONG else ""
+        why = ""
+        if status in _WRONG:
+            with draft.span("explain"):
+                why = _why(session, made, failing, status, reason, rng)
         known = begun.result() if begun else None
         return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
 

@@ -14,6 +14,7 @@ from kernelwright.agents.roles import Assignment, Member, Situation
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Problem
 from kernelwright.kernelbench.registry import get
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import (
     Check,
     Level,
@@ -41,18 +42,18 @@ class Answers:
 
     replies: Sequence[Reply]
     model_name: str = "scripted/model"
-    asked: list[tuple[str, Ask]] = field(default_factory=list)
+    asked: list[tuple[Place, Ask]] = field(default_factory=list)
 
-    def ask(self, ask: Ask, place: str) -> Reply:
+    def ask(self, ask: Ask, place: Place) -> Reply:
         self.asked.append((place, ask))
         return self.replies[min(len(self.asked), len(self.replies)) - 1]
 
-    def key(self, ask: Ask, place: str) -> str:
+    def key(self, ask: Ask, place: Place) -> str:
         return hashlib.sha256(f"{place}{ask.model_dump_json()}".encode()).hexdigest()
 
     @property
     def places(self) -> list[str]:
-        return [place for place, _ in self.asked]
+        return [str(place) for place, _ in self.asked]
 
     def prompt(self, number: int = -1) -> str:
         """Everything that the model was shown in one question."""
@@ -73,7 +74,7 @@ def situation(
 ) -> Situation:
     problem = get(problem) if isinstance(problem, str) else problem
     target = target or ("cpu" if language in ("cpp", "python") else "sm_90")
-    place = more.pop("place", "3/0")
+    place = Place.parse(more.pop("place", "3/0"))
     return Situation(
         problem=problem,
         target=target,

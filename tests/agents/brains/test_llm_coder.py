@@ -26,6 +26,7 @@ from kernelwright.tests.agents.brains.answers import (
     reply,
     situation,
 )
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Advice, Status
 
 
@@ -204,7 +205,7 @@ def test_contrast_hides_the_order_and_records_a_failed_contrast() -> None:
     pair = (passed(SOURCE, now, 200.0), passed(OTHER, now, 100.0))
     orders = set()
     for number in range(12):
-        contrast = at(now, mode=Mode.CONTRAST, exemplars=pair, place=f"{number}/0")
+        contrast = at(now, mode=Mode.CONTRAST, exemplars=pair, place=Place(number, 0))
         order = labelled(contrast.assignment)
         assert order == labelled(contrast.assignment)
         faster = next(label for label, shown in order if shown is pair[1])

@@ -30,6 +30,7 @@ from kernelwright.tests.agents.brains.answers import (
     situation,
 )
 from kernelwright.tests.agents.brains.test_llm_coder import outside_of_fences
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import (
     MODELLED_US,
     Advice,
@@ -91,7 +92,7 @@ def test_a1_judge_prompt_profile_and_edit_base_are_of_one_candidate() -> None:
     now = situation()
     best, current = passed(SOURCE, now, 100.0), passed(OTHER, now, 150.0)
     asker = answers(optimise(current))
-    fourth = at(now, base=current, place="4/0")
+    fourth = at(now, base=current, place=Place(4, 0))
     advice = diagnose(asker, current, fourth)
     assert advice.candidate == current.candidate
     judged = asker.prompt()

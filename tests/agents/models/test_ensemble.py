@@ -14,6 +14,7 @@ from kernelwright.agents.models.ensemble import Ensemble, Outcome, choose, fold
 from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.models.conftest import asked
+from kernelwright.traces.place import Place
 
 NAMES = ("openai/a", "openai/b", "openai/c")
 
@@ -55,12 +56,12 @@ def test_s6_the_state_is_the_same_in_any_order(
 def test_every_model_is_tried_before_any_is_preferred() -> None:
     told = [outcome("0/0", "openai/a", 1.0), outcome("0/1", "openai/b", 0.0)]
     arms = fold(NAMES, told)
-    assert {choose(arms, seed=s, place="1/0") for s in range(50)} == {"openai/c"}
+    assert {choose(arms, seed=s, place=Place.parse("1/0")) for s in range(50)} == {"openai/c"}
 
 
 def test_the_slots_of_the_first_generation_are_spread() -> None:
     arms = fold(NAMES, ())
-    found = Counter(choose(arms, seed=7, place=f"0/{slot}") for slot in range(300))
+    found = Counter(choose(arms, seed=7, place=Place.parse(f"0/{slot}")) for slot in range(300))
     assert all(found[name] > 50 for name in NAMES)
 
 
@@ -68,7 +69,9 @@ def test_improvement_per_dollar_decides_and_not_improvement() -> None:
     told = [outcome(f"0/{i}", "openai/a", 0.2, 0.10) for i in range(30)]
     told += [outcome(f"1/{i}", "openai/b", 0.1, 0.01) for i in range(30)]
     told += [outcome(f"2/{i}", "openai/c", 0.0, 0.01) for i in range(30)]
-    found = Counter(choose(fold(NAMES, told), seed=1, place=f"3/{i}") for i in range(200))
+    found = Counter(
+        choose(fold(NAMES, told), seed=1, place=Place.parse(f"3/{i}")) for i in range(200)
+    )
     assert found["openai/b"] > 150
     # Nobody is forgotten: the noise of a few failures must not be final.
     assert found["openai/a"] > 0
@@ -81,7 +84,9 @@ def test_without_a_price_tokens_are_compared() -> None:
         Outcome(place=f"1/{i}", model="openai/b", gain=0.1, usd=0.0, tokens=100_000)
         for i in range(20)
     ]
-    found = Counter(choose(fold(NAMES[:2], told), seed=1, place=f"3/{i}") for i in range(100))
+    found = Counter(
+        choose(fold(NAMES[:2], told), seed=1, place=Place.parse(f"3/{i}")) for i in range(100)
+    )
     assert found["openai/a"] > found["openai/b"]
 
 

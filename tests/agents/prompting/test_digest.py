@@ -13,6 +13,7 @@ from kernelwright.agents.roles import Assignment, Attempt, Digest
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
 from kernelwright.traces.events import CandidateProposed
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status
 
 LONG = Attempt(
@@ -123,4 +124,6 @@ def test_a_place_is_told_of_waves_before_its_own(
     place: str, asking: str, first: int, is_told: bool
 ) -> None:
     """In whatever order answers and verdicts came."""
-    assert is_before(place, Assignment(place=asking, first=first)) is is_told
+    assert (
+        is_before(Place.parse(place), Assignment(place=Place.parse(asking), first=first)) is is_told
+    )

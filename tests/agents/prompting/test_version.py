@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.brains.llm_coder import LlmCoder
-from kernelwright.agents.casting import roster
 from kernelwright.agents.model import Ask
 from kernelwright.agents.prompting import version
 from kernelwright.agents.roles import Mode
+from kernelwright.agents.workflows import admission
 from kernelwright.tests.agents.brains.answers import (
     answers,
     at,
@@ -35,7 +35,7 @@ PACKAGE = version.PACKAGE
 
 
 def now() -> str:
-    return roster.workflow_version("forge", asks_models=True)
+    return admission.version_of("forge", asks_models=True)
 
 
 def test_every_file_that_words_prompts_is_in_their_version(

@@ -51,8 +51,8 @@ class Teller(PlainCoder):
 
     def propose(self, situation: Situation) -> Proposal | Missing | None:
         given = situation.assignment
-        place = f"{given.place}/{given.mode}/1"
-        words = [place, *(f"told {text}" for text in given.told)]
+        place = given.place.for_purpose(given.mode).at_turn(1)
+        words = [str(place), *(f"told {text}" for text in given.told)]
         words += [f"technique {name}" for name in given.features]
         words += [f"exemplar {m.candidate}" for m in given.exemplars]
         words += [f"base {given.base.candidate}"] if given.base else []
@@ -86,8 +86,10 @@ class PlayedSoftVerifier:
     name: str = "played/doubter"
 
     def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
-        place = f"{situation.assignment.place}/soft {kind}/0"
-        self.asker.ask(Ask(purpose="soft", messages=(Message(role="user", content=place),)), place)
+        place = situation.assignment.place.for_purpose(f"soft {kind}").at_turn(0)
+        self.asker.ask(
+            Ask(purpose="soft", messages=(Message(role="user", content=str(place)),)), place
+        )
         verdict: Any = self.says(source)
         broken = 3 if verdict == "broken" else 0
         return Opinion(kind=kind, model=self.name, verdict=verdict, broken=broken, votes=3)
@@ -101,7 +103,7 @@ class PlayedSecond:
     says: Callable[[str], str]
 
     def __call__(self, member: Member, why: str, situation: Situation) -> SecondOpinion:
-        place = f"{situation.assignment.place}/second opinion/0"
+        place = situation.assignment.place.for_purpose("second opinion").at_turn(0)
         words = f"{place}\nabout {member.candidate}\n{why}"
         ask = Ask(purpose="second opinion", messages=(Message(role="user", content=words),))
         self.asker.ask(ask, place)
@@ -119,8 +121,8 @@ def seats(
 
     def aids(asker: Asker) -> Aids:
         def reflect(situation: Situation, _attempts: Sequence[tuple[Member, str]]) -> Any:
-            place = f"{situation.assignment.place}/reflect/0"
-            message = Message(role="user", content=place)
+            place = situation.assignment.place.for_purpose("reflect").at_turn(0)
+            message = Message(role="user", content=str(place))
             asker.ask(Ask(purpose="reflect", messages=(message,)), place)
             return tuple(lessons)
 

@@ -20,6 +20,7 @@ from kernelwright.tests.agents.workflows.staged import (
     seats,
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status, candidate_id
 from kernelwright.traces.store import Store
 
@@ -39,12 +40,12 @@ def test_drafts_then_contrasts_and_it_ends_verified(store: Store) -> None:
     assert result.best.candidate == candidate_id(source(step=20))
     events = store.events(result.campaign)
     chosen = decided(events, "exemplars")
-    assert [d.place for d in chosen] == ["1/0", "2/0", "3/0"]
+    assert [str(d.place) for d in chosen] == ["1/0", "2/0", "3/0"]
     drafts = {candidate_id(source(step=4 * n)) for n in range(4)}
     assert set(chosen[0].details["candidates"]) <= drafts  # type: ignore[arg-type]
-    proposed = {p.place: p for e in events if isinstance(p := e.payload, CandidateProposed)}
+    proposed = {str(p.place): p for e in events if isinstance(p := e.payload, CandidateProposed)}
     assert list(proposed["1/0"].parents) == chosen[0].details["candidates"]
-    group = {d.place: d.details["score"] for d in decided(events, "group score")}
+    group = {str(d.place): d.details["score"] for d in decided(events, "group score")}
     assert group["2/0"] == -1.5
     assert group["3/0"] > group["1/0"]  # type: ignore[operator]
 
@@ -76,7 +77,7 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     result = run_campaign(request("contrast", 4), store, played, players=seats(Improviser(script)))
     events = store.events(result.campaign)
     (checked,) = decided(events, "hack check")
-    assert (checked.place, checked.details["status"]) == ("1/0", "SUSPECT")
+    assert (str(checked.place), checked.details["status"]) == ("1/0", "SUSPECT")
     assert "times" in str(checked.details["why"])
     later = [c for d in decided(events, "exemplars")[1:] for c in d.details["candidates"]]  # type: ignore[union-attr]
     assert candidate_id(jump) not in later
@@ -107,7 +108,7 @@ def test_a_second_opinion_keeps_a_result_from_being_shown_and_from_nothing_else(
         asked, store, referee(), players=seats(model, second=lambda _source: label)
     )
     said = decided(store.events(result.campaign), "second opinion")
-    assert [(d.place, d.details["candidate"], d.details["label"]) for d in said] == [
+    assert [(str(d.place), d.details["candidate"], d.details["label"]) for d in said] == [
         ("1/0", jump, label)
     ]
     assert [p for p in model.asked if "second" in p] == ["1/0/second opinion/0"]
@@ -130,7 +131,7 @@ def test_without_the_means_for_a_second_opinion_it_goes_on(store: Store) -> None
         asked, store, referee(), players=seats(Dear(JUMP), second=lambda _source: "honest")
     )
     (refused,) = decided(store.events(result.campaign), "no second opinion")
-    assert refused.place == "1/0"
+    assert refused.place == Place(1, 0)
     assert result.stopped_by == "rounds"
     assert result.evaluated == 6
 

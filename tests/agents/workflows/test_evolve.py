@@ -26,6 +26,7 @@ from kernelwright.tests.agents.workflows.staged import (
     seats,
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged, EvaluationFinished, Event
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -51,13 +52,13 @@ def play(
 def places(events: list[Event]) -> dict[str, str]:
     """Candidate by place."""
     found = [e.payload for e in events if isinstance(e.payload, CandidateProposed)]
-    return {p.place: p.candidate for p in found}
+    return {str(p.place): p.candidate for p in found}
 
 
 def test_a_generation_is_planned_asked_compared_and_archived(store: Store) -> None:
     events = play(store, rounds=3)
     assert len(places(events)) == 24
-    assert [d.place for d in decided(events, "generation")] == ["0/plan", "1/plan", "2/plan"]
+    assert [str(d.place) for d in decided(events, "generation")] == ["0/plan", "1/plan", "2/plan"]
     operators = [s["operator"] for d in decided(events, "generation") for s in d.details["slots"]]  # type: ignore[union-attr,index,call-overload]
     assert operators[:8] == ["write"] * 8
     assert {"edit"} < set(operators[8:])
@@ -205,9 +206,9 @@ def test_s10_a_verifier_that_calls_everything_broken_switches_itself_off(store: 
     assert shortlists
     assert all(len(d.details["kept"]) == 4 for d in shortlists)  # type: ignore[arg-type]
     off = decided(events, "soft verifier switched off")
-    assert sorted(d.place for d in off) == ["soft build", "soft memory", "soft numerics"]
+    assert sorted(str(d.place) for d in off) == ["soft build", "soft memory", "soft numerics"]
     assert all("accuracy 0.00" in str(d.details["why"]) for d in off)
-    last = max(int(d.place.split("/")[0]) for d in shortlists)
+    last = max(d.place.round for d in shortlists)
     assert last < 11
     screened = Counter(
         int(place.split("/")[0])
@@ -251,8 +252,8 @@ def test_soft_verifiers_that_take_longer_than_they_save_are_switched_off(
         players=seats(Slow(answer=half_broken), says=lambda s: "broken" if "fails" in s else "ok"),
     )
     off = decided(store.events(result.campaign), "soft verifier switched off")
-    assert {d.place for d in off} >= ({"soft numerics"} if reply_s > 10 else set())
-    too_dear = [d for d in off if d.place == "soft numerics"]
+    assert {str(d.place) for d in off} >= ({"soft numerics"} if reply_s > 10 else set())
+    too_dear = [d for d in off if d.place == Place(slot="soft numerics")]
     assert bool(too_dear) == (reply_s > 10)
     assert all("asking took" in str(d.details["why"]) for d in too_dear)
 
@@ -278,7 +279,7 @@ def test_what_is_too_close_is_asked_for_once_more(store: Store) -> None:
     model = Improviser(answer=close)
     events = play(store, 1, model)
     again = [d for d in decided(events, "novelty") if d.details["like"]]
-    assert [d.place for d in again] == ["0/4"]
+    assert [str(d.place) for d in again] == ["0/4"]
     assert model.asked[-2:] == ["0/12/write/1", "0/leader/judge/1"]
     # The second try takes the place of what was too close.
     niches = [d.details["candidate"] for d in decided(events, "niche")]

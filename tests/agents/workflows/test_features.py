@@ -46,7 +46,7 @@ def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) ->
     assert {place.split("/")[2] for place in model.asked} == {"features"}
     plans = decided(events, "features")
     by_place = {
-        p.place: p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
+        str(p.place): p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
     }
     assert [d.details["base"] for d in plans] == ["", by_place["0/3"], by_place["1/3"]]
     for plan in plans:
@@ -55,7 +55,7 @@ def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) ->
         assert all(1 <= len(names) <= 2 for names in slots)
         assert len({names[0] for names in slots}) == 4
     credits = decided(events, "technique used")
-    assert [d.place for d in credits] == [f"{n}/{slot}" for n in (1, 2) for slot in range(4)]
+    assert [str(d.place) for d in credits] == [f"{n}/{slot}" for n in (1, 2) for slot in range(4)]
     assert all(d.details["gain"] > 0 for d in credits)  # type: ignore[operator]
     rows: Any = decided(events, "table of gains")[-1].details["rows"]
     assert sum(row["tried"] for row in rows) == sum(len(d.details["used"]) for d in credits)  # type: ignore[arg-type]

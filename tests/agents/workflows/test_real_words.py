@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelwright.agents.casting.roster import WORKFLOWS
 from kernelwright.agents.model import Ask, Reply
+from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.tests.agents.spoken import STRATEGY, THOUGHT, UNDECLARED, kernel, play, reply
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.events import CandidateProposed, ModelReplied
+from kernelwright.traces.place import Place
 from kernelwright.traces.store import Store
 
 HELPER = "static int helper() { return 3; }\n"
@@ -151,7 +152,7 @@ def test_an_ordinary_edit_is_not_asked_for_again_and_a_copy_is(store: Store) -> 
     played = play(store, "evolve", answer, judged=False, rounds=4, options=options)
     events = store.events(played.result.campaign)
     based = {
-        f"{plan.place.partition('/')[0]}/{slot}"
+        Place(plan.place.round, slot)
         for plan in decided(events, "generation")
         for slot, planned in enumerate(plan.details["slots"])
         if planned["base"]
@@ -164,10 +165,10 @@ def test_an_ordinary_edit_is_not_asked_for_again_and_a_copy_is(store: Store) -> 
     assert copies
     assert all(d["like"] for d in copies)
     # A copy is asked for once more, an edit is not.
-    places = {said.place.rpartition("/")[0].rpartition("/")[0] for said in played.asked}
+    places = {Place.parse(said.place).step for said in played.asked}
     for place, details in found.items():
-        number, _, slot = place.partition("/")
-        assert (f"{number}/{4 + int(slot)}" in places) == bool(details["like"])
+        number, slot = place.numbers
+        assert (Place(number, 4 + slot) in places) == bool(details["like"])
 
 
 def test_a_suspected_candidate_is_no_example_in_the_digest(store: Store) -> None:

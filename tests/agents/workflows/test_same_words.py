@@ -47,7 +47,9 @@ def answer(count: int, ask: Ask) -> str:
 
 def asked(events: list[Event]) -> list[tuple[str, str]]:
     """Places and the blobs of the words, each once, in no order: calls run side by side."""
-    return sorted({(p.place, p.ask) for e in events if isinstance(p := e.payload, ModelRequested)})
+    return sorted(
+        {(str(p.place), p.ask) for e in events if isinstance(p := e.payload, ModelRequested)}
+    )
 
 
 @pytest.mark.slow

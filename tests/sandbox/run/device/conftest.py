@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,7 +18,8 @@ from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
-from kernelwright.sandbox.run.arena import MAX_ARGUMENTS, MAX_SLOTS
+from kernelwright.sandbox.run import call_table
+from kernelwright.sandbox.run.call_table import ENTRY_BYTES, TABLE_BYTES, Passed, Role
 from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
@@ -27,8 +27,6 @@ from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 
 GUARD = 4096
-_ENTRY_BYTES, _SLOTS = 8 + 16 * MAX_ARGUMENTS, MAX_SLOTS
-_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +92,7 @@ class Stage:
 
     def __init__(self, jail: Jail, access: Access, cache: Path, stack: ExitStack) -> None:
         self._jail, self._access, self._cache, self._stack = jail, access, cache, stack
-        self._inputs = Memory(_ENTRY_BYTES * _SLOTS)
+        self._inputs = Memory(TABLE_BYTES)
         self._outputs = Memory(0)
         for memory in (self._inputs, self._outputs):
             stack.callback(os.close, memory.fd)
@@ -112,10 +110,10 @@ class Stage:
             self._outputs.cut(int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize)
             for one in launches.scratch
         ]
-        arguments = [(_INTEGER, 4, 4), (_INTEGER, words // 4, 4)]
-        arguments += [(_INPUT, x_at, 4 * words), (_OUTPUT, y_at, 4 * words)]
-        arguments += [(_INPUT, table_at, len(packed))]
-        arguments += [(_OUTPUT, at, view.size) for at, view in work]
+        arguments = [call_table.integer(4), call_table.integer(words // 4)]
+        arguments += [Passed(Role.INPUT, x_at, 4 * words), Passed(Role.OUTPUT, y_at, 4 * words)]
+        arguments += [Passed(Role.INPUT, table_at, len(packed))]
+        arguments += [Passed(Role.OUTPUT, at, view.size) for at, view in work]
         self.write(slot, arguments)
         x.view(np.float32)[...] = np.arange(1, words + 1)
         y.view(np.uint32)[...] = 0x7FC0DEAD
@@ -127,12 +125,9 @@ class Stage:
             band[...] = np.random.default_rng(slot).integers(0, 256, band.size, dtype=np.uint8)
         return Placed(x.view(np.float32), y.view(np.float32), bands, [view for _, view in work])
 
-    def write(self, slot: int, arguments: list[tuple[int, int, int]]) -> None:
-        numbers = [number for kind, value, _ in arguments for number in (kind, value)]
-        numbers += [number for _, _, size in arguments for number in (_INTEGER, size)]
-        packed = struct.pack(f"<{1 + len(numbers)}Q", len(arguments), *numbers)
-        start = slot * _ENTRY_BYTES
-        self._inputs.view[start : start + len(packed)] = np.frombuffer(packed, dtype=np.uint8)
+    def write(self, slot: int, arguments: list[Passed]) -> None:
+        entry, start = call_table.packed(arguments), slot * ENTRY_BYTES
+        self._inputs.view[start : start + len(entry)] = np.frombuffer(entry, dtype=np.uint8)
 
     def memory(self) -> tuple[bytes, int]:
         """The inputs as bytes, and the size of the outputs."""

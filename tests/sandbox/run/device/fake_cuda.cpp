@@ -78,6 +78,10 @@ void bias_gelu(const Call& c, double factor) {
 std::vector<Kernel> kernels = {
     {"gelu_right", 5, [](const Call& c) { bias_gelu(c, 0.5); }},
     {"gelu_wrong", 5, [](const Call& c) { bias_gelu(c, 0.51); }},
+    {"gelu_wrong_later", 5, [](const Call& c) {
+        static int calls;
+        bias_gelu(c, ++calls > 20 ? 0.51 : 0.5);
+    }},
     {"gelu_at_wrong_address", 5, [](const Call&) { sticky = 700; }},
     {"gelu_that_hangs", 5, [](const Call&) { hang(); }},
     // n, a, x, y: y = a x

@@ -24,6 +24,7 @@ from kernelwright.sandbox.plan.model import (
 )
 from kernelwright.sandbox.run import device
 from kernelwright.sandbox.run.binary import compiler
+from kernelwright.sandbox.run.call_table import Passed, Role, integer
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 from kernelwright.verifier.clock.clocks import Clocks
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 X = Argument(ArgumentKind.TENSOR, 0)
 Y = Argument(ArgumentKind.TENSOR, 1)
-_INTEGER, _INPUT, _OUTPUT = 0, 1, 2
 
 
 def bits(value: float) -> Argument:
@@ -363,14 +363,19 @@ def test_too_little_memory_is_told_with_figures(
 
 
 @pytest.mark.parametrize(
-    "region", [(_INPUT, 65536, 5 << 30), (_INPUT, 100, 64), (_OUTPUT, (1 << 22) - 64, 64)]
+    "region",
+    [
+        Passed(Role.INPUT, 65536, 5 << 30),
+        Passed(Role.INPUT, 100, 64),
+        Passed(Role.OUTPUT, (1 << 22) - 64, 64),
+    ],
 )
 def test_a_call_that_points_outside_of_its_memory_is_not_followed(
-    stage: Stage, region: tuple[int, int, int]
+    stage: Stage, region: Passed
 ) -> None:
     stage.place(0, once("nothing"))
-    axes = [(_INTEGER, 4, 4), (_INTEGER, 4, 4)]
-    stage.write(0, [*axes, region, (_OUTPUT, 8192, 64), (_INPUT, 65536, 8)])
+    behind = [Passed(Role.OUTPUT, 8192, 64), Passed(Role.INPUT, 65536, 8)]
+    stage.write(0, [integer(4), integer(4), region, *behind])
     with pytest.raises(RunFault) as found:
         stage.start({"nothing": 2}).call(0, timeout_s=10)
     assert found.value.status is Status.CRASHED

@@ -1,0 +1,172 @@
+"""What holds for every workflow of the table, whatever it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.agents.casting.preview import preview
+from kernelwright.agents.model import Ask
+from kernelwright.agents.workflows import admission, workflow
+from kernelwright.agents.workflows.workflow import WORKFLOWS, find_workflow
+from kernelwright.campaign import planned, resume_campaign, run_campaign
+from kernelwright.errors import UnknownNameError, UsageError
+from kernelwright.tests.agents import spoken
+from kernelwright.tests.agents.asked import as_it_says, kernel, needs
+from kernelwright.tests.agents.played import Clock, PlayedReferee
+from kernelwright.tests.agents.workflows.staged import Improviser, Scene, request
+from kernelwright.traces.events import CampaignStarted, ModelRequested
+from kernelwright.traces.records import Record
+from kernelwright.traces.store import Store
+
+SMALL: dict[str, dict[str, Any]] = {
+    "best_of_n": {"rounds": 4},
+    "contrast": {"rounds": 3, "options": {"drafts": 2}},
+    "evolve": {
+        "rounds": 2,
+        "options": {"proposals": 3, "evaluated": 2, "islands": 2, "soft": True, "reflect_every": 1},
+    },
+    "features": {"rounds": 2, "options": {"proposals": 2, "repairs": 1}},
+    "forge": {"rounds": 4},
+    "refine": {"rounds": 4},
+    "transpile": {"options": {"fixes": 2, "tunings": 1, "optimisations": 2}},
+}
+"""Of each a campaign of a handful of rounds, with every step that it has."""
+
+FIRST_FAILS = {
+    f"0/0/{mode}/1": kernel(fails="BUILD_FAILED") for mode in ("write", "features", "translate")
+}
+CAPS = {"evaluations": 3, "seconds": 25, "device_seconds": 25, "usd": 0.06, "tokens": 600}
+EVERY = sorted(SMALL)
+
+
+def scene(name: str, clock: Clock | None = None, **more: Any) -> Scene:
+    """The small campaign of a workflow."""
+    asked = request(name, **{**SMALL[name], **needs(name), **more})
+    return Scene(
+        asked,
+        lambda: Improviser(FIRST_FAILS),
+        referee=lambda: PlayedReferee(fate=as_it_says, noise=0.001, clock=clock, screen_s=10.0),
+    )
+
+
+def test_the_table_has_every_workflow_and_each_is_tried_here() -> None:
+    assert set(SMALL) == set(WORKFLOWS)
+    folder = Path(str(workflow.__file__)).parent
+    brought = {file.stem for file in folder.glob("*.py") if "\nRULES = " in file.read_text()}
+    assert set(WORKFLOWS) == brought
+    with pytest.raises(UnknownNameError, match="forgery") as caught:
+        find_workflow("forgery")
+    assert "did you mean forge?" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_its_settings_come_back_as_they_were(store: Store, name: str) -> None:
+    settings = find_workflow(name).rules.settings
+    assert issubclass(settings, Record)
+    usual = settings().model_dump(mode="json")
+    chosen = settings.model_validate(SMALL[name].get("options", {}))
+    # As a command line gives them, and as a campaign's first event keeps them.
+    words = {setting: str(value) for setting, value in chosen.model_dump().items()}
+    asked = scene(name, options=words).request
+    admission.check_request(asked)
+    result = run_campaign(
+        asked.model_copy(update={"rounds": 1}),
+        store,
+        PlayedReferee(),
+        players=scene(name).seats(Improviser()),
+    )
+    started = store.events(result.campaign)[0].payload
+    assert isinstance(started, CampaignStarted)
+    assert settings.model_validate(started.options) == chosen
+    assert settings.model_validate(usual) == settings()
+    with pytest.raises(UsageError, match=f"the setting no_such of {name}") as caught:
+        admission.check_request(scene(name, options={"no_such": 1}).request)
+    assert all(setting in caught.value.hint for setting in usual)
+
+
+def stammering(count: int, _ask: Ask) -> str:
+    """Every other reply is of no use, so that it is asked for again."""
+    return "I think so." if count % 2 else spoken.reply(spoken.kernel(count))
+
+
+def hesitant(_count: int, _ask: Ask) -> str:
+    return "I would rather not."
+
+
+def repeating(count: int, _ask: Ask) -> str:
+    """Copies, which are asked for again where that is the way of the workflow."""
+    return spoken.reply(spoken.kernel(min(count, 2)) + "//" * count + "\n")
+
+
+@pytest.mark.parametrize("answer", [stammering, hesitant, repeating])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
+    store: Store, name: str, answer: Callable[[int, Ask], str]
+) -> None:
+    table = spoken.seats(spoken.Speaker(answer))
+    asked = scene(name, model="scripted:spoken", patience=99).request
+    started = planned(asked, table, table.problem.default_workload, spoken.Reader())
+    foreseen = preview(table, started, spoken.Reader(), asked.source)
+    assert foreseen is not None
+    result = run_campaign(asked, store, spoken.Reader(), players=table)
+    said = spoken.said(store, result)
+    assert [message.content for message in foreseen.ask.messages] == said[0].messages
+    assert 0 < len(said) <= foreseen.calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cursor", ["kept", "lost"])
+@pytest.mark.parametrize("name", EVERY)
+def test_it_goes_on_from_every_prefix_of_its_events(tmp_path: Path, name: str, cursor: str) -> None:
+    assert scene(name).survives(tmp_path, every=1, cursor=cursor) > 10
+
+
+@pytest.mark.parametrize("cap", sorted(CAPS))
+@pytest.mark.parametrize("name", EVERY)
+def test_every_cap_ends_it_in_order_and_may_be_raised(tmp_path: Path, name: str, cap: str) -> None:
+    clock = Clock()
+    played = scene(name, clock, limits={cap: CAPS[cap]}, patience=99)
+    model = played.model()
+    table = played.seats(model)
+    with Store.open(tmp_path / "home", clock=clock) as store:
+        first = run_campaign(played.request, store, played.referee(), players=table, clock=clock)
+        assert first.stopped_by == cap
+        assert first.tokens <= CAPS["tokens"] or cap != "tokens"
+        assert (first.usd or 0.0) <= CAPS["usd"] or cap != "usd"
+        assert first.evaluated <= CAPS["evaluations"] or cap != "evaluations"
+        more = resume_campaign(
+            first.campaign, store, played.referee(), {cap: 1e9}, players=table, clock=clock
+        )
+        kinds = [event.payload.kind for event in store.events(first.campaign)]
+    assert more.stopped_by not in CAPS
+    assert more.evaluated >= first.evaluated > 0
+    assert more.best is not None
+    assert len(set(model.asked)) == len(model.asked)
+    assert kinds.count("evaluation.started") == kinds.count("evaluation.finished")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_it_names_its_version_and_another_one_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    played = scene(name, limits={"evaluations": 1})
+    result = played.play(store)
+    events = store.events(result.campaign)
+    started = events[0].payload
+    assert isinstance(started, CampaignStarted)
+    known = find_workflow(name)
+    assert started.workflow_version.split("+")[0] == f"{name}/{known.version}"
+    has_asked = any(isinstance(event.payload, ModelRequested) for event in events)
+    assert ("+" in started.workflow_version) == has_asked
+    monkeypatch.setitem(WORKFLOWS, name, replace(known, version=known.version + 1))
+    with pytest.raises(UsageError, match=f"was run by {name}/.*and this is {name}/") as caught:
+        resume_campaign(
+            result.campaign, store, PlayedReferee(), players=played.seats(played.model())
+        )
+    assert "start a new campaign" in caught.value.hint
+    assert store.events(result.campaign) == events
