@@ -8,53 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Protocol
 
-from ..traces.records import Record
+from ..traces.decisions import Opinion, SecondOpinion, SoftKind
 from .roles import Member, Situation
-
-SECOND_OPINION = "second opinion"
-"""Under this name one stands in the record."""
-
-
-class Kind(StrEnum):
-    """What is asked."""
-
-    BUILD = "build"
-    MEMORY = "memory"
-    NUMERICS = "numerics"
-
-
-class Opinion(Record):
-    """What the votes of one kind come to."""
-
-    kind: Kind
-    model: str
-    verdict: Literal["ok", "suspect", "broken"]
-    """Of the majority; `suspect` where there is none."""
-    broken: int
-    """Votes for `broken`."""
-    votes: int
-    """Votes that could be read."""
-    line: int = 0
-    reason: str = ""
-    """Of the first vote with the majority."""
-
-
-class SecondOpinion(Record):
-    """What a model made of a surprising candidate."""
-
-    candidate: str
-    label: Literal["honest", "suspect", "none"]
-    """`none`: its answer could not be used."""
-    case: str = ""
-    """The case of the catalogue that it names; empty: none of them."""
-    line: int = 0
-    reason: str = ""
-    shown: tuple[str, ...] = ()
-    """The cases that it was shown."""
-    by: str = ""
 
 
 class SoftVerifier(Protocol):
@@ -62,7 +19,7 @@ class SoftVerifier(Protocol):
 
     name: str
 
-    def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
+    def opinion(self, kind: SoftKind, source: str, situation: Situation) -> Opinion:
         """The majority of its votes."""
 
 

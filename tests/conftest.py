@@ -1,4 +1,4 @@
-"""What all tests share: one court of referees and one build cache, and which parts are run when."""
+"""What all tests share: one court of referees, one build cache, and what is begun first."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.isolation import choose
 from kernelwright.tests.court import Court
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
-
-TIMED = (
-    "hostile/test_champions.py",
-    "honest/",
-    *(
-        f"verifier/test_{name}.py"
-        for name in (
-            "attacks",
-            "environments",
-            "fairness",
-            "rivalry",
-            "secrets",
-            "seven",
-            "stress",
-        )
-    ),
-)
-"""Tests that hold real times against each other, or watch campaigns that do; others say so
-themselves."""
-
-JAILED = (
-    "hostile/test_host_rows.py",
-    "hostile/test_hostile.py",
-    "hostile/test_triton_bugs.py",
-    "sandbox/run/",
-    *(f"verifier/test_{name}.py" for name in ("fences", "sanitize")),
-)
-"""Tests that end otherwise where a jail refuses or allows something else. Those of `isolation` and
-`build` run in every jail by themselves, as `verifier/test_environments.py` does."""
 
 
 def pytest_report_header() -> str:
@@ -70,17 +41,10 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs the machine to itself, and what a second jail is worth a second run of."""
-    here = Path(__file__).parent
-    for item in items:
-        place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
-        if place.startswith(TIMED):
-            item.add_marker("timed")
-        if place.startswith(JAILED):
-            item.add_marker("jail")
+    """Begins with the long files: one that is begun last keeps one worker busy while the others
+    have nothing to do."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-        # A long file that is begun last keeps one worker busy while the others have nothing to do.
         items.sort(key=lambda item: -slow[item.path])
 
 

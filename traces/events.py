@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
+from .decisions import StoredDecision, earlier_form
 from .place import NOWHERE, StoredPlace
 from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
@@ -172,9 +173,12 @@ class Decided(Record):
 
     kind: Literal["decided"] = "decided"
     place: StoredPlace
-    what: str
-    """e.g. `base of the next edit`, `advice replaced`, `technique used`."""
-    details: dict[str, JsonValue] = Field(default_factory=dict)
+    decision: StoredDecision
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_form(cls, event: Any) -> Any:
+        return earlier_form(event)
 
 
 class EvaluationStarted(Record):

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol as Interface
 
-from pydantic import JsonValue
-
 from ...errors import SandboxError, StorageError
+from ...traces.decisions import AnyDecision
 from ...traces.events import (
     AdviceGiven,
     CandidateMissing,
@@ -32,6 +31,7 @@ from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, Missing, Proposal
+from .decided import D
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Protocol], Verdict]
@@ -144,10 +144,28 @@ class Ledger:
                 )
             )
 
-    def decide(self, place: Place, what: str, **details: JsonValue) -> None:
+    def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if (place, what) not in self.progress.decisions:
-            self.record(Decided(place=place, what=what, details=details))
+        if self.progress.decisions.at(place, type(decision)) is None:
+            self.record(Decided(place=place, decision=decision))
+
+    def decided(self, place: Place, kind: type[D]) -> D | None:
+        """What of this kind was decided at a place."""
+        return self.progress.decisions.at(place, kind)
+
+    def require_decided(self, place: Place, kind: type[D]) -> D:
+        """As `decided`, where the campaign cannot be at this point without it.
+
+        Raises:
+            StorageError: it is not there.
+        """
+        found = self.decided(place, kind)
+        if found is None:
+            raise StorageError(
+                f"campaign {self.campaign} does not hold what was decided at {place}",
+                hint="the store was changed by something else; start a new campaign",
+            )
+        return found
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.

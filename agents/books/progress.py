@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import StorageError
+from ...traces.decisions import SecondOpinion
 from ...traces.events import (
     AdviceGiven,
     CampaignAudited,
@@ -32,9 +33,9 @@ from ...traces.events import (
 from ...traces.place import Place
 from ...traces.records import Advice, Protocol, Status, Verdict
 from ...traces.spending import Spending
-from ..aids import SECOND_OPINION
 from ..search.archive import Archive
 from ..search.championship import may_challenge, screened_median
+from .decided import Decisions
 
 PATIENCE = 4
 """How many more candidates are screened before a challenger meets the champion.
@@ -104,8 +105,7 @@ class Progress:
         """The places where no usable candidate came."""
         self.advised: dict[Place, Advice] = {}
         """What the Judge said at a place."""
-        self.decisions: dict[tuple[Place, str], Decided] = {}
-        """By place and what was decided."""
+        self.decisions = Decisions()
         self.gains: dict[str, float] = {}
         """Every champion there was, with ln(new / old) of the credited speed-up."""
         self.heirs: dict[str, str | None] = {}
@@ -150,7 +150,7 @@ class Progress:
             case CandidateMissing():
                 self.missing[payload.place] = payload
             case Decided():
-                self.decisions[payload.place, payload.what] = payload
+                self.decisions.add(payload)
             case EvaluationStarted():
                 self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
             case EvaluationFinished():
@@ -215,8 +215,8 @@ class Progress:
 
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decisions.get((place, SECOND_OPINION))
-        return said is not None and said.details["label"] == "suspect"
+        said = self.decisions.at(place, SecondOpinion)
+        return said is not None and said.label == "suspect"
 
     @property
     def last(self) -> Track | None:

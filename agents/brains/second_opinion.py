@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ..aids import SecondOpinion
+from ...traces.decisions import SecondOpinion
 from ..prompting import hack_cases, parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render

@@ -13,8 +13,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from ...traces.decisions import Opinion, SoftKind
 from ...traces.records import Status, Verdict
-from ..aids import Kind, Opinion
 from ..prompting import parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
@@ -52,7 +52,7 @@ class LlmSoftVerifier:
         self._votes = votes
         self._parameters = parameters
 
-    def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
+    def opinion(self, kind: SoftKind, source: str, situation: Situation) -> Opinion:
         """The majority of the votes. Votes that cannot be read are left out."""
         place = situation.assignment.place.for_purpose(f"soft {kind}")
         user = render(
@@ -69,7 +69,7 @@ class LlmSoftVerifier:
         return joined(kind, self.name, [vote for vote in said if vote is not None])
 
 
-def joined(kind: Kind, model: str, votes: Sequence[Vote]) -> Opinion:
+def joined(kind: SoftKind, model: str, votes: Sequence[Vote]) -> Opinion:
     """The opinion of the majority; without one, and without votes, nothing is called broken."""
     counts = {word: sum(vote.verdict == word for vote in votes) for word in ("ok", "broken")}
     word: Literal["ok", "suspect", "broken"] = "suspect"
@@ -121,7 +121,7 @@ _UNDECIDED = (
 )
 
 
-def was_right_to_doubt(kind: Kind, verdict: Verdict) -> bool | None:
+def was_right_to_doubt(kind: SoftKind, verdict: Verdict) -> bool | None:
     """Whether the candidate failed at what this kind asks; None where the verdict does not say.
 
     What did not build shows nothing of its memory and its numbers. A wrong answer may come from
@@ -130,13 +130,13 @@ def was_right_to_doubt(kind: Kind, verdict: Verdict) -> bool | None:
     status = verdict.status
     if status in _UNDECIDED:
         return None
-    if kind is Kind.BUILD:
+    if kind is SoftKind.BUILD:
         return status in _BUILD
     if status in _BUILD:
         return None
     wrong = {
-        Kind.MEMORY: (Status.CRASHED, Status.INCORRECT, Status.RESOURCE, Status.TIMED_OUT),
-        Kind.NUMERICS: (Status.INCORRECT,),
+        SoftKind.MEMORY: (Status.CRASHED, Status.INCORRECT, Status.RESOURCE, Status.TIMED_OUT),
+        SoftKind.NUMERICS: (Status.INCORRECT,),
     }
     return status in wrong[kind]
 
@@ -180,9 +180,11 @@ class Calibration:
         return f"accuracy {self.accuracy:.2f} over {self.cases} cases, below {LEAST_ACCURACY:g}"
 
 
-def calibrations(pairs: Iterable[tuple[Opinion, Verdict]]) -> dict[tuple[Kind, str], Calibration]:
+def calibrations(
+    pairs: Iterable[tuple[Opinion, Verdict]],
+) -> dict[tuple[SoftKind, str], Calibration]:
     """By kind and model, from every guess and the verdict on the same candidate."""
-    counts: dict[tuple[Kind, str], list[int]] = {}
+    counts: dict[tuple[SoftKind, str], list[int]] = {}
     for opinion, verdict in pairs:
         failed = was_right_to_doubt(opinion.kind, verdict)
         if failed is None:

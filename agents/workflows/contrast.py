@@ -18,11 +18,18 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from ...kernelbench.problem import Problem
+from ...traces.decisions import (
+    ExemplarsChosen,
+    GroupScored,
+    LookedTwice,
+    NoSecondOpinion,
+    RoundPlanned,
+    SecondOpinion,
+)
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Record
-from ..aids import SECOND_OPINION
 from ..books.asking import PromptTooLong
 from ..prompting.history import strategies
 from ..prompting.words import over_baseline, over_best, over_roofline
@@ -40,8 +47,6 @@ OVER_BEST, OVER_BASELINE = 3.0, 10.0
 """Times the best before, or the baseline, from which a result is looked at twice (CUDA-L1 saw its
 hacks as sudden jumps)."""
 
-EXEMPLARS, SCORES, CHECKED = "exemplars", "group score", "hack check"
-SECOND, NO_SECOND = SECOND_OPINION, "no second opinion"
 MOST_TOLD = 6
 """Strategies of earlier drafts that a new draft is told."""
 
@@ -80,10 +85,9 @@ def plan(state: State, loop: Loop) -> State:
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
     planning = Place(number, "plan")
-    begun = loop.ledger.progress.decisions.get((planning, "round"))
-    count = begun.details["slots"] if begun else waves.width(loop, wanted)
-    assert isinstance(count, int)
-    loop.ledger.decide(planning, "round", slots=count)
+    begun = loop.ledger.decided(planning, RoundPlanned)
+    count = begun.slots if begun else waves.width(loop, wanted)
+    loop.ledger.decide(planning, RoundPlanned(slots=count))
     places = [Place(number, slot) for slot in range(count)]
     for place in places if number else []:
         _choose(loop, place)
@@ -108,17 +112,12 @@ def suspect(state: State, loop: Loop) -> State:
         place = loop.ledger.progress.tracks[candidate].proposed.place
         if why := _too_good(loop, candidate, earlier):
             found = loop.ledger.evaluate(candidate, Depth.FULL)
-            loop.ledger.decide(
-                place, CHECKED, candidate=candidate, why=why, status=str(found.status)
-            )
+            checked = LookedTwice(candidate=candidate, why=why, status=str(found.status))
+            loop.ledger.decide(place, checked)
             _ask_again(loop, place, candidate, why)
         group = scores(loop, state["round"] + 1)
-        loop.ledger.decide(
-            place,
-            SCORES,
-            candidate=candidate,
-            score=round(contrast_pairs.group_score(candidate, group), 4),
-        )
+        score = round(contrast_pairs.group_score(candidate, group), 4)
+        loop.ledger.decide(place, GroupScored(candidate=candidate, score=score))
     return {}
 
 
@@ -133,18 +132,15 @@ def promote(state: State, loop: Loop) -> State:
 def assignment(loop: Loop, place: Place) -> Assignment:
     """Two variants to contrast where they were chosen, else another draft."""
     progress = loop.ledger.progress
-    chosen = progress.decisions.get((place, EXEMPLARS))
+    chosen = loop.ledger.decided(place, ExemplarsChosen)
     number, slot = place.numbers
     first = slot - slot % settings(loop).abreast
     if chosen is None:
-        drafts = progress.decisions[Place(number, "plan"), "round"].details["slots"]
-        assert isinstance(drafts, int)
-        sample = Sample(slot + 1, drafts)
+        begun = loop.ledger.require_decided(Place(number, "plan"), RoundPlanned)
+        sample = Sample(slot + 1, begun.slots)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
         return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
-    shown = chosen.details["candidates"]
-    assert isinstance(shown, list)
-    exemplars = tuple(loop.ledger.member(str(candidate)) for candidate in shown)
+    exemplars = tuple(loop.ledger.member(candidate) for candidate in chosen.candidates)
     return Assignment(place=place, first=first, mode=Mode.CONTRAST, exemplars=exemplars)
 
 
@@ -163,8 +159,8 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
 
 def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
-    second, decisions = loop.aids.second, loop.ledger.progress.decisions
-    is_told = (place, SECOND) in decisions or (place, NO_SECOND) in decisions
+    second, decided = loop.aids.second, loop.ledger.decided
+    is_told = decided(place, SecondOpinion) or decided(place, NoSecondOpinion)
     if second is None or is_told or not steps.is_sound(loop, candidate):
         return
     member = loop.ledger.member(candidate)
@@ -172,26 +168,25 @@ def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     try:
         said = second(member, why, situation)
     except (BudgetSpent, PromptTooLong) as refused:
-        loop.ledger.decide(place, NO_SECOND, candidate=candidate, reason=str(refused))
+        loop.ledger.decide(place, NoSecondOpinion(candidate=candidate, reason=str(refused)))
         return
-    loop.ledger.decide(place, SECOND, **said.model_dump(mode="json"))
+    loop.ledger.decide(place, said)
 
 
 def _choose(loop: Loop, place: Place) -> None:
-    if (place, EXEMPLARS) in loop.ledger.progress.decisions or steps.is_placed(loop, place):
+    if loop.ledger.decided(place, ExemplarsChosen) or steps.is_placed(loop, place):
         return
     known = scores(loop, place.numbers[0])
     drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
     if drawn:
         filled = contrast_pairs.buckets(known)
-        chances = [round(chance, 4) for chance in contrast_pairs.chances(filled, known)]
-        loop.ledger.decide(
-            place,
-            EXEMPLARS,
-            candidates=list(drawn),
-            buckets=[len(b) for b in filled],
-            chances=list(chances),
+        chances = contrast_pairs.chances(filled, known)
+        chosen = ExemplarsChosen(
+            candidates=drawn,
+            buckets=tuple(len(bucket) for bucket in filled),
+            chances=tuple(round(chance, 4) for chance in chances),
         )
+        loop.ledger.decide(place, chosen)
 
 
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from langgraph.graph import END, START, StateGraph
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from ...kernelbench.problem import Problem
+from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
 from ...traces.events import CampaignStarted
 from ...traces.place import Place, in_round
 from ...traces.records import Protocol as Depth
@@ -33,10 +33,6 @@ from .rules import Questions, Rules
 
 DEPTHS = 6
 """Ours: the paper does not tell its number."""
-
-USED, TABLE, PLANNED = "technique used", "table of gains", "features"
-_USED = (USED, "feature credited")
-"""The second is what earlier versions recorded."""
 
 
 class Settings(Record):
@@ -71,9 +67,9 @@ def plan(state: State, loop: Loop) -> State:
     depth = state["depth"]
     if by := steps.why_ended(loop, depth, DEPTHS, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if (Place(depth, "plan"), PLANNED) not in loop.ledger.progress.decisions:
+    if loop.ledger.decided(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
-    places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth)["slots"]))]
+    places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth).slots))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
@@ -85,7 +81,7 @@ def propose(state: State, loop: Loop) -> State:
 def repair(state: State, loop: Loop) -> State:
     """Which of the turn's candidates failed and are mended next."""
     depth, turn = state["depth"], state["turn"] + 1
-    count = len(_planned(loop, depth)["slots"])
+    count = len(_planned(loop, depth).slots)
     failed = []
     for place in map(Place.parse, state["planned"]):
         candidate = loop.ledger.progress.placed.get(place, "")
@@ -110,20 +106,20 @@ def credit(state: State, loop: Loop) -> State:
     depth = state["depth"]
     planned = _planned(loop, depth)
     for candidate in _born(loop, depth):
-        if planned["base"]:
+        if planned.base:
             _credit(loop, candidate, planned)
-    rows: list[JsonValue] = [
-        {
-            "technique": technique,
-            "bound": bound,
-            "tried": tally.tried,
-            "gained": tally.gained,
-            "mean_gain": round(math.expm1(tally.mean), 4),
-            "best_gain": round(math.expm1(tally.best), 4),
-        }
+    rows = tuple(
+        GainRow(
+            technique=technique,
+            bound=bound,
+            tried=tally.tried,
+            gained=tally.gained,
+            mean_gain=round(math.expm1(tally.mean), 4),
+            best_gain=round(math.expm1(tally.best), 4),
+        )
         for (technique, bound), tally in sorted(_table(loop, depth + 1).items())
-    ]
-    loop.ledger.decide(Place(depth, "table"), TABLE, rows=rows)
+    )
+    loop.ledger.decide(Place(depth, "table"), GainsTabled(rows=rows))
     return {"depth": depth + 1}
 
 
@@ -131,7 +127,7 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     """The techniques of a slot on the depth's base; in later turns a repair of what it came to."""
     depth, slot = place.numbers
     planned = _planned(loop, depth)
-    count = len(planned["slots"])
+    count = len(planned.slots)
     if slot >= count:
         failed = loop.ledger.progress.placed[Place(depth, slot - count)]
         return Assignment(
@@ -140,9 +136,9 @@ def assignment(loop: Loop, place: Place) -> Assignment:
             mode=Mode.REPAIR,
             base=loop.ledger.member(failed),
         )
-    base = steps.member(loop, planned["base"])
-    mode = Mode.REPAIR if planned["is_repair"] else Mode.FEATURES
-    features = () if planned["is_repair"] else tuple(planned["slots"][slot])
+    base = steps.member(loop, planned.base)
+    mode = Mode.REPAIR if planned.is_repair else Mode.FEATURES
+    features = () if planned.is_repair else planned.slots[slot]
     if not features and base is None:
         mode = Mode.WRITE
     first = slot - slot % settings(loop).abreast
@@ -186,56 +182,48 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     bound = str(niches.bound_of(figures))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     names, worth = [technique.name for technique in known], _table(loop, depth)
-    slots: list[JsonValue] = [
-        list(drawn) for drawn in _draws(names, worth, bound, depth, count, loop.seed)
-    ]
-    loop.ledger.decide(
-        Place(depth, "plan"),
-        PLANNED,
+    planned = FeaturesPlanned(
         base=base,
         bound=bound,
-        slots=slots,
+        slots=tuple(_draws(names, worth, bound, depth, count, loop.seed)),
         is_repair=bool(base and not fastest),
     )
+    loop.ledger.decide(Place(depth, "plan"), planned)
 
 
-def _credit(loop: Loop, candidate: str, planned: dict[str, Any]) -> None:
+def _credit(loop: Loop, candidate: str, planned: FeaturesPlanned) -> None:
     ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
     place = track.proposed.place
     depth, slot = place.numbers
-    base, score = planned["base"], steps.score(loop, candidate)
+    base, score = planned.base, steps.score(loop, candidate)
     before = steps.score(loop, base)
-    if before is None or any((place, what) in ledger.progress.decisions for what in _USED):
+    if before is None or ledger.decided(place, Credited):
         return
-    asked = planned["slots"][slot % len(planned["slots"])]
+    asked = planned.slots[slot % len(planned.slots)]
     said = track.proposed.techniques
     uses = {
         name: technique_gains.use(name, ledger.source(base), ledger.source(candidate), said)
         for name in asked
     }
-    ledger.decide(
-        place,
-        USED,
+    credited = Credited(
         candidate=candidate,
-        bound=planned["bound"],
-        used=[name for name, use in uses.items() if use.is_used],
-        disputed=[name for name, use in uses.items() if use.is_disputed],
+        bound=planned.bound,
+        used=tuple(name for name, use in uses.items() if use.is_used),
+        disputed=tuple(name for name, use in uses.items() if use.is_disputed),
         gain=None if score is None else math.log(score / before),
         depth=depth,
     )
+    ledger.decide(place, credited)
 
 
 def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tally]:
     """What techniques were worth at the depths before this one."""
-    credits = []
-    for (_, what), decided in loop.ledger.progress.decisions.items():
-        details: dict[str, Any] = dict(decided.details)
-        if what in _USED and details["depth"] < before:
-            gain = -math.inf if details["gain"] is None else details["gain"]
-            credits += [
-                technique_gains.Credit(name, details["bound"], gain) for name in details["used"]
-            ]
-    return technique_gains.table(credits)
+    return technique_gains.table(
+        technique_gains.Credit(name, each.bound, -math.inf if each.gain is None else each.gain)
+        for each in loop.ledger.progress.decisions.of(Credited).values()
+        if each.depth < before
+        for name in each.used
+    )
 
 
 def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
@@ -255,8 +243,8 @@ def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
     return (early.get(verdict.status, 2), track.proposed.number)
 
 
-def _planned(loop: Loop, depth: int) -> dict[str, Any]:
-    return dict(loop.ledger.progress.decisions[Place(depth, "plan"), PLANNED].details)
+def _planned(loop: Loop, depth: int) -> FeaturesPlanned:
+    return loop.ledger.require_decided(Place(depth, "plan"), FeaturesPlanned)
 
 
 def _born(loop: Loop, depth: int) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+from ...traces.decisions import BaseChosen, NothingLeft
 from ...traces.place import Place
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
@@ -94,7 +95,7 @@ def decide(state: State, loop: Loop) -> State:
     failures = 0 if is_right else state["failures"] + 1
     base, why = _next_base(state, loop, leader, failures)
     if why:
-        loop.ledger.decide(_place(state), "base of the next edit", candidate=base, why=why)
+        loop.ledger.decide(_place(state), BaseChosen(candidate=base, why=why))
     return {
         "round": state["round"] + 1,
         "best": leader,
@@ -107,9 +108,10 @@ def decide(state: State, loop: Loop) -> State:
 def _left(state: State, loop: Loop, why: str) -> State:
     """Turns from a base with nothing left to the best candidate, and ends if it is that."""
     base, best = state["base"], state["best"]
-    loop.ledger.decide(_place(state), steps.NOTHING_LEFT, candidate=base, why=why)
+    left = NothingLeft(candidate=base, why=why)
+    loop.ledger.decide(_place(state), left)
     if not best or best == base:
-        return {"stopped_by": steps.NOTHING_LEFT}
+        return {"stopped_by": left.what}
     return {
         "round": state["round"] + 1,
         "base": best,

@@ -9,10 +9,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
+from ...traces.decisions import (
+    Born,
+    Compared,
+    GenerationPlanned,
+    IslandsStood,
+    LessonsDrawn,
+    NoLessons,
+    PlannedSlot,
+)
 from ...traces.place import Place, in_round
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
@@ -51,52 +58,31 @@ near copy, at 0.96 to 0.99: there only a copy is too close.
 MOST_REPAIRS = 2
 """Of one candidate, where its island has nobody who passed."""
 
-PLANNED, NOVELTY, BORN, LESSONS = "generation", "novelty", "niche", "lessons"
-
 
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
-    return (Place(number, "plan"), PLANNED) in loop.ledger.progress.decisions
+    return loop.ledger.decided(Place(number, "plan"), GenerationPlanned) is not None
 
 
 def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
     """Decides what each slot does, from the islands as of now."""
     islands = islands_before(loop, number, chosen)
-    slots: list[JsonValue] = [_slot(loop, number, slot, islands, chosen) for slot in range(count)]
-    loop.ledger.decide(Place(number, "plan"), PLANNED, slots=slots)
+    slots = tuple(_slot(loop, number, slot, islands, chosen) for slot in range(count))
+    loop.ledger.decide(Place(number, "plan"), GenerationPlanned(slots=slots))
 
 
 def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
     """Records a candidate from elsewhere as the founder of every island: a generation of itself."""
     member = loop.ledger.member(candidate)
-    written: list[JsonValue] = [
-        {
-            "operator": WRITE,
-            "mode": str(Mode.WRITE),
-            "island": island,
-            "base": "",
-            "exemplars": [],
-            "features": [],
-            "advice": "",
-        }
-        for island in range(islands)
-    ]
-    loop.ledger.decide(Place(number, "plan"), PLANNED, slots=written)
+    written = tuple(_writing(island) for island in range(islands))
+    loop.ledger.decide(Place(number, "plan"), GenerationPlanned(slots=written))
     niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
     for island in range(islands):
         place = Place(number, island)
-        loop.ledger.decide(
-            place,
-            NOVELTY,
-            candidate=candidate,
-            normal=normal,
-            island=island,
-            like="",
-            similarity=0.0,
-        )
-        loop.ledger.decide(
-            place, BORN, candidate=candidate, version=niches.VERSION, niche=niche, island=island
-        )
+        new = Compared(candidate=candidate, normal=normal, island=island, like="", similarity=0.0)
+        born = Born(candidate=candidate, version=niches.VERSION, niche=niche, island=island)
+        loop.ledger.decide(place, new)
+        loop.ledger.decide(place, born)
 
 
 def slots(loop: Loop, number: int) -> int:
@@ -108,21 +94,21 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
     """What the proposal of a place is to be, as planned; second tries are told what was tried."""
     number, slot = place.numbers
     planned = _planned(loop, place)
-    ledger, operator = loop.ledger, planned["operator"]
-    base = steps.member(loop, planned["base"])
+    ledger, operator = loop.ledger, planned.operator
+    base = steps.member(loop, planned.base)
     count = slots(loop, number)
     first = count if slot >= count else slot - slot % abreast
-    advice = ledger.progress.advised.get(Place.parse(planned["advice"]))
+    advice = ledger.progress.advised.get(planned.advice)
     if operator == TUNE and base:
         advice = tuning(base)
     given = Assignment(
         place=place,
         first=first,
-        mode=Mode(planned["mode"]),
+        mode=Mode(planned.mode),
         base=base,
         advice=advice,
-        exemplars=tuple(ledger.member(candidate) for candidate in planned["exemplars"]),
-        features=tuple(planned["features"]),
+        exemplars=tuple(ledger.member(candidate) for candidate in planned.exemplars),
+        features=planned.features,
         sample=Sample(slot % count + 1, count) if operator == WRITE else None,
         may_patch=operator != REWRITE,
     )
@@ -134,31 +120,25 @@ def compare(loop: Loop, place: Place) -> None:
     """Records how new the candidate of a place is: against all for copies, its island for kin."""
     ledger = loop.ledger
     candidate = ledger.progress.placed.get(place, "")
-    if not candidate or (place, NOVELTY) in ledger.progress.decisions:
+    if not candidate or ledger.decided(place, Compared):
         return
     source, language = ledger.source(candidate), loop.language
     normal, island = normalised(source, language), island_of(loop, place)
-    copies = [
-        d.details["candidate"] for d in _decided(loop, NOVELTY) if d.details["normal"] == normal
-    ]
-    kin = [
-        str(d.details["candidate"])
-        for d in _decided(loop, NOVELTY)
-        if d.details["island"] == island and not d.details["like"]
-    ]
+    compared = ledger.progress.decisions.of(Compared).values()
+    copies = [each.candidate for each in compared if each.normal == normal]
+    kin = [each.candidate for each in compared if each.island == island and not each.like]
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
-    alike, like = (1.0, str(copies[0])) if copies else max(close, default=(0.0, ""))
-    is_change = bool(_planned(loop, place)["base"])
+    alike, like = (1.0, copies[0]) if copies else max(close, default=(0.0, ""))
+    is_change = bool(_planned(loop, place).base)
     is_close = bool(copies) if is_change else alike >= TOO_CLOSE
-    ledger.decide(
-        place,
-        NOVELTY,
+    found = Compared(
         candidate=candidate,
         normal=normal,
         island=island,
         like=like if is_close else "",
         similarity=round(alike, 4),
     )
+    ledger.decide(place, found)
 
 
 _KIN = 24
@@ -172,18 +152,19 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
     """
     fresh: list[str] = []
     close: list[str] = []
-    for _, details in _of_generation(loop, number, NOVELTY):
-        if not details["like"]:
-            fresh.append(details["candidate"])
-        elif details["similarity"] < 1.0:
-            close.append(details["candidate"])
+    for compared in loop.ledger.progress.decisions.in_round(number, Compared).values():
+        if not compared.like:
+            fresh.append(compared.candidate)
+        elif compared.similarity < 1.0:
+            close.append(compared.candidate)
     return fresh, close
 
 
 def second_places(loop: Loop, number: int) -> list[Place]:
     """Where another candidate is asked for, once, in place of a copy or of what was too close."""
-    count, missing = slots(loop, number), loop.ledger.progress.missing
-    again = {slot for slot, details in _of_generation(loop, number, NOVELTY) if details["like"]}
+    count, progress = slots(loop, number), loop.ledger.progress
+    compared, missing = progress.decisions.in_round(number, Compared), progress.missing
+    again = {slot for slot, found in compared.items() if found.like}
     again |= {
         slot
         for slot in range(count)
@@ -202,19 +183,16 @@ def record(loop: Loop, number: int, chosen: Settings) -> None:
     """Records the niches of the generation, and the islands that follow from them."""
     for candidate in evaluated(loop, number):
         place = loop.ledger.progress.tracks[candidate].proposed.place
-        if (place, BORN) not in loop.ledger.progress.decisions:
-            loop.ledger.decide(
-                place,
-                BORN,
+        if loop.ledger.decided(place, Born) is None:
+            born = Born(
                 candidate=candidate,
                 version=niches.VERSION,
                 niche=niche_of(loop, loop.ledger.member(candidate)).name,
                 island=island_of(loop, place),
             )
-    shown: list[JsonValue] = [
-        dict[str, JsonValue](cells) for cells in islands_before(loop, number + 1, chosen).shown()
-    ]
-    loop.ledger.decide(Place(number, "archive"), "islands", islands=shown)
+            loop.ledger.decide(place, born)
+    shown = tuple(islands_before(loop, number + 1, chosen).shown())
+    loop.ledger.decide(Place(number, "archive"), IslandsStood(islands=shown))
 
 
 def niche_of(loop: Loop, member: Member) -> niches.Niche:
@@ -234,7 +212,7 @@ def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
 
 def island_of(loop: Loop, place: Place) -> int:
     """On which island the candidate of this place is born."""
-    return int(_planned(loop, place)["island"])
+    return _planned(loop, place).island
 
 
 def diagnose(loop: Loop, number: int) -> None:
@@ -251,7 +229,7 @@ def diagnose(loop: Loop, number: int) -> None:
 def reflect(loop: Loop, number: int) -> None:
     """Draws lessons from what was tried; without a model there are none."""
     reflector, place = loop.aids.reflector, Place(number, "lessons")
-    if reflector is None or (place, LESSONS) in loop.ledger.progress.decisions:
+    if reflector is None or loop.ledger.decided(place, LessonsDrawn):
         return
     tracks = loop.ledger.progress.tracks.values()
     attempts = [
@@ -260,117 +238,91 @@ def reflect(loop: Loop, number: int) -> None:
     try:
         told = reflector(loop.situation((), Assignment(place=place)), attempts)
     except PromptTooLong as error:
-        loop.ledger.decide(place, "no lessons", reason=str(error))
+        loop.ledger.decide(place, NoLessons(reason=str(error)))
         return
-    loop.ledger.decide(place, LESSONS, lessons=list(told))
+    loop.ledger.decide(place, LessonsDrawn(lessons=told))
 
 
 def lessons(loop: Loop, number: int) -> tuple[str, ...]:
     """The last ones that were drawn before a generation."""
-    drawn = [d for d in _decided(loop, LESSONS) if d.place.is_before(number)]
-    told = drawn[-1].details["lessons"] if drawn else []
-    assert isinstance(told, list)
-    return tuple(str(text) for text in told)
+    drawn = loop.ledger.progress.decisions.of(LessonsDrawn).items()
+    earlier = [each.lessons for place, each in drawn if place.is_before(number)]
+    return earlier[-1] if earlier else ()
 
 
-def _slot(
-    loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
-) -> dict[str, JsonValue]:
+def _slot(loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings) -> PlannedSlot:
     rng = random.Random(f"{loop.seed}:{Place(number, slot)}")
     island = (number * chosen.proposals + slot) % chosen.islands
     parent = islands.parent(island, rng)
-    planned: dict[str, JsonValue] = {
-        "operator": WRITE,
-        "mode": str(Mode.WRITE),
-        "island": island,
-        "base": "",
-        "exemplars": [],
-        "features": [],
-        "advice": "",
-    }
     if not parent:
         failed = _to_repair(loop, number, island) if slot % 2 == 0 else ""
-        repair: dict[str, JsonValue] = {
-            "operator": REPAIR,
-            "mode": str(Mode.REPAIR),
-            "base": failed,
-        }
-        return planned | repair if failed else planned
+        if not failed:
+            return _writing(island)
+        return PlannedSlot(operator=REPAIR, mode=str(Mode.REPAIR), island=island, base=failed)
     operator = rng.choices(list(MIX), list(MIX.values()))[0]
-    planned |= {"operator": operator, "mode": str(Mode.OPTIMISE), "base": parent}
     most = chosen.exemplars - 1 if operator == REWRITE else 1
     others = islands.others(island, parent, most) if operator in (CROSS, REWRITE) else ()
     if others:
-        shown = sorted((*others, parent), key=islands.score)
-        planned |= {"mode": str(Mode.CROSS_OVER), "base": "", "exemplars": list[JsonValue](shown)}
-    elif operator == EDIT:
-        planned |= _edit(loop, parent, rng)
-    return planned
+        shown = tuple(sorted((*others, parent), key=islands.score))
+        return PlannedSlot(
+            operator=operator, mode=str(Mode.CROSS_OVER), island=island, exemplars=shown
+        )
+    planned = PlannedSlot(operator=operator, mode=str(Mode.OPTIMISE), island=island, base=parent)
+    return _edit(loop, planned, rng) if operator == EDIT else planned
 
 
-def _edit(loop: Loop, parent: str, rng: random.Random) -> dict[str, JsonValue]:
+def _writing(island: int) -> PlannedSlot:
+    return PlannedSlot(operator=WRITE, mode=str(Mode.WRITE), island=island)
+
+
+def _edit(loop: Loop, planned: PlannedSlot, rng: random.Random) -> PlannedSlot:
     """On the Judge's words where there are any and every other time, else on one technique."""
     advised = loop.ledger.progress.advised
-    places = [place for place, said in advised.items() if said.candidate == parent]
+    places = [place for place, said in advised.items() if said.candidate == planned.base]
     if places and rng.random() < 0.5:
-        return {"advice": str(places[-1])}
-    figures = figures_of(loop.ledger.member(parent))
+        return planned.model_copy(update={"advice": places[-1]})
+    figures = figures_of(loop.ledger.member(planned.base))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     if not known:
-        return {}
-    return {"mode": str(Mode.FEATURES), "features": [rng.choice(known).name]}
+        return planned
+    features = (rng.choice(known).name,)
+    return planned.model_copy(update={"mode": str(Mode.FEATURES), "features": features})
 
 
 def _to_repair(loop: Loop, number: int, island: int) -> str:
     """The newest failure of an island that was not repaired too often; "" where there is none."""
-    tracks = loop.ledger.progress.tracks
-    begun = [before for before in range(number) if is_planned(loop, before)]
-    tried = [planned["base"] for before in begun for planned in _slots(loop, before)]
-    born = [
-        str(d.details["candidate"])
-        for d in _decided(loop, BORN)
-        if d.details["island"] == island and d.place.is_before(number)
-    ]
+    tracks, decisions = loop.ledger.progress.tracks, loop.ledger.progress.decisions
+    plans = decisions.of(GenerationPlanned).items()
+    tried = [s.base for place, plan in plans if place.is_before(number) for s in plan.slots]
+    births = decisions.of(Born).items()
+    born = [b.candidate for place, b in births if b.island == island and place.is_before(number)]
     failed = [c for c in born if steps.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
     return max(failed, key=lambda c: tracks[c].proposed.number, default="")
 
 
 def _births(loop: Loop, number: int) -> Iterator[Birth]:
-    tracks = loop.ledger.progress.tracks
-    for _, details in _of_generation(loop, number, BORN):
-        track = tracks[details["candidate"]]
+    progress = loop.ledger.progress
+    for born in progress.decisions.in_round(number, Born).values():
+        track = progress.tracks[born.candidate]
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         failed = [v for v in track.verdicts.values() if not v.status.is_pass]
         yield Birth(
-            candidate=details["candidate"],
+            candidate=born.candidate,
             generation=number,
-            island=details["island"],
-            niche=details["niche"],
+            island=born.island,
+            niche=born.niche,
             verdict=(failed or [track.verdicts[Depth.SCREEN]])[0],
             parents=track.proposed.parents,
         )
 
 
-def _of_generation(loop: Loop, number: int, what: str) -> list[tuple[int, dict[str, Any]]]:
-    """What was decided at the generation's places, by slot."""
-    found = [(d.place.numbers[1], d.details) for d in _decided(loop, what) if d.place.is_of(number)]
-    return sorted(found, key=lambda it: it[0])
+def _slots(loop: Loop, number: int) -> tuple[PlannedSlot, ...]:
+    return loop.ledger.require_decided(Place(number, "plan"), GenerationPlanned).slots
 
 
-def _decided(loop: Loop, what: str) -> list[Any]:
-    return [d for (_, name), d in loop.ledger.progress.decisions.items() if name == what]
-
-
-def _slots(loop: Loop, number: int) -> list[Any]:
-    planned = loop.ledger.progress.decisions[Place(number, "plan"), PLANNED].details["slots"]
-    assert isinstance(planned, list)
-    return planned
-
-
-def _planned(loop: Loop, place: Place) -> dict[str, Any]:
+def _planned(loop: Loop, place: Place) -> PlannedSlot:
     """What the slot of a place was planned to do; a second try does the same."""
     number, slot = place.numbers
     planned = _slots(loop, number)
-    found: dict[str, Any] = planned[slot % len(planned)]
-    return found
+    return planned[slot % len(planned)]

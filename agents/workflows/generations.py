@@ -17,10 +17,10 @@ from langgraph.types import Send
 from pydantic import Field
 
 from ...kernelbench.problem import Problem
+from ...traces.decisions import NoReflection, SoftKind
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record
-from ..aids import Kind
 from ..brains.soft_verifier import VOTES
 from ..roles import Assignment, Mode, Sample
 from ..stop import BudgetSpent
@@ -142,7 +142,7 @@ def reflect(state: State, loop: Loop) -> State:
         if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
             generation_plan.reflect(loop, number)
     except BudgetSpent as spent:
-        loop.ledger.decide(Place(number, "reflect"), "no reflection", by=spent.by)
+        loop.ledger.decide(Place(number, "reflect"), NoReflection(by=spent.by))
     return {"generation": number + 1}
 
 
@@ -224,6 +224,6 @@ def questions(chosen: Settings, rounds: int | None) -> Questions:
     most = chosen.generations if rounds is None else rounds
     # What is too close to another candidate is asked for once more.
     tries = most * 2 * chosen.proposals
-    doubts = tries * len(Kind) * VOTES if chosen.soft else 0
+    doubts = tries * len(SoftKind) * VOTES if chosen.soft else 0
     lessons = most // chosen.reflect_every if chosen.reflect_every else 0
     return Questions(tries, most if chosen.judged else 0, doubts + lessons)

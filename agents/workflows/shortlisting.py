@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from ...traces.decisions import (
+    NoSoftVerdicts,
+    Opinion,
+    Shortlisted,
+    SoftKind,
+    SoftVerdicts,
+    SwitchedOff,
+)
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ...traces.records import Verdict
-from ..aids import Kind, Opinion
 from ..books.asking import PromptTooLong
 from ..brains import soft_verifier
 from ..brains.soft_verifier import LEAST_CASES, Calibration
@@ -22,28 +29,26 @@ from ..stop import BudgetSpent
 from . import generation_plan
 from .loop import Loop
 
-DOUBTS, OFF = "soft verdicts", "soft verifier switched off"
-SHORTLIST = "shortlist"
 
-
-def kinds(loop: Loop, number: int) -> list[Kind]:
+def kinds(loop: Loop, number: int) -> list[SoftKind]:
     """Those that are asked in this generation: decided once, from what was recorded before it."""
     if loop.aids.doubter is None:
         return []
     model = loop.aids.doubter.name
     worth = soft_verifier.calibrations(_pairs(loop, number))
     asked = []
-    for kind in Kind:
+    for kind in SoftKind:
         found = worth.get((kind, model), Calibration())
         why = found.why_off or _why_too_dear(loop, number, kind, found)
         if not why:
             asked.append(kind)
         else:
-            loop.ledger.decide(Place(slot=f"soft {kind}"), OFF, why=why, generation=number)
+            off = SwitchedOff(why=why, generation=number)
+            loop.ledger.decide(Place(slot=f"soft {kind}"), off)
     return asked
 
 
-def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> str:
+def _why_too_dear(loop: Loop, before: int, kind: SoftKind, worth: Calibration) -> str:
     """Why asking costs more time than it saves, by the record; empty: it does not, or few cases.
 
     Saved is an evaluation that a broken candidate did not get. How many of those passed over were
@@ -61,9 +66,9 @@ def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> st
     )
     passed_over = [
         candidate
-        for (place, what), decided in loop.ledger.progress.decisions.items()
-        if what == SHORTLIST and place.is_before(before)
-        for candidate in _listed(decided.details["passed_over"])
+        for place, shortlisted in loop.ledger.progress.decisions.of(Shortlisted).items()
+        if place.is_before(before)
+        for candidate in shortlisted.passed_over
         if _doubts(loop, candidate, kind)
     ]
     saved_s = len(passed_over) * (worth.precision or 0.0) * _screening_s(loop, before)
@@ -72,7 +77,7 @@ def _why_too_dear(loop: Loop, before: int, kind: Kind, worth: Calibration) -> st
     return f"asking took {spent_s:.0f} s and saved {saved_s:.0f} s over {worth.cases} cases"
 
 
-def _doubts(loop: Loop, candidate: str, kind: Kind) -> bool:
+def _doubts(loop: Loop, candidate: str, kind: SoftKind) -> bool:
     opinions = _recorded(loop, _place(loop, candidate))
     return any(said.kind is kind and said.verdict == "broken" for said in opinions)
 
@@ -87,17 +92,12 @@ def _screening_s(loop: Loop, before: int) -> float:
     return sum(took) / len(took) if took else 0.0
 
 
-def _listed(found: object) -> list[str]:
-    assert isinstance(found, list)
-    return [str(each) for each in found]
-
-
 def waiting(loop: Loop, number: int) -> list[str]:
     """The candidates that may be asked about side by side; none where that saves no time."""
     found = [
         c
         for c in _candidates(loop, number)
-        if (_place(loop, c), DOUBTS) not in loop.ledger.progress.decisions
+        if loop.ledger.decided(_place(loop, c), SoftVerdicts) is None
     ]
     return found if loop.slots > 1 and len(found) > 1 and kinds(loop, number) else []
 
@@ -111,35 +111,33 @@ def ask(loop: Loop, candidate: str) -> None:
 
 def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) -> tuple[str, ...]:
     """What is evaluated, in the order of the slots. Records each opinion and the choice."""
-    opinions: dict[str, list[Opinion]] = {}
+    opinions: dict[str, tuple[Opinion, ...]] = {}
     for candidate in candidates:
         place = _place(loop, candidate)
-        if (place, DOUBTS) not in loop.ledger.progress.decisions:
+        if loop.ledger.decided(place, SoftVerdicts) is None:
             try:
                 found = _opinions(loop, candidate)
             except (BudgetSpent, PromptTooLong) as refused:
-                loop.ledger.decide(place, "no soft verdicts", reason=str(refused))
-                found = []
-            told = [opinion.model_dump(mode="json") for opinion in found]
-            loop.ledger.decide(place, DOUBTS, candidate=candidate, opinions=list(told))
+                loop.ledger.decide(place, NoSoftVerdicts(reason=str(refused)))
+                found = ()
+            loop.ledger.decide(place, SoftVerdicts(candidate=candidate, opinions=found))
         opinions[candidate] = _recorded(loop, place)
     chosen = soft_verifier.shortlist(opinions, count, f"{loop.seed}:{number}")
     order = {candidate: at for at, candidate in enumerate(candidates)}
     kept = tuple(sorted(chosen, key=lambda c: order[c]))
-    passed_over = [c for c in candidates if c not in kept]
-    loop.ledger.decide(
-        Place(number, "shortlist"), SHORTLIST, kept=list(kept), passed_over=list(passed_over)
-    )
+    passed_over = tuple(c for c in candidates if c not in kept)
+    shortlisted = Shortlisted(kept=kept, passed_over=passed_over)
+    loop.ledger.decide(Place(number, "shortlist"), shortlisted)
     return kept
 
 
-def _opinions(loop: Loop, candidate: str) -> list[Opinion]:
+def _opinions(loop: Loop, candidate: str) -> tuple[Opinion, ...]:
     doubter, place = loop.aids.doubter, _place(loop, candidate)
     assert doubter is not None
     number, _ = place.numbers
     situation = loop.situation((), Assignment(place=place))
     source = loop.ledger.source(candidate)
-    return [doubter.opinion(kind, source, situation) for kind in kinds(loop, number)]
+    return tuple(doubter.opinion(kind, source, situation) for kind in kinds(loop, number))
 
 
 def _candidates(loop: Loop, number: int) -> list[str]:
@@ -150,18 +148,14 @@ def _candidates(loop: Loop, number: int) -> list[str]:
 def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
     """Every guess of an earlier generation with the verdict on the same candidate."""
     progress = loop.ledger.progress
-    for (place, what), decided in progress.decisions.items():
-        if what != DOUBTS or not place.is_before(before):
-            continue
-        track = progress.tracks[str(decided.details["candidate"])]
-        if verdict := track.verdicts.get(Depth.SCREEN):
-            yield from ((opinion, verdict) for opinion in _recorded(loop, place))
+    for place, said in progress.decisions.of(SoftVerdicts).items():
+        verdict = progress.tracks[said.candidate].verdicts.get(Depth.SCREEN)
+        if verdict and place.is_before(before):
+            yield from ((opinion, verdict) for opinion in said.opinions)
 
 
-def _recorded(loop: Loop, place: Place) -> list[Opinion]:
-    told = loop.ledger.progress.decisions[place, DOUBTS].details["opinions"]
-    assert isinstance(told, list)
-    return [Opinion.model_validate(each) for each in told]
+def _recorded(loop: Loop, place: Place) -> tuple[Opinion, ...]:
+    return loop.ledger.require_decided(place, SoftVerdicts).opinions
 
 
 def _place(loop: Loop, candidate: str) -> Place:

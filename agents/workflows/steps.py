@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from langgraph.runtime import Runtime
 
 from ...errors import SandboxError
+from ...traces.decisions import NothingLeft
 from ...traces.place import Place
 from ...traces.records import Advice, Status
 from ...traces.records import Protocol as Depth
@@ -29,9 +30,6 @@ from .loop import Loop
 
 DUPLICATE = "duplicate"
 """The outcome of a reply that repeats a candidate to the letter."""
-
-NOTHING_LEFT = "nothing left"
-"""Decided where Judge or Coder see no change that is worth its price."""
 
 NEAR_FLOOR = 1.03
 """Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
@@ -77,7 +75,7 @@ def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
 def is_placed(loop: Loop, place: Place) -> bool:
     """Whether the proposal of this place was made or given up, whatever became of it."""
     progress = loop.ledger.progress
-    is_left = (place, NOTHING_LEFT) in progress.decisions
+    is_left = progress.decisions.at(place, NothingLeft) is not None
     return is_left or place in progress.placed or place in progress.missing
 
 

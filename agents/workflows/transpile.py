@@ -20,6 +20,7 @@ from ...errors import UsageError
 from ...kernelbench.languages import CPP, PYTHON
 from ...kernelbench.problem import Problem
 from ...kernelbench.targets import target_of
+from ...traces.decisions import HandedOver, ModuleChecked, NothingLeft
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
@@ -35,7 +36,6 @@ from .rules import Questions, Rules
 from .workflow import find_workflow
 
 CHECK, HAND_OVER = Place(slot="source"), Place(slot="hand-over")
-CHECKED, HANDED_OVER = "module check", "handed over"
 TRANSLATE, FIX, TUNE, OPTIMISE = "translate", "fix", "tune", "optimise"
 """What a round is."""
 
@@ -136,7 +136,7 @@ def check_module(state: State, loop: Loop) -> State:
         and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
-    if not text or (CHECK, CHECKED) in loop.ledger.progress.decisions:
+    if not text or loop.ledger.decided(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
@@ -144,13 +144,9 @@ def check_module(state: State, loop: Loop) -> State:
     candidate = steps.record(loop, itself, CHECK)
     steps.screen(loop, candidate)
     verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
-    loop.ledger.decide(
-        CHECK,
-        CHECKED,
-        candidate=candidate,
-        status=str(verdict.status),
-        told=source_checked(verdict),
-    )
+    told = source_checked(verdict)
+    found = ModuleChecked(candidate=candidate, status=str(verdict.status), told=told)
+    loop.ledger.decide(CHECK, found)
     return {}
 
 
@@ -193,8 +189,9 @@ def decide(state: State, loop: Loop) -> State:
     current, kind, number = state["current"], state["kind"], state["round"]
     if why := steps.why_nothing_left(loop, _place(state)):
         place, base = _place(state), state["base"]
-        loop.ledger.decide(place, steps.NOTHING_LEFT, candidate=base, why=why)
-        return {"stopped_by": steps.NOTHING_LEFT}
+        left = NothingLeft(candidate=base, why=why)
+        loop.ledger.decide(place, left)
+        return {"stopped_by": left.what}
     best = steps.better(loop, state["best"], current, number)
     return {
         "round": number + 1,
@@ -226,15 +223,14 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
     if kind == TUNE:
         return None
     if chosen.hand_over:
-        loop.ledger.decide(
-            HAND_OVER,
-            HANDED_OVER,
+        over = HandedOver(
             to=chosen.hand_over,
             round=state["round"],
             best=state["best"],
             champion=state["champion"],
         )
-        return HANDED_OVER
+        loop.ledger.decide(HAND_OVER, over)
+        return over.what
     return "rounds" if state["optimisations"] >= chosen.optimisations else None
 
 
@@ -249,8 +245,8 @@ def _place(state: State) -> Place:
 def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), steps.member(loop, state["base"])
     if base is None:
-        checked = loop.ledger.progress.decisions.get((CHECK, CHECKED))
-        return translation(place, loop.source, str(checked.details["told"]) if checked else "")
+        checked = loop.ledger.decided(CHECK, ModuleChecked)
+        return translation(place, loop.source, checked.told if checked else "")
     mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
     advice = loop.ledger.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
@@ -277,16 +273,14 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     end = driver.run(graph(), loop, dict(START_STATE))
-    if end != HANDED_OVER:
+    over = loop.ledger.decided(HAND_OVER, HandedOver)
+    if over is None or end != over.what:
         return end
-    over = loop.ledger.progress.decisions[HAND_OVER, HANDED_OVER].details
-    number, best, champion = over["round"], str(over["best"]), str(over["champion"])
-    assert isinstance(number, int)
     # Imported where they are needed: most translations need neither.
     from . import forge, generations
 
-    follow = forge.follow if over["to"] == "forge" else generations.follow
-    return follow(loop, number, best, champion)
+    follow = forge.follow if over.to == "forge" else generations.follow
+    return follow(loop, over.round, over.best, over.champion)
 
 
 def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:

@@ -17,13 +17,12 @@ from langgraph.graph import END, StateGraph
 from langgraph.types import Send
 from langgraph.typing import StateT
 
+from ...traces.decisions import Cut
 from ...traces.place import Place
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
 from .loop import Loop
-
-CUT = "round cut short"
 
 Plan = Callable[[Loop, Place], Assignment]
 """What the proposal of a place is to be: the same whenever it is asked, until the place is done."""
@@ -123,14 +122,14 @@ def settle(loop: Loop, places: Sequence[Place], plan: Plan) -> list[str]:
     if refused_by and not _has_begun(loop, places[0].round):
         raise Halt(refused_by)
     if refused_by:
-        loop.ledger.decide(places[0].whole_round, CUT, by=refused_by)
+        loop.ledger.decide(places[0].whole_round, Cut(by=refused_by))
     placed = loop.ledger.progress.placed
     return [placed[place] for place in places if place in placed]
 
 
 def is_cut(loop: Loop, place: Place) -> bool:
     """Whether the round of this place was cut short: what it lacks is never made up for."""
-    return (place.whole_round, CUT) in loop.ledger.progress.decisions
+    return loop.ledger.decided(place.whole_round, Cut) is not None
 
 
 def _has_begun(loop: Loop, number: int | None) -> bool:

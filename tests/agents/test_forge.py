@@ -23,6 +23,7 @@ from kernelwright.tests.agents.asked import (
     source,
 )
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players
+from kernelwright.traces.decisions import BaseChosen
 from kernelwright.traces.events import AdviceGiven, CandidateMissing, Decided, ModelRequested
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Advice, Protocol, candidate_id
@@ -146,12 +147,14 @@ def test_it_goes_back_to_the_best_after_two_failures_or_a_much_slower_one(store:
     )
     result = run(store, model, rounds=5)
     decided = [p for p in payloads(store, result) if isinstance(p, Decided)]
-    assert [(str(d.place), d.details["candidate"]) for d in decided] == [
+    chosen = [d.decision for d in decided if isinstance(d.decision, BaseChosen)]
+    assert len(chosen) == len(decided)
+    assert [(str(d.place), c.candidate) for d, c in zip(decided, chosen, strict=True)] == [
         ("2/0", best),
         ("3/0", best),
     ]
-    assert "2 failures in a row" in str(decided[0].details["why"])
-    assert "times slower than the best" in str(decided[1].details["why"])
+    assert "2 failures in a row" in chosen[0].why
+    assert "times slower than the best" in chosen[1].why
     bases = [a.messages[0].content.splitlines()[1] for a in model.asks if a.purpose == "optimise"]
     assert bases == [f"base {best}"] * 3
 

@@ -29,6 +29,7 @@ from kernelwright.tests.agents.brains.answers import (
 )
 from kernelwright.tests.agents.brains.test_llm_judge import diagnose, optimise
 from kernelwright.tests.agents.played import PlayedReferee, problem
+from kernelwright.traces.decisions import NothingLeft
 from kernelwright.traces.events import CandidateMissing, Decided
 from kernelwright.traces.records import (
     MODELLED_US,
@@ -99,9 +100,9 @@ def run(
 def decided(store: Store, result: CampaignResult) -> list[tuple[str, str]]:
     payloads = [event.payload for event in store.events(result.campaign)]
     return [
-        (str(p.place), str(p.details["candidate"]))
+        (str(p.place), p.decision.candidate)
         for p in payloads
-        if isinstance(p, Decided) and p.what == "nothing left"
+        if isinstance(p, Decided) and isinstance(p.decision, NothingLeft)
     ]
 
 

@@ -14,14 +14,14 @@ from kernelwright.agents.casting.cast import recording_of, replay_request
 from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.agents.deciding import decisions
-from kernelwright.tests.agents.recorded.file import read
+from kernelwright.tests.agents.recorded.file import content, read
 from kernelwright.tests.agents.recorded.referee import RecordedReferee
 from kernelwright.traces.events import CampaignStarted, EvaluationFinished, ModelReplied
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Status
 from kernelwright.traces.store import Store
 
-CAMPAIGNS = sorted((Path(__file__).parent / "recorded" / "campaigns").glob("*.json"))
+CAMPAIGNS = sorted((Path(__file__).parent / "recorded" / "campaigns").glob("*.json.gz"))
 
 
 def replayed(store: Store, campaign: str) -> CampaignResult:
@@ -68,6 +68,4 @@ def test_what_was_played_on_a_cpu_ended_verified(path: Path, store: Store) -> No
 
 
 def _started(path: Path) -> CampaignStarted:
-    import json
-
-    return CampaignStarted.model_validate(json.loads(path.read_text())["events"][0])
+    return CampaignStarted.model_validate(content(path)["events"][0])

@@ -27,6 +27,7 @@ from kernelwright.tests.agents.deciding import decisions
 from kernelwright.tests.agents.played import PlayedReferee, players, problem
 from kernelwright.tests.agents.wording import reword
 from kernelwright.tests.agents.workflows import staged
+from kernelwright.traces.decisions import Born, LessonsDrawn, Shortlisted, SoftVerdicts
 from kernelwright.traces.events import EvaluationFinished, ModelReplied
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Status
@@ -103,8 +104,8 @@ def test_a_replay_of_generations_hears_doubts_and_lessons_again(store: Store) ->
         ),
     )
     before, after = store.events(first.campaign), store.events(again.campaign)
-    for what in ("shortlist", "soft verdicts", "lessons", "niche"):
-        assert staged.decided(before, what)
+    for kind in (Shortlisted, SoftVerdicts, LessonsDrawn, Born):
+        assert staged.decided(before, kind)
     assert decisions(after) == decisions(before)
 
 

@@ -15,6 +15,8 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol, Status
 
+pytestmark = pytest.mark.timed
+
 HERE = Path(__file__).parent
 KERNELS: list[dict[str, str]] = tomllib.loads((HERE / "native.toml").read_text("utf-8"))["kernel"]
 FIELDS = ("name", "file", "problem", "workload", "protocol", "why")

@@ -22,7 +22,7 @@ SCREENED = {
     "sparse": "spmm_csr",
     "axis_of_a_model": "gspmm_reduce",
 }
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 
 def source(name: str) -> str:

@@ -15,6 +15,8 @@ from kernelwright.agents.search.championship import displaces
 from kernelwright.traces.records import CHAMPION, Protocol, Status
 from kernelwright.verifier.request import Order
 
+pytestmark = pytest.mark.timed
+
 HERE = Path(__file__).parent / "champion"
 HONEST = Path(__file__).parent.parent / "verifier" / "seven" / "honest.cpp"
 

@@ -14,6 +14,8 @@ import pytest
 from kernelwright.kernelbench.languages import Tier
 from kernelwright.traces.records import Protocol, Status
 
+pytestmark = pytest.mark.jail
+
 HERE = Path(__file__).parent
 ROWS: list[dict[str, Any]] = tomllib.loads((HERE / "host.toml").read_text("utf-8"))["row"]
 FILES = {row["file"]: row for row in ROWS}

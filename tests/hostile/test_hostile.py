@@ -9,6 +9,8 @@ import rows
 
 from kernelwright.traces.records import Status, Verdict
 
+pytestmark = pytest.mark.jail
+
 HONEST = Path(__file__).parent.parent / "verifier" / "seven" / "honest.cpp"
 SEEN_BY_CLOCKS = {Status.SUSPECT, Status.TIMED_OUT, Status.RESOURCE}
 NATIVE = {row.file: row for row in rows.native()}

@@ -14,6 +14,7 @@ from pathlib import Path
 from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
 from kernelwright.agents.text.untrusted import fenced
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
+from kernelwright.traces.decisions import read_decision
 from kernelwright.traces.events import (
     AdviceGiven,
     CampaignStarted,
@@ -195,7 +196,9 @@ class Writer:
         self.store.append(self.campaign, given)
 
     def decide(self, place: str, what: str, **details: str) -> None:
-        self.store.append(self.campaign, Decided(place=place, what=what, details=dict(details)))
+        self.store.append(
+            self.campaign, Decided(place=place, decision=read_decision({"what": what, **details}))
+        )
 
 
 @dataclass(frozen=True)

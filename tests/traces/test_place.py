@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelwright.tests.agents.recorded.file import content
+from kernelwright.traces.decisions import Cut
 from kernelwright.traces.events import Decided
 from kernelwright.traces.place import NOWHERE, Place, in_round
 
@@ -49,9 +50,9 @@ def test_any_text_is_kept(text: str) -> None:
     assert str(Place.parse(text)) == text
 
 
-@pytest.mark.parametrize("file", sorted(RECORDED.glob("*.json")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(RECORDED.glob("*.json.gz")), ids=lambda file: file.stem)
 def test_the_places_of_recorded_campaigns_are_of_rounds(file: Path) -> None:
-    found = {*told(json.loads(file.read_text()))}
+    found = {*told(content(file))}
     assert found
     for text in found:
         place = Place.parse(text)
@@ -97,8 +98,8 @@ def test_what_a_round_placed_comes_by_slot() -> None:
 
 
 def test_a_record_keeps_the_text() -> None:
-    decided = Decided(place=Place(3, "plan"), what="x")
+    decided = Decided(place=Place(3, "plan"), decision=Cut(by="usd"))
     assert decided.model_dump()["place"] == "3/plan"
     assert Decided.model_validate_json(decided.model_dump_json()) == decided
     with pytest.raises(ValueError, match="written as text"):
-        Decided.model_validate({"place": 3, "what": "x"})
+        Decided.model_validate({"place": 3, "what": "x", "details": {}})

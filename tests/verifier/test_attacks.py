@@ -11,6 +11,8 @@ import pytest
 
 from kernelwright.traces.records import Status
 
+pytestmark = pytest.mark.timed
+
 HONEST = """
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C) {

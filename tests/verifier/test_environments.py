@@ -29,7 +29,7 @@ from kernelwright.tests.poorer_machine import (
 )
 from kernelwright.verifier.clock.roofline import measured_peaks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 DRIVER = Path(__file__).with_name("_judge_elsewhere.py")
 SEVEN = Path(__file__).parent / "seven"
 IMPORTS = "kernelwright.verifier.request, scipy, numpy"

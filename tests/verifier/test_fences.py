@@ -17,6 +17,8 @@ from kernelwright.verifier.stands import contests
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 
+pytestmark = pytest.mark.jail
+
 HONEST = """
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C) {

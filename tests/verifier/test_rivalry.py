@@ -14,6 +14,8 @@ from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
 from kernelwright.verifier.stands.rivalry import ChampionFailed
 
+pytestmark = pytest.mark.timed
+
 ORDER = Order(source="new", language="cpp", protocol=Protocol.CONFIRM, champion="old")
 HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
 

@@ -21,6 +21,8 @@ from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 from kernelwright.verifier.truth.trials import FEW_SHAPES, make_item
 
+pytestmark = pytest.mark.jail
+
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C)"""

@@ -8,6 +8,8 @@ import pytest
 
 from kernelwright.traces.records import Protocol, Status
 
+pytestmark = pytest.mark.timed
+
 SEVEN = {
     "honest": Status.VERIFIED,
     "wrong": Status.INCORRECT,

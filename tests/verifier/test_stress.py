@@ -12,6 +12,8 @@ from kernelwright.sandbox.run.process import cpu_ns
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.checks import stress
 
+pytestmark = pytest.mark.timed
+
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C)"""

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.aids import Kind
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
@@ -36,6 +35,7 @@ from kernelwright.tests.agents.brains.answers import (
     passed,
     situation,
 )
+from kernelwright.traces.decisions import SoftKind
 
 MOST = 24_000
 """Characters of a prompt; some 6,000 tokens."""
@@ -122,7 +122,7 @@ def test_every_prompt_renders_for_every_problem_and_language(name: str, language
     judge = LlmJudge(asker, briefing, RuleJudge())
     judge.diagnose(passed(SOURCE, now), now)
     judge.diagnose(failed(SOURCE, now), now)
-    for kind in Kind:
+    for kind in SoftKind:
         LlmSoftVerifier(asker, briefing, votes=1).opinion(kind, SOURCE, now)
     sizes |= {ask.purpose: len(asker.prompt(n)) for n, (_, ask) in enumerate(asker.asked)}
     assert max(sizes.values()) <= MOST, sizes

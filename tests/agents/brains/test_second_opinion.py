@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from kernelwright.agents.aids import SecondOpinion
 from kernelwright.agents.brains.second_opinion import LlmSecondLook
 from kernelwright.agents.prompting import hack_cases
 from kernelwright.errors import SandboxError
@@ -21,6 +20,7 @@ from kernelwright.tests.agents.brains.answers import (
     passed,
     situation,
 )
+from kernelwright.traces.decisions import SecondOpinion
 
 STATIC = SOURCE.replace(
     "    y[0]", "    static float kept[4096]; static int calls = 0; ++calls;\n    y[0]"

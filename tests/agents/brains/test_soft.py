@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from kernelwright.agents.aids import Kind, Opinion
 from kernelwright.agents.brains.soft_verifier import (
     LEAST_CASES,
     Calibration,
@@ -23,6 +22,7 @@ from kernelwright.tests.agents.brains.answers import (
     passed,
     situation,
 )
+from kernelwright.traces.decisions import Opinion, SoftKind
 from kernelwright.traces.records import Status, Verdict
 
 
@@ -32,7 +32,7 @@ def vote(verdict: str) -> str:
 
 def opinion_of(asker: Answers) -> Opinion:
     now = situation()
-    return LlmSoftVerifier(asker, briefing_of(now)).opinion(Kind.MEMORY, SOURCE, now)
+    return LlmSoftVerifier(asker, briefing_of(now)).opinion(SoftKind.MEMORY, SOURCE, now)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_votes_that_cannot_be_read_are_left_out() -> None:
 
 def opinion(broken: int) -> Opinion:
     word = "broken" if broken > 1 else "ok"
-    return Opinion(kind=Kind.BUILD, model="m", verdict=word, broken=broken, votes=3)
+    return Opinion(kind=SoftKind.BUILD, model="m", verdict=word, broken=broken, votes=3)
 
 
 def test_s10_a_verifier_that_calls_everything_broken_starves_nobody() -> None:
@@ -67,7 +67,7 @@ def test_s10_a_verifier_that_calls_everything_broken_starves_nobody() -> None:
     right = passed(SOURCE, now).verdict
     pairs: list[tuple[Opinion, Verdict]] = []
     generations = 0
-    while not (found := calibrations(pairs).get((Kind.BUILD, "m"), Calibration())).why_off:
+    while not (found := calibrations(pairs).get((SoftKind.BUILD, "m"), Calibration())).why_off:
         proposals = {f"c{generations}-{n}": [opinion(3)] for n in range(8)}
         chosen = shortlist(proposals, 4, f"seed:{generations}")
         assert len(chosen) == 4
@@ -97,23 +97,23 @@ def test_precision_and_recall_come_from_recorded_pairs() -> None:
     ours = failed(SOURCE, now, Status.HARNESS_ERROR).verdict
     right = passed(SOURCE, now).verdict
 
-    def guess(kind: Kind, word: str) -> Opinion:
+    def guess(kind: SoftKind, word: str) -> Opinion:
         return Opinion.model_validate(
             {"kind": kind, "model": "m", "verdict": word, "broken": 0, "votes": 3}
         )
 
     pairs = [
-        (guess(Kind.NUMERICS, "broken"), wrong),
-        (guess(Kind.NUMERICS, "broken"), right),
-        (guess(Kind.NUMERICS, "ok"), wrong),
-        (guess(Kind.NUMERICS, "suspect"), right),
-        (guess(Kind.NUMERICS, "broken"), unbuilt),
-        (guess(Kind.NUMERICS, "broken"), ours),
-        (guess(Kind.BUILD, "broken"), unbuilt),
+        (guess(SoftKind.NUMERICS, "broken"), wrong),
+        (guess(SoftKind.NUMERICS, "broken"), right),
+        (guess(SoftKind.NUMERICS, "ok"), wrong),
+        (guess(SoftKind.NUMERICS, "suspect"), right),
+        (guess(SoftKind.NUMERICS, "broken"), unbuilt),
+        (guess(SoftKind.NUMERICS, "broken"), ours),
+        (guess(SoftKind.BUILD, "broken"), unbuilt),
     ]
     found = calibrations(pairs)
-    assert found[Kind.NUMERICS, "m"] == Calibration(caught=1, wronged=1, missed=1, cleared=1)
-    assert found[Kind.NUMERICS, "m"].precision == 0.5
-    assert found[Kind.NUMERICS, "m"].recall == 0.5
-    assert found[Kind.BUILD, "m"] == Calibration(caught=1)
-    assert found[Kind.NUMERICS, "m"].why_off == ""
+    assert found[SoftKind.NUMERICS, "m"] == Calibration(caught=1, wronged=1, missed=1, cleared=1)
+    assert found[SoftKind.NUMERICS, "m"].precision == 0.5
+    assert found[SoftKind.NUMERICS, "m"].recall == 0.5
+    assert found[SoftKind.BUILD, "m"] == Calibration(caught=1)
+    assert found[SoftKind.NUMERICS, "m"].why_off == ""

@@ -8,10 +8,12 @@ since, and they have once anybody edits one.
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -35,12 +37,18 @@ def write(store: Store, campaign: str, path: Path) -> None:
     events = store.events(campaign)
     blobs = {sha: store.get_blob(sha).decode() for sha in _needed(events)}
     told = [event.payload.model_dump(mode="json") for event in events]
-    path.write_text(json.dumps({"events": told, "blobs": blobs}, indent=1, sort_keys=True) + "\n")
+    text = json.dumps({"events": told, "blobs": blobs}, sort_keys=True, separators=(",", ":"))
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def content(path: Path) -> Any:
+    """The file's `events`, as they were stored, and its `blobs`."""
+    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 def read(path: Path, store: Store) -> str:
     """Puts a file's campaign into the store; its new name."""
-    told = json.loads(path.read_text())
+    told = content(path)
     for sha, text in told["blobs"].items():
         assert store.put_blob(text) == sha, path.name
     first, *others = (_PAYLOAD.validate_python(payload) for payload in told["events"])

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from kernelwright.agents.aids import Aids, Kind, Opinion, SecondOpinion
+from kernelwright.agents.aids import Aids
 from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask, Message
@@ -26,6 +26,7 @@ from kernelwright.tests.agents.asked import (
 )
 from kernelwright.tests.agents.played import PlayedReferee, problem
 from kernelwright.tests.agents.test_forge_resume import Died, MortalStore, damage, story
+from kernelwright.traces.decisions import AnyDecision, Opinion, SecondOpinion, SoftKind
 from kernelwright.traces.events import Decided, Event, ModelFailed
 from kernelwright.traces.store import Store
 
@@ -85,7 +86,7 @@ class PlayedSoftVerifier:
     says: Callable[[str], str] = lambda _source: "broken"
     name: str = "played/doubter"
 
-    def opinion(self, kind: Kind, source: str, situation: Situation) -> Opinion:
+    def opinion(self, kind: SoftKind, source: str, situation: Situation) -> Opinion:
         place = situation.assignment.place.for_purpose(f"soft {kind}").at_turn(0)
         self.asker.ask(
             Ask(purpose="soft", messages=(Message(role="user", content=str(place)),)), place
@@ -141,12 +142,21 @@ def request(workflow: str, rounds: int | None = None, **more: Any) -> CampaignRe
     )
 
 
+D = TypeVar("D", bound=AnyDecision)
+
+
 def referee() -> PlayedReferee:
     return PlayedReferee(fate=as_it_says, noise=0.001)
 
 
-def decided(events: Sequence[Event], what: str) -> list[Decided]:
-    return [p for e in events if isinstance(p := e.payload, Decided) and p.what == what]
+def decided_at(events: Sequence[Event], kind: type[D]) -> dict[str, D]:
+    """The decisions of a kind by their places, in order."""
+    found = [p for e in events if isinstance(p := e.payload, Decided)]
+    return {str(p.place): p.decision for p in found if isinstance(p.decision, kind)}
+
+
+def decided(events: Sequence[Event], kind: type[D]) -> list[D]:
+    return list(decided_at(events, kind).values())
 
 
 @dataclass

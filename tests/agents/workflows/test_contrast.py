@@ -15,12 +15,19 @@ from kernelwright.tests.agents.workflows.staged import (
     Improviser,
     Scene,
     decided,
+    decided_at,
     referee,
     request,
     seats,
 )
+from kernelwright.traces.decisions import (
+    ExemplarsChosen,
+    GroupScored,
+    LookedTwice,
+    NoSecondOpinion,
+    SecondOpinion,
+)
 from kernelwright.traces.events import CandidateProposed, ChampionChanged
-from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status, candidate_id
 from kernelwright.traces.store import Store
 
@@ -39,13 +46,13 @@ def test_drafts_then_contrasts_and_it_ends_verified(store: Store) -> None:
     assert result.best is not None
     assert result.best.candidate == candidate_id(source(step=20))
     events = store.events(result.campaign)
-    chosen = decided(events, "exemplars")
-    assert [str(d.place) for d in chosen] == ["1/0", "2/0", "3/0"]
+    chosen = decided(events, ExemplarsChosen)
+    assert list(decided_at(events, ExemplarsChosen)) == ["1/0", "2/0", "3/0"]
     drafts = {candidate_id(source(step=4 * n)) for n in range(4)}
-    assert set(chosen[0].details["candidates"]) <= drafts  # type: ignore[arg-type]
+    assert set(chosen[0].candidates) <= drafts
     proposed = {str(p.place): p for e in events if isinstance(p := e.payload, CandidateProposed)}
-    assert list(proposed["1/0"].parents) == chosen[0].details["candidates"]
-    group = {str(d.place): d.details["score"] for d in decided(events, "group score")}
+    assert list(proposed["1/0"].parents) == list(chosen[0].candidates)
+    group = {at: d.score for at, d in decided_at(events, GroupScored).items()}
     assert group["2/0"] == -1.5
     assert group["3/0"] > group["1/0"]  # type: ignore[operator]
 
@@ -76,10 +83,10 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     )
     result = run_campaign(request("contrast", 4), store, played, players=seats(Improviser(script)))
     events = store.events(result.campaign)
-    (checked,) = decided(events, "hack check")
-    assert (str(checked.place), checked.details["status"]) == ("1/0", "SUSPECT")
-    assert "times" in str(checked.details["why"])
-    later = [c for d in decided(events, "exemplars")[1:] for c in d.details["candidates"]]  # type: ignore[union-attr]
+    ((at, checked),) = decided_at(events, LookedTwice).items()
+    assert (at, checked.status) == ("1/0", "SUSPECT")
+    assert "times" in checked.why
+    later = [c for d in decided(events, ExemplarsChosen)[1:] for c in d.candidates]
     assert candidate_id(jump) not in later
     crowned = [p.candidate for e in events if isinstance(p := e.payload, ChampionChanged)]
     assert candidate_id(jump) not in crowned
@@ -93,8 +100,8 @@ JUMP |= {"1/0/contrast/1": kernel(step=TOO_GOOD)}
 
 
 def shown_after_the_jump(store: Store, campaign: str) -> list[Any]:
-    chosen = decided(store.events(campaign), "exemplars")[1:]
-    return [candidate for d in chosen for candidate in d.details["candidates"]]  # type: ignore[union-attr]
+    chosen = decided(store.events(campaign), ExemplarsChosen)[1:]
+    return [candidate for d in chosen for candidate in d.candidates]
 
 
 @pytest.mark.parametrize("label", ["suspect", "honest"])
@@ -107,10 +114,8 @@ def test_a_second_opinion_keeps_a_result_from_being_shown_and_from_nothing_else(
     result = run_campaign(
         asked, store, referee(), players=seats(model, second=lambda _source: label)
     )
-    said = decided(store.events(result.campaign), "second opinion")
-    assert [(str(d.place), d.details["candidate"], d.details["label"]) for d in said] == [
-        ("1/0", jump, label)
-    ]
+    said = decided_at(store.events(result.campaign), SecondOpinion)
+    assert [(at, d.candidate, d.label) for at, d in said.items()] == [("1/0", jump, label)]
     assert [p for p in model.asked if "second" in p] == ["1/0/second opinion/0"]
     assert (jump in shown_after_the_jump(store, result.campaign)) == (label == "honest")
     assert result.best is not None
@@ -130,8 +135,7 @@ def test_without_the_means_for_a_second_opinion_it_goes_on(store: Store) -> None
     result = run_campaign(
         asked, store, referee(), players=seats(Dear(JUMP), second=lambda _source: "honest")
     )
-    (refused,) = decided(store.events(result.campaign), "no second opinion")
-    assert refused.place == Place(1, 0)
+    assert list(decided_at(store.events(result.campaign), NoSecondOpinion)) == ["1/0"]
     assert result.stopped_by == "rounds"
     assert result.evaluated == 6
 
@@ -140,7 +144,7 @@ def test_it_runs_with_the_offline_brains(store: Store) -> None:
     result = run_campaign(request("contrast", 6), store, referee(), players=players())
     assert result.evaluated == 9
     assert result.best is not None
-    assert len(decided(store.events(result.campaign), "exemplars")) >= 3
+    assert len(decided(store.events(result.campaign), ExemplarsChosen)) >= 3
 
 
 @pytest.mark.slow

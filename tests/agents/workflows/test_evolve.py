@@ -21,12 +21,20 @@ from kernelwright.tests.agents.workflows.staged import (
     Improviser,
     Scene,
     decided,
+    decided_at,
     referee,
     request,
     seats,
 )
+from kernelwright.traces.decisions import (
+    Born,
+    Compared,
+    GenerationPlanned,
+    IslandsStood,
+    Shortlisted,
+    SwitchedOff,
+)
 from kernelwright.traces.events import CandidateProposed, ChampionChanged, EvaluationFinished, Event
-from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -58,12 +66,12 @@ def places(events: list[Event]) -> dict[str, str]:
 def test_a_generation_is_planned_asked_compared_and_archived(store: Store) -> None:
     events = play(store, rounds=3)
     assert len(places(events)) == 24
-    assert [str(d.place) for d in decided(events, "generation")] == ["0/plan", "1/plan", "2/plan"]
-    operators = [s["operator"] for d in decided(events, "generation") for s in d.details["slots"]]  # type: ignore[union-attr,index,call-overload]
+    assert list(decided_at(events, GenerationPlanned)) == ["0/plan", "1/plan", "2/plan"]
+    operators = [s.operator for d in decided(events, GenerationPlanned) for s in d.slots]
     assert operators[:8] == ["write"] * 8
     assert {"edit"} < set(operators[8:])
-    assert len(decided(events, "niche")) == 24
-    assert len({d.details["niche"] for d in decided(events, "niche")}) > 3
+    assert len(decided(events, Born)) == 24
+    assert len({d.niche for d in decided(events, Born)}) > 3
     assert [e for e in events if isinstance(e.payload, ChampionChanged)]
 
 
@@ -92,7 +100,7 @@ def test_the_order_of_arrival_changes_nothing(tmp_path: Path, slots: int) -> Non
 def test_s1_every_island_gets_its_share_and_lineages_never_cross(store: Store) -> None:
     """S1: 40 generations, 4 islands, no migration."""
     events = play(store, 40, migrate_every=0, judged=False)
-    born = {str(d.details["candidate"]): d.details["island"] for d in decided(events, "niche")}
+    born = {d.candidate: d.island for d in decided(events, Born)}
     shares = Counter(born.values())
     assert len(shares) == 4
     for count in shares.values():
@@ -109,7 +117,7 @@ def test_s1_every_island_gets_its_share_and_lineages_never_cross(store: Store) -
 def test_s2_the_same_niche_holds_different_elites_on_two_islands(store: Store) -> None:
     """S2: every island has a grid of its own."""
     events = play(store, 4)
-    islands: Any = decided(events, "islands")[-1].details["islands"]
+    islands = decided(events, IslandsStood)[-1].islands
     by_niche: dict[str, set[str]] = {}
     for cells in islands:
         for niche, elite in cells.items():
@@ -121,7 +129,7 @@ def test_s2_the_same_niche_holds_different_elites_on_two_islands(store: Store) -
 def test_s3_migrating_every_generation_does_not_collapse_the_islands(store: Store) -> None:
     """S3: 20 generations later every island still has two elites of its own or more."""
     events = play(store, 20, migrate_every=1, judged=False)
-    islands: Any = decided(events, "islands")[-1].details["islands"]
+    islands = decided(events, IslandsStood)[-1].islands
     for cells in islands:
         assert len(set(cells.values())) >= 2
     assert len({elite for cells in islands for elite in cells.values()}) > 4
@@ -145,9 +153,9 @@ def test_s7_parents_are_in_the_archive_as_of_the_beginning_of_the_generation(sto
     for event in events:
         if isinstance(payload := event.payload, CandidateProposed):
             assert all(of[parent] < of[payload.candidate] for parent in payload.parents)
-    passed = {str(d.details["candidate"]) for d in decided(events, "niche")}
-    for plan in decided(events, "generation"):
-        for slot in plan.details["slots"]:  # type: ignore[union-attr]
+    passed = {d.candidate for d in decided(events, Born)}
+    for plan in decided(events, GenerationPlanned):
+        for slot in plan.slots:
             named = [slot["base"], *slot["exemplars"]]  # type: ignore[index,call-overload,misc]
             assert {c for c in named if c} <= passed
 
@@ -189,7 +197,7 @@ def test_s9_what_its_confirmation_calls_suspect_is_no_champion_and_no_parent(
     assert result.best.candidate != suspect
     proposed = [e.payload for e in events if isinstance(e.payload, CandidateProposed)]
     assert not [p for p in proposed if suspect in p.parents and p.operator != "repair"]
-    islands: Any = decided(events, "islands")[-1].details["islands"]
+    islands = decided(events, IslandsStood)[-1].islands
     assert suspect not in [elite for cells in islands for elite in cells.values()]
 
 
@@ -202,13 +210,13 @@ def test_s10_a_verifier_that_calls_everything_broken_switches_itself_off(store: 
         asked, store, referee(), players=seats(model, says=lambda _source: "broken")
     )
     events = store.events(result.campaign)
-    shortlists = decided(events, "shortlist")
+    shortlists = decided_at(events, Shortlisted)
     assert shortlists
-    assert all(len(d.details["kept"]) == 4 for d in shortlists)  # type: ignore[arg-type]
-    off = decided(events, "soft verifier switched off")
-    assert sorted(str(d.place) for d in off) == ["soft build", "soft memory", "soft numerics"]
-    assert all("accuracy 0.00" in str(d.details["why"]) for d in off)
-    last = max(d.place.round for d in shortlists)
+    assert all(len(d.kept) == 4 for d in shortlists.values())
+    off = decided_at(events, SwitchedOff)
+    assert sorted(off) == ["soft build", "soft memory", "soft numerics"]
+    assert all("accuracy 0.00" in d.why for d in off.values())
+    last = max(int(at.split("/")[0]) for at in shortlists)
     assert last < 11
     screened = Counter(
         int(place.split("/")[0])
@@ -251,11 +259,11 @@ def test_soft_verifiers_that_take_longer_than_they_save_are_switched_off(
         Timed(fate=as_it_says, noise=0.001),
         players=seats(Slow(answer=half_broken), says=lambda s: "broken" if "fails" in s else "ok"),
     )
-    off = decided(store.events(result.campaign), "soft verifier switched off")
-    assert {str(d.place) for d in off} >= ({"soft numerics"} if reply_s > 10 else set())
-    too_dear = [d for d in off if d.place == Place(slot="soft numerics")]
+    off = decided_at(store.events(result.campaign), SwitchedOff)
+    assert set(off) >= ({"soft numerics"} if reply_s > 10 else set())
+    too_dear = off.get("soft numerics")
     assert bool(too_dear) == (reply_s > 10)
-    assert all("asking took" in str(d.details["why"]) for d in too_dear)
+    assert too_dear is None or "asking took" in too_dear.why
 
 
 def test_lessons_reach_the_prompts_of_later_generations(store: Store) -> None:
@@ -278,11 +286,11 @@ def test_what_is_too_close_is_asked_for_once_more(store: Store) -> None:
 
     model = Improviser(answer=close)
     events = play(store, 1, model)
-    again = [d for d in decided(events, "novelty") if d.details["like"]]
-    assert [str(d.place) for d in again] == ["0/4"]
+    again = [at for at, d in decided_at(events, Compared).items() if d.like]
+    assert again == ["0/4"]
     assert model.asked[-2:] == ["0/12/write/1", "0/leader/judge/1"]
     # The second try takes the place of what was too close.
-    niches = [d.details["candidate"] for d in decided(events, "niche")]
+    niches = [d.candidate for d in decided(events, Born)]
     assert len(niches) == 8
     assert places(events)["0/12"] in niches
     assert places(events)["0/4"] not in niches
@@ -293,7 +301,7 @@ def test_with_recipes_it_needs_settings_to_go_by_generations(store: Store) -> No
     result = run_campaign(asked, store, referee(), players=players())
     assert (result.stopped_by, result.evaluated) == ("evaluations", 30)
     assert result.best is not None
-    assert len(decided(store.events(result.campaign), "generation")) == 8
+    assert len(decided(store.events(result.campaign), GenerationPlanned)) == 8
 
 
 @pytest.mark.parametrize("cap", [{"evaluations": 10.0}, {"tokens": 2300.0}])

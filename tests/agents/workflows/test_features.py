@@ -17,10 +17,12 @@ from kernelwright.tests.agents.workflows.staged import (
     Improviser,
     Scene,
     decided,
+    decided_at,
     referee,
     request,
     seats,
 )
+from kernelwright.traces.decisions import Credited, FeaturesPlanned, GainsTabled
 from kernelwright.traces.events import CandidateProposed, Event
 from kernelwright.traces.records import candidate_id
 from kernelwright.traces.store import Store
@@ -44,22 +46,24 @@ def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) ->
     model = Improviser(answer=step_by_depth, slots=4)
     events = play(store, model)
     assert {place.split("/")[2] for place in model.asked} == {"features"}
-    plans = decided(events, "features")
+    plans = decided(events, FeaturesPlanned)
     by_place = {
         str(p.place): p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
     }
-    assert [d.details["base"] for d in plans] == ["", by_place["0/3"], by_place["1/3"]]
+    assert [d.base for d in plans] == ["", by_place["0/3"], by_place["1/3"]]
     for plan in plans:
-        slots: Any = plan.details["slots"]
+        slots = plan.slots
         assert len(slots) == 4
         assert all(1 <= len(names) <= 2 for names in slots)
         assert len({names[0] for names in slots}) == 4
-    credits = decided(events, "technique used")
-    assert [str(d.place) for d in credits] == [f"{n}/{slot}" for n in (1, 2) for slot in range(4)]
-    assert all(d.details["gain"] > 0 for d in credits)  # type: ignore[operator]
-    rows: Any = decided(events, "table of gains")[-1].details["rows"]
-    assert sum(row["tried"] for row in rows) == sum(len(d.details["used"]) for d in credits)  # type: ignore[arg-type]
-    assert all(row["gained"] == row["tried"] and row["mean_gain"] > 0.01 for row in rows)
+    credits = decided(events, Credited)
+    assert list(decided_at(events, Credited)) == [
+        f"{n}/{slot}" for n in (1, 2) for slot in range(4)
+    ]
+    assert all((d.gain or 0.0) > 0 for d in credits)
+    rows = decided(events, GainsTabled)[-1].rows
+    assert sum(row.tried for row in rows) == sum(len(d.used) for d in credits)
+    assert all(row.gained == row.tried and row.mean_gain > 0.01 for row in rows)
 
 
 def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
@@ -70,11 +74,11 @@ def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
         return kernel(step=8 * depth + slot, seen="unroll " * (depth + 1))
 
     events = play(store, Improviser(answer=silent), rounds=6)
-    credits = decided(events, "technique used")
+    credits = decided(events, Credited)
     for credit in credits:
-        assert set(credit.details["used"]) <= {"loop-unrolling"}  # type: ignore[arg-type]
-        assert credit.details["used"] == credit.details["disputed"]
-    assert any(credit.details["used"] for credit in credits)
+        assert set(credit.used) <= {"loop-unrolling"}
+        assert credit.used == credit.disputed
+    assert any(credit.used for credit in credits)
 
 
 def test_what_fails_is_repaired_twice_and_no_more(store: Store) -> None:
@@ -103,9 +107,9 @@ def test_where_nothing_is_right_the_next_depth_mends_what_got_furthest(store: St
     model = Improviser(script)
     events = play(store, model, rounds=2, repairs=0)
     assert model.asked == list(script)
-    plan = decided(events, "features")[1]
-    assert plan.details["base"] == candidate_id(source(fails="INCORRECT", n=1))
-    assert decided(events, "technique used") == []
+    plan = decided(events, FeaturesPlanned)[1]
+    assert plan.base == candidate_id(source(fails="INCORRECT", n=1))
+    assert decided(events, Credited) == []
 
 
 def test_s5_draws_differ_from_place_to_place_and_are_the_same_for_the_same_seed() -> None:

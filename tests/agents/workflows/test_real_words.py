@@ -9,7 +9,8 @@ import pytest
 from kernelwright.agents.model import Ask, Reply
 from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.tests.agents.spoken import STRATEGY, THOUGHT, UNDECLARED, kernel, play, reply
-from kernelwright.tests.agents.workflows.staged import decided
+from kernelwright.tests.agents.workflows.staged import decided_at
+from kernelwright.traces.decisions import Compared, GenerationPlanned
 from kernelwright.traces.events import CandidateProposed, ModelReplied
 from kernelwright.traces.place import Place
 from kernelwright.traces.store import Store
@@ -152,29 +153,31 @@ def test_an_ordinary_edit_is_not_asked_for_again_and_a_copy_is(store: Store) -> 
     played = play(store, "evolve", answer, judged=False, rounds=4, options=options)
     events = store.events(played.result.campaign)
     based = {
-        Place(plan.place.round, slot)
-        for plan in decided(events, "generation")
-        for slot, planned in enumerate(plan.details["slots"])
-        if planned["base"]
+        Place(Place.parse(at).round, slot)
+        for at, plan in decided_at(events, GenerationPlanned).items()
+        for slot, planned in enumerate(plan.slots)
+        if planned.base
     }
-    found = {d.place: d.details for d in decided(events, "novelty") if d.place in based}
-    edits = [d for d in found.values() if 0.95 <= d["similarity"] < 1.0]
-    copies = [d for d in found.values() if d["similarity"] == 1.0]
+    compared = decided_at(events, Compared).items()
+    found = {Place.parse(at): d for at, d in compared if Place.parse(at) in based}
+    edits = [d for d in found.values() if 0.95 <= d.similarity < 1.0]
+    copies = [d for d in found.values() if d.similarity == 1.0]
     assert edits
-    assert not [d for d in edits if d["like"]]
+    assert not [d for d in edits if d.like]
     assert copies
-    assert all(d["like"] for d in copies)
+    assert all(d.like for d in copies)
     # A copy is asked for once more, an edit is not.
     places = {Place.parse(said.place).step for said in played.asked}
     for place, details in found.items():
         number, slot = place.numbers
-        assert (Place(number, 4 + slot) in places) == bool(details["like"])
+        assert (Place(number, 4 + slot) in places) == bool(details.like)
 
 
 def test_a_suspected_candidate_is_no_example_in_the_digest(store: Store) -> None:
     from kernelwright.agents.books.progress import Progress
     from kernelwright.agents.prompting.history import history
     from kernelwright.agents.roles import Assignment
+    from kernelwright.traces.decisions import SecondOpinion
     from kernelwright.traces.events import Decided
 
     played = play(store, "best_of_n", lambda n, _ask: reply(kernel(n)), judged=False, rounds=3)
@@ -182,7 +185,7 @@ def test_a_suspected_candidate_is_no_example_in_the_digest(store: Store) -> None
     before = history(Progress(store.events(campaign)), Assignment(), _source(store)).campaign
     assert [a.number for a in before.best] == [3, 2, 1]
     store.append(
-        campaign, Decided(place="0/2", what="second opinion", details={"label": "suspect"})
+        campaign, Decided(place=Place(0, 2), decision=SecondOpinion(candidate="c", label="suspect"))
     )
     after = history(Progress(store.events(campaign)), Assignment(), _source(store)).campaign
     assert [a.number for a in after.best] == [2, 1]

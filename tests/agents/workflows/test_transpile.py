@@ -15,10 +15,12 @@ from kernelwright.tests.agents.workflows.staged import (
     Improviser,
     Scene,
     decided,
+    decided_at,
     referee,
     request,
     seats,
 )
+from kernelwright.traces.decisions import Born, HandedOver, ModuleChecked
 from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.records import Status, candidate_id
 from kernelwright.traces.store import Store
@@ -89,9 +91,9 @@ def test_the_module_itself_is_verified_and_the_coder_is_told(store: Store) -> No
     model = Improviser({"0/0/convert/1": kernel(step=2)})
     asked = request("transpile", 1, source=TORCH)
     result = run_campaign(asked, store, played, players=seats(model))
-    (checked,) = decided(store.events(result.campaign), "module check")
-    assert checked.details["status"] == "INCORRECT"
-    itself = store.get_blob(str(checked.details["candidate"])).decode()
+    (checked,) = decided(store.events(result.campaign), ModuleChecked)
+    assert checked.status == "INCORRECT"
+    itself = store.get_blob(checked.candidate).decode()
     assert itself.startswith(TORCH)
     assert "class ModelNew" in itself
     prompt = model.asks[0].messages[0].content
@@ -145,9 +147,9 @@ def test_another_workflow_goes_on_with_the_right_translation(store: Store, to: s
     asked = request("transpile", 3, source=CUDA, options={"hand_over": to})
     result = run_campaign(asked, store, referee(), players=seats(model))
     events = store.events(result.campaign)
-    (over,) = decided(events, "handed over")
+    (over,) = decided(events, HandedOver)
     seed = candidate_id(source(step=2))
-    assert (over.details["best"], over.details["round"]) == (seed, 2)
+    assert (over.best, over.round) == (seed, 2)
     proposed = [p for e in events if isinstance(p := e.payload, CandidateProposed)]
     later = proposed[2:]
     if to == "forge":
@@ -159,8 +161,9 @@ def test_another_workflow_goes_on_with_the_right_translation(store: Store, to: s
         first = [p for p in later if p.place.round == 3]
         assert len(first) >= 8
         assert all(seed in p.parents for p in first)
-        founders = [d for d in decided(events, "niche") if d.place.is_of(2)]
-        assert [d.details["island"] for d in founders] == [0, 1, 2, 3]
+        born = decided_at(events, Born).items()
+        founders = [d for at, d in born if at.startswith("2/")]
+        assert [d.island for d in founders] == [0, 1, 2, 3]
     assert result.stopped_by == "rounds"
     assert result.best is not None
     assert len(later) > 0

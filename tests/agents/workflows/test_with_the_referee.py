@@ -18,6 +18,13 @@ from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes.catalogue import recipes_for
 from kernelwright.tests.agents.workflows.staged import decided
+from kernelwright.traces.decisions import (
+    Compared,
+    Credited,
+    ExemplarsChosen,
+    GenerationPlanned,
+    ModuleChecked,
+)
 from kernelwright.traces.events import (
     AdviceGiven,
     CandidateProposed,
@@ -135,7 +142,7 @@ def test_contrast(tmp_path: Path, referee: RefereeProcess) -> None:
     result, store = play(tmp_path, referee, "contrast", drafts + contrast, rounds=3)
     with store:
         assert statuses(store, result) == [Status.SCREENED] * 6
-        assert len(decided(store.events(result.campaign), "exemplars")) == 2
+        assert len(decided(store.events(result.campaign), ExemplarsChosen)) == 2
     assert result.best is not None
     assert result.best.status == Status.VERIFIED
 
@@ -150,7 +157,7 @@ def test_features(tmp_path: Path, referee: RefereeProcess) -> None:
     result, store = play(tmp_path, referee, "features", turns, rounds=2, options={"proposals": 2})
     with store:
         assert statuses(store, result).count(Status.INCORRECT) == 1
-        assert len(decided(store.events(result.campaign), "technique used")) == 2
+        assert len(decided(store.events(result.campaign), Credited)) == 2
     assert (result.evaluated, result.stopped_by) == (5, "rounds")
     assert result.best is not None
 
@@ -193,8 +200,8 @@ def test_transpile_torch_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None
     )
     with store:
         events = store.events(result.campaign)
-        (checked,) = decided(events, "module check")
-        assert checked.details["status"] == "SCREENED"
+        (checked,) = decided(events, ModuleChecked)
+        assert checked.status == "SCREENED"
         assert statuses(store, result) == [Status.SCREENED] * 3
         operators = [e.payload.operator for e in events if isinstance(e.payload, CandidateProposed)]
         assert operators == ["source", "convert", "tune"]
@@ -222,10 +229,10 @@ class Model(torch.nn.Module):
     )
     with store:
         events = store.events(result.campaign)
-        (checked,) = decided(events, "module check")
+        (checked,) = decided(events, ModuleChecked)
         asked = next(e.payload for e in events if isinstance(e.payload, ModelRequested))
         prompt = store.get_blob(asked.ask).decode()
-    assert checked.details["status"] == "INCORRECT"
+    assert checked.status == "INCORRECT"
     assert "the source itself was run on the task's tests and is INCORRECT" in prompt
     assert result.best is not None
 
@@ -257,7 +264,7 @@ def test_evolve_by_generations(tmp_path: Path, referee: RefereeProcess) -> None:
     with store:
         events = store.events(result.campaign)
         proposed = [e for e in events if isinstance(e.payload, CandidateProposed)]
-        assert decided(events, "novelty")
+        assert decided(events, Compared)
         assert result.evaluated < len(proposed)
     assert result.best is not None
     assert result.by_status["INCORRECT"] == 1
@@ -270,7 +277,7 @@ def test_evolve_with_recipes_still_goes_one_at_a_time(
     with Store.open(tmp_path / "home") as store:
         asked = CampaignRequest(problem="softmax", workload="tiny", limits={"evaluations": 4})
         result = run_campaign(asked, store, referee)
-        assert decided(store.events(result.campaign), "generation") == []
+        assert decided(store.events(result.campaign), GenerationPlanned) == []
     assert result.evaluated == 4
     assert result.best is not None
 

@@ -10,6 +10,8 @@ import pytest
 
 from kernelwright.sandbox.run import binary
 
+pytestmark = pytest.mark.jail
+
 
 @pytest.mark.parametrize("made", [binary.runner_binary, binary.device_runner_binary])
 def test_a_header_is_part_of_what_a_runner_is_made_of(

@@ -17,6 +17,8 @@ from kernelwright.sandbox.run import arena, call_table, runner
 from kernelwright.sandbox.run.call_table import Passed, Role
 from kernelwright.sandbox.run.once import Call, Sheet
 
+pytestmark = pytest.mark.jail
+
 WIRE = Path(str(rooms.__file__)).with_name("wire.hpp").read_text()
 
 

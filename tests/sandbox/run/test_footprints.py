@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import pytest
 
 from kernelwright.sandbox.triton_on_cpu.footprints import Footprints
+
+pytestmark = pytest.mark.jail
 
 BASE, WORD = 1 << 20, 4
 TILE = 8

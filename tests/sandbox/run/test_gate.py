@@ -14,6 +14,8 @@ from kernelwright.errors import SandboxError
 from kernelwright.sandbox.run.gate import Gate
 from kernelwright.sandbox.run.process import cpu_ns
 
+pytestmark = pytest.mark.jail
+
 WAITS = """
 import mmap, sys, threading
 gate, looks = (memoryview(mmap.mmap(int(fd), 4096, prot=int(p))).cast("I")

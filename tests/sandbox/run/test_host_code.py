@@ -6,6 +6,8 @@ import pytest
 
 from kernelwright.traces.records import Status, Verdict
 
+pytestmark = pytest.mark.jail
+
 FUNCTION = (
     "def softmax(x):\n    return torch.softmax(x, -1)\n\n\ndef run(x):\n    return softmax(x)\n"
 )

@@ -15,6 +15,8 @@ from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.interpreting import Ran, interpreted
 from kernelwright.traces.records import Status
 
+pytestmark = pytest.mark.jail
+
 SOFTMAX = registry.get("softmax")
 GEMM = registry.get("gemm")
 SMALL = Structure({"M": 6, "N": 200})

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.jail
+
 PROGRAM = Path(__file__).with_name("same_answers.py")
 
 

@@ -19,6 +19,8 @@ from kernelwright.sandbox.run.program import Program
 from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.descriptors import held
 
+pytestmark = pytest.mark.jail
+
 
 @pytest.fixture
 def jail() -> Jail:

@@ -14,6 +14,8 @@ import pytest
 from kernelwright.sandbox.run.process import cpu_ns
 from kernelwright.sandbox.run.threads import Threads
 
+pytestmark = pytest.mark.jail
+
 WORKS = """
 import sys, threading, time
 def works(seconds):

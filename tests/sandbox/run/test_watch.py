@@ -17,6 +17,8 @@ from kernelwright.sandbox.triton_on_cpu.watch import (
     Watch,
 )
 
+pytestmark = pytest.mark.jail
+
 BASE = 1 << 20
 WORDS = 64
 

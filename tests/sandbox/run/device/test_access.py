@@ -10,6 +10,8 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.run.device.device_files import Access, access, find_library
 from kernelwright.sandbox.run.device.nvml import Device
 
+pytestmark = pytest.mark.jail
+
 
 def test_only_the_leased_device_is_visible() -> None:
     found = Access(Path("/usr/lib64/libcuda.so.1"), "GPU-1").environment

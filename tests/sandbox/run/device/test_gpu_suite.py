@@ -15,6 +15,8 @@ from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.tests.gpu.attempt import JAIL, REQUIRED, Attempt, asked_jail, is_weak_accepted
 
+pytestmark = pytest.mark.jail
+
 ROOT = Path(__file__).parents[4]
 
 

@@ -15,6 +15,8 @@ from kernelwright.sandbox.run.device import lease
 from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.health import Health, probe
 
+pytestmark = pytest.mark.jail
+
 WELL, ILL = Health(), Health("memory does not hold what was set")
 
 

@@ -15,6 +15,8 @@ from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 
+pytestmark = pytest.mark.jail
+
 if TYPE_CHECKING:
     from .conftest import Stage
 

@@ -13,6 +13,8 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
 
+pytestmark = pytest.mark.jail
+
 UUID = H200["nvmlDeviceGetUUID"]
 
 

@@ -16,6 +16,8 @@ from kernelwright.sandbox.run.device.device_files import Access
 from kernelwright.sandbox.run.device.program import KERNEL_FAILED, WROTE_INPUT
 from kernelwright.sandbox.run.device.replay import Call, host_command
 
+pytestmark = pytest.mark.jail
+
 if TYPE_CHECKING:
     from .conftest import Stage
 

@@ -30,6 +30,8 @@ from kernelwright.traces.records import Status
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.clock.timed_sides import told as outputs_told
 
+pytestmark = pytest.mark.jail
+
 if TYPE_CHECKING:
     from .conftest import Stage
 
