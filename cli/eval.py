@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from ..errors import ExitCode, UsageError
-from ..kernelbench.languages import LANGUAGES, languages_of_suffix
+from ..kernelbench.languages import LANGUAGES, languages_of_suffix, listed
 from ..kernelbench.targets import AUTO, CPU
 from . import common
 
 WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
 LanguageOption = Annotated[
     str | None,
-    common.option("--language", "cpp, python, cuda or triton [default: by the file's ending]."),
+    common.option("--language", f"{listed()} [default: by the file's ending]."),
 ]
 RecordOption = Annotated[
     bool, typer.Option("--record", help="300 trials instead of 30; takes several times as long.")
@@ -82,8 +82,7 @@ def _spoken(file: Path, target: str) -> str:
         known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
         raise UsageError(
             f"the ending of {file.name} names no language that candidates are written in",
-            hint=f"say it with --language cpp, python, cuda or triton, or end it in one of "
-            f"{' '.join(known)}",
+            hint=f"say it with --language {listed()}, or end it in one of {' '.join(known)}",
         )
     wants_gpu = target not in (AUTO, CPU)
     return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
