@@ -65,7 +65,7 @@ WINGS = {
             ("casting",),
         ),
         "verifier": (
-            ("request", "truth", "profile"),
+            ("failure", "request", "truth", "profile"),
             ("baselines",),
             ("clock",),
             ("checks",),
