@@ -11,7 +11,8 @@ import typer
 
 from .. import extras
 from ..errors import UsageError
-from . import common, names
+from ..traces import names
+from . import common
 
 if TYPE_CHECKING:
     from ..config import Config

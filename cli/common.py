@@ -16,6 +16,7 @@ import typer
 
 from .. import config as settings
 from ..config import Config, Resolved
+from ..kernelbench.languages import listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,7 @@ CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
-LanguageOption = Annotated[str | None, option("--language", "cpp, cuda or triton.")]
+LanguageOption = Annotated[str | None, option("--language", f"{listed()}.")]
 ModelOption = Annotated[
     str | None,
     option(
