@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..config import resolve
 from ..traces import names
-from ..traces.history import Entry, History, derive
+from ..traces.fold import Entry
+from ..traces.history import History, derive
 from ..traces.outcome import why_no_winner
 from ..traces.report import render_report
 from ..traces.store import Store
