@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ..agents.stop import Stop
 from ..config import DEFAULT_MAX_TIME_S, Config
 from ..errors import ExitCode
 from ..traces.history import History, derive
+from ..traces.options import Options
 from . import planning, task_of
 from .progress import Progress
 
@@ -50,9 +51,7 @@ class Fresh:
     matrix: Path | None
     limits: dict[str, float]
     """As asked for; none at all: the usual ones of the Coder."""
-    seed: int
-    rounds: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    asked: Options
     source: str = ""
 
 
@@ -258,6 +257,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
     task = task_of.make_task(config, job.problem, job.workload, job.matrix, target, language)
     limits = _with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
+        **dict(job.asked),
         problem=job.problem,
         workload=task.workload.matrix or task.workload.name,
         target=target,
@@ -265,13 +265,8 @@ def _ready_fresh(job: Fresh) -> _Ready:
         workflow=workflow,
         model=config.model,
         judge_model=config.judge_model,
-        rounds=job.rounds,
-        options=dict(job.options),
         source=job.source,
         limits=limits,
-        seed=job.seed,
-        accept_weak_isolation=config.accept_weak_isolation,
-        cpus=config.cpus,
     )
     admission.check_request(request)
     admission.check_coder(workflow, has_model=config.model not in OFFLINE)
@@ -306,12 +301,7 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
     config = job.config
     campaign = store.resolve(config.model.removeprefix(replay.PREFIX))
     recording = recording_of(store, campaign)
-    asked = CampaignRequest(
-        problem=job.problem,
-        limits=job.limits,
-        accept_weak_isolation=config.accept_weak_isolation,
-        cpus=config.cpus,
-    )
+    asked = CampaignRequest(problem=job.problem, limits=job.limits)
     request = replay_request(asked, recording)
     admission.check_coder(request.workflow, has_model=recording.coder not in OFFLINE)
     workload = Workload.model_validate(recording.started.workload_spec)

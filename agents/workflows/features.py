@@ -59,7 +59,7 @@ START_STATE: State = {"depth": 0, "turn": 0, "champion": "", "stale": 0, "queue"
 
 def settings(loop: Loop) -> Settings:
     """Those of the campaign."""
-    return Settings.model_validate(loop.options)
+    return Settings.model_validate(loop.asked.options)
 
 
 def plan(state: State, loop: Loop) -> State:
@@ -186,7 +186,7 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     planned = FeaturesPlanned(
         base=base,
         bound=bound,
-        slots=tuple(_draws(names, worth, bound, depth, count, loop.seed)),
+        slots=tuple(_draws(names, worth, bound, depth, count, loop.asked.seed)),
         is_repair=bool(base and not fastest),
     )
     loop.ledger.decide(Place(depth, "plan"), planned)

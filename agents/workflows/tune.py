@@ -62,7 +62,7 @@ def propose(state: State, loop: Loop) -> State:
     """The round's candidate, whose parents are drawn from the best of every family."""
     place = _place(state)
     by = steps.why_not_admitted(loop, place)
-    if loop.rounds is not None and state["round"] >= loop.rounds:
+    if loop.asked.rounds is not None and state["round"] >= loop.asked.rounds:
         by = "rounds"
     try:
         found = "" if by else steps.propose(loop, Assignment(place=place), _parents(loop, place))
@@ -122,7 +122,7 @@ def _due(state: State, loop: Loop) -> str | None:
         # It waits for a resumption: the champion stands, and the user's limit is near.
         return None
     waited = len(progress.tracks) - progress.tracks[best].proposed.number
-    confirm_after = Settings.model_validate(loop.options).confirm_after
+    confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     is_last_call = bool(state["ended_by"]) or _is_last_call(loop)
     return best if is_last_call or waited >= confirm_after else None
 
@@ -144,7 +144,7 @@ def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
     progress = loop.ledger.progress
     if steps.is_placed(loop, place):
         return ()
-    rng = random.Random(f"{loop.seed}:{len(progress.tracks)}:parents")
+    rng = random.Random(f"{loop.asked.seed}:{len(progress.tracks)}:parents")
     return progress.archive.parents(rng)
 
 
