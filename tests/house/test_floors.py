@@ -21,6 +21,7 @@ FLOORS = {
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,
     "traces.records": 2,
+    "traces.options": 2,
     "traces.decisions": 2,
     "traces.events": 3,
     "traces": 4,
