@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import typing
 
+from .version import VERSION as __version__
+
 if typing.TYPE_CHECKING:
     from .errors import KernelwrightError
     from .kernelbench.problem import Problem, Workload
@@ -20,7 +22,6 @@ if typing.TYPE_CHECKING:
     from .workbench.home import Campaign, Home, open_home
     from .workbench.optimizing import optimize
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Campaign",
