@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import typing
 
-from .version import VERSION as __version__
+from . import version as _version
 
 if typing.TYPE_CHECKING:
     from .errors import KernelwrightError
@@ -22,6 +22,8 @@ if typing.TYPE_CHECKING:
     from .workbench.home import Campaign, Home, open_home
     from .workbench.optimizing import optimize
 
+
+__version__ = _version.VERSION
 
 __all__ = [
     "Campaign",
