@@ -24,7 +24,8 @@ from .traces.events import (
     Event,
     Payload,
 )
-from .traces.history import Entry, derive
+from .traces.fold import Entry
+from .traces.history import derive
 from .traces.records import (
     CAPABILITIES,
     UNATTENDED_MINIMUM,

@@ -208,7 +208,7 @@ def _work_on(
         recall(players.models, ledger, store.events(ledger.campaign))
         loop = _loop(ledger, store, referee, players, stop, budget)
         book_cut_off(ledger)
-        stopped_by = find_workflow(progress.require_started().workflow).rules.run(loop)
+        stopped_by = find_workflow(progress.started.workflow).rules.run(loop)
         ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
     return result_of(ledger, budget.spent_s, stopped_by)
 
@@ -229,7 +229,7 @@ def _loop(
     stop: Stop,
     budget: Budget,
 ) -> Loop:
-    started = ledger.progress.require_started()
+    started = ledger.progress.started
     coder, judge, aids = players.brains(ledger, budget, stop)
     return Loop(
         problem=players.problem,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kernelwright.tests.agents.recorded.file import read
 from kernelwright.traces.events import Event, ModelReplied, ModelRequested
-from kernelwright.traces.history import Entry, History, derive
+from kernelwright.traces.fold import Entry
+from kernelwright.traces.history import History, derive
 from kernelwright.traces.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -21,12 +21,14 @@ import numpy as np
 from machine import machine
 
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import CHAMPION, Protocol, Speedup
 from kernelwright.verifier.clock import statistics
+from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Task
 from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands.cpu import CpuStand
+from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 
@@ -116,21 +118,32 @@ class Pairing:
 
 
 def _built(session: Session, source: str) -> Program:
-    program = build_program(session, source, "cpp")
-    if isinstance(program, BuildFailed):
-        raise SystemExit(f"a champion of this benchmark does not build: {program.reason}")
-    return program
+    try:
+        return build_program(session, source, "cpp")
+    except Failed as failed:
+        reason = f"a champion of this benchmark does not build: {failed.reason}"
+        raise SystemExit(reason) from failed
 
 
-def confirm(session: Session, candidate: str, champion: str, seed: int) -> Pairing:
+def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairing:
     """Times a candidate beside a champion as a confirmation does."""
     started = time.monotonic()
-    rng = np.random.default_rng(seed)
+    rng, session = np.random.default_rng(seed), stand.session
     ours, theirs = (_built(session, source) for source in (candidate, champion))
-    contest = contests.Contest(session, Protocol.CONFIRM, contests.Rival(theirs), rng)
+    contest = contests.Contest(
+        session, stand.baselines, Protocol.CONFIRM, contests.Rival(theirs), rng
+    )
     with contests.arena_for(session) as arena:
         while contest.goes_on():
-            with contests.started(session, Protocol.CONFIRM, "candidate", ours, arena, rng) as side:
+            with contests.started(
+                session,
+                Protocol.CONFIRM,
+                "candidate",
+                ours,
+                arena,
+                rng,
+                timeout_s=stand.baselines.timeout_s(),
+            ) as side:
                 contest.add(side)
     series = contest.series
     gain = statistics.speedup(series.of("candidate", CHAMPION), series.of(CHAMPION), rng)
@@ -166,14 +179,15 @@ def run(asked: Series, count: int) -> list[Pairing]:
         task = Task(
             problem=asked.problem, workload=workload, cache_dir=cache, baselines=("torch eager",)
         )
-        session = Session.open(task)
+        stand = open_stand(task)
+        assert isinstance(stand, CpuStand)
         try:
             return [
-                confirm(session, asked.candidate, asked.champion, asked.first_seed + number)
+                confirm(stand, asked.candidate, asked.champion, asked.first_seed + number)
                 for number in range(count)
             ]
         finally:
-            session.close()
+            stand.close()
 
 
 def page(found: dict[str, list[Pairing]], old: Path) -> str:

@@ -10,7 +10,8 @@ import typer
 
 from ..config import Config
 from ..errors import ExitCode, UsageError
-from . import common, names
+from ..traces import names
+from . import common
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,9 +60,9 @@ def audit(
         cache_dir=cache_dir,
         max_preparation=max_preparation,
     ).config
-    from . import task_of
+    from ..workbench import tasks
 
-    task_of.check_cpus(config.cpus)
+    tasks.check_cpus(config.cpus)
     from ..traces.events import AuditOutcome
     from ..traces.store import Store
 
@@ -134,12 +135,13 @@ def _bench(config: Config, prose: Console) -> Bench:
     from ..kernelbench.problem import Workload
     from ..verifier.process.client import open_referee
     from ..verifier.request import Referee
-    from . import task_of
+    from ..workbench import tasks
+    from . import planning
 
     @contextmanager
     def opened(problem: str, workload: Workload, target: str) -> Iterator[Referee]:
-        with open_referee(task_of.task_for(config, problem, workload, target)) as referee:
-            task_of.warn_of_weakness(prose, referee.isolation)
+        with open_referee(tasks.task_for(config, problem, workload, target)) as referee:
+            planning.warn_of_weakness(prose, referee.isolation)
             yield referee
 
     return opened

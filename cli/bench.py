@@ -89,16 +89,16 @@ def bench(
         max_preparation=max_preparation,
     ).config
     from ..compare.plan import Bench, check, parse_budget, parse_names
-    from . import task_of
+    from ..workbench import tasks
 
-    chosen = task_of.choose_target(config.target, language or "")
+    chosen = tasks.choose_target(config.target, language or "")
     planned = Bench(
         workflows=parse_names(workflows, "--workflows"),
         problems=parse_names(problems, "--problems"),
         seeds=seeds,
         limits=parse_budget(budget),
         target=chosen,
-        language=language or task_of.languages_of(chosen)[0],
+        language=language or tasks.languages_of(chosen)[0],
         workload=workload or "",
         model=config.model,
         judge_model=config.judge_model,
@@ -132,14 +132,15 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from ..compare import running
     from ..traces.store import Store
     from ..verifier.process.client import RefereeProcess, open_referee
-    from . import carry_out, task_of
+    from ..workbench import tasks
+    from . import carry_out
     from .progress import Progress
 
     prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
     opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:
-        task = task_of.make_task(
+        task = tasks.make_task(
             config, problem, planned.workload or None, None, planned.target, planned.language
         )
         prose.print(f"starting the referee for {problem} …", markup=False)
@@ -156,7 +157,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
         ):
             yield progress.on_event
 
-    task_of.check_cpus(config.cpus)
+    tasks.check_cpus(config.cpus)
     _check_budget(planned, settings)
     with Store.open(config.home) as store:
         _tell_plan(planned, store, prose)

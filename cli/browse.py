@@ -11,11 +11,13 @@ import typer
 
 from .. import extras
 from ..errors import UsageError
-from . import common, names
+from ..traces import names
+from . import common
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.history import Entry, History
+    from ..traces.fold import Entry
+    from ..traces.history import History
     from ..traces.store import Store
 
 CampaignArgument = Annotated[

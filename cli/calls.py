@@ -22,8 +22,8 @@ from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..traces.names import Found
     from ..traces.store import Store
-    from .names import Found
 
 
 def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> None:

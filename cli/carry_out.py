@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..agents.stop import Stop
-from ..config import DEFAULT_MAX_TIME_S, Config
+from ..config import Config
 from ..errors import ExitCode
 from ..traces.history import History, derive
 from ..traces.options import Options
-from . import planning, task_of
+from ..workbench import tasks
+from ..workbench.limits import with_an_end
+from . import planning
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -31,13 +33,6 @@ if TYPE_CHECKING:
     from ..traces.store import Store
     from ..verifier.process.client import RefereeProcess
     from ..verifier.request import Task
-
-
-USUAL_LIMITS_OF_MODELS = {"seconds": 1800.0, "tokens": 500_000.0}
-"""Where a model is asked and nobody set a limit: ten rounds of a chain end well below."""
-
-USUAL_LIMITS = {"seconds": DEFAULT_MAX_TIME_S}
-"""Where no model is asked and nobody set a limit."""
 
 
 @dataclass(frozen=True)
@@ -250,12 +245,12 @@ def _ready_fresh(job: Fresh) -> _Ready:
     from ..campaign import CampaignRequest
 
     config = job.config
-    target = task_of.choose_target(config.target, job.language, devices=config.devices)
-    language = job.language or task_of.languages_of(target)[0]
+    target = tasks.choose_target(config.target, job.language, devices=config.devices)
+    language = job.language or tasks.languages_of(target)[0]
     workflow = config.workflow or usual_workflow(config.model)
     find_workflow(workflow)
-    task = task_of.make_task(config, job.problem, job.workload, job.matrix, target, language)
-    limits = _with_an_end(job.limits, config.model, config.judge_model)
+    task = tasks.make_task(config, job.problem, job.workload, job.matrix, target, language)
+    limits = with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
         **dict(job.asked),
         problem=job.problem,
@@ -271,22 +266,6 @@ def _ready_fresh(job: Fresh) -> _Ready:
     admission.check_request(request)
     admission.check_coder(workflow, has_model=config.model not in OFFLINE)
     return _Ready(task, request, None, limits)
-
-
-def _with_an_end(
-    limits: Mapping[str, float], model: str, judge_model: str, spent_s: float = 0.0
-) -> dict[str, float]:
-    """The limits as asked for; the usual ones where there are none, and its time where none of them
-    binds a Coder that asks no model."""
-    from ..agents.books.budget import CAPS_OF_WORK
-    from ..agents.models.choosing import is_model
-
-    usual = USUAL_LIMITS_OF_MODELS if is_model(model) or is_model(judge_model) else USUAL_LIMITS
-    if not limits:
-        return dict(usual)
-    if is_model(model) or limits.keys() & set(CAPS_OF_WORK):
-        return dict(limits)
-    return {**limits, "seconds": spent_s + usual["seconds"]}
 
 
 def _ready_replay(job: Fresh, store: Store) -> _Ready:
@@ -305,7 +284,7 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
     request = replay_request(asked, recording)
     admission.check_coder(request.workflow, has_model=recording.coder not in OFFLINE)
     workload = Workload.model_validate(recording.started.workload_spec)
-    task = task_of.task_for(config, job.problem, workload, request.target, request.language)
+    task = tasks.task_for(config, job.problem, workload, request.target, request.language)
     note = f"replays campaign {campaign}"
     if recording.answers and not recording.same_words:
         note += ", made with other prompts: answers are found by their place alone"
@@ -322,11 +301,11 @@ def _ready_resume(job: Resume, store: Store) -> _Ready:
     history = derive(events)
     started = history.started
     workload = Workload.model_validate(started.workload_spec)
-    task = task_of.task_for(job.config, started.problem, workload, started.target, started.language)
+    task = tasks.task_for(job.config, started.problem, workload, started.target, started.language)
     note = f"goes on with campaign {campaign}, {history.evaluated} evaluated"
     limits = {**history.limits, **job.limits}
     if limits and not started.model.startswith(PREFIX):
-        limits = _with_an_end(
+        limits = with_an_end(
             limits, started.model, started.judge_model, WhereItStands(events).spent_s
         )
     return _Ready(task, started, campaign, limits, note)

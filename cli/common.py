@@ -17,6 +17,7 @@ import typer
 
 from .. import config as settings
 from ..config import Config, Resolved
+from ..kernelbench.languages import listed
 from ..traces.options import Flag, Options
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
-LanguageOption = Annotated[str | None, option("--language", "cpp, cuda or triton.")]
+LanguageOption = Annotated[str | None, option("--language", f"{listed()}.")]
 ModelOption = Annotated[
     str | None,
     option(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..traces.audits import last_audit_sentence
-from ..traces.history import Entry, History
+from ..traces.fold import Entry
+from ..traces.history import History
 from ..traces.outcome import why_no_winner
 from ..traces.records import Verdict
 

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ExitCode, UsageError
-from ..kernelbench.languages import LANGUAGES, languages_of_suffix
-from ..kernelbench.targets import AUTO, CPU
+from ..errors import ExitCode
+from ..kernelbench.languages import listed
 from . import common
 
 WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
 LanguageOption = Annotated[
     str | None,
-    common.option("--language", "cpp, python, cuda or triton [default: by the file's ending]."),
+    common.option("--language", f"{listed()} [default: by the file's ending]."),
 ]
 RecordOption = Annotated[
     bool, typer.Option("--record", help="300 trials instead of 30; takes several times as long.")
@@ -49,53 +48,25 @@ def evaluate(
         accept_weak_isolation=accept_weak_isolation,
         max_preparation=max_preparation,
     ).config
-    source = _read(file)
-    from ..traces.records import Protocol, Status
-    from ..verifier.process.client import open_referee
-    from ..verifier.request import Order
-    from . import documents, task_of
+    from ..traces.records import Status
+    from ..workbench.evaluating import Evaluator, language_of_file, read_source
+    from . import documents, planning
     from .summary import print_verdict
 
-    spoken = language or _spoken(file, config.target)
-    where = task_of.choose_target(config.target, spoken, devices=config.devices)
-    task = task_of.make_task(config, problem, workload, matrix, where, spoken)
+    source = read_source(file)
+    spoken = language or language_of_file(file, config.target)
+    evaluator = Evaluator(problem, language=spoken, workload=workload, matrix=matrix, config=config)
+    where, on = evaluator.target, evaluator.task.workload.name
     prose = common.console(config)
-    prose.print(f"evaluating {file} as {problem} / {task.workload.name} on {where}", markup=False)
-    with open_referee(task) as referee:
-        task_of.warn_of_weakness(prose, referee.isolation)
-        task_of.tell_emulated(prose, where, referee.is_emulated)
-        protocol = Protocol.RECORD if record else Protocol.FULL
-        order = Order(source=source, language=spoken, protocol=protocol)
-        verdict = referee.evaluate(order)
+    prose.print(f"evaluating {file} as {problem} / {on} on {where}", markup=False)
+    with evaluator:
+        planning.warn_of_weakness(prose, evaluator.isolation)
+        planning.tell_emulated(prose, where, evaluator.is_emulated)
+        verdict = evaluator.evaluate(source, record=record).verdict
+    assert verdict is not None
     if as_json:
         common.emit(documents.verdict_document(verdict))
     else:
         print_verdict(common.console(config, is_stderr=False), verdict, is_full=every_check)
     if verdict.status is not Status.VERIFIED:
         raise typer.Exit(int(ExitCode.NOT_MET))
-
-
-def _spoken(file: Path, target: str) -> str:
-    """The language by the file's ending; of two the one for a GPU where the target is one."""
-    found = languages_of_suffix(file.suffix)
-    if not found:
-        known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
-        raise UsageError(
-            f"the ending of {file.name} names no language that candidates are written in",
-            hint=f"say it with --language cpp, python, cuda or triton, or end it in one of "
-            f"{' '.join(known)}",
-        )
-    wants_gpu = target not in (AUTO, CPU)
-    return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"the candidate {file} cannot be read: {error.strerror}",
-            hint="give the path of one source file",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the candidate {file} is not UTF-8 text", hint=str(error)) from error

@@ -9,7 +9,8 @@ import typer
 
 from ..config import Config
 from ..errors import UsageError
-from . import common, names
+from ..traces import names
+from . import common
 
 if TYPE_CHECKING:
     from ..verifier.profile.derive import Derived, Sample

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import format_duration
 from ..traces.wording import price, tokens, usd
-from . import task_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from ..agents.books.request import CampaignRequest
     from ..agents.casting.cast import Players
     from ..traces.events import CampaignStarted
+    from ..traces.records import Isolation
     from ..verifier.request import Referee, Task
 
 
@@ -56,8 +56,8 @@ def show_plan(
         lines["replay" if note.startswith("replays") else "resume"] = note
     for name, text in lines.items():
         prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
-    task_of.warn_of_weakness(prose, referee.isolation)
-    task_of.tell_emulated(prose, task.target, referee.is_emulated)
+    warn_of_weakness(prose, referee.isolation)
+    tell_emulated(prose, task.target, referee.is_emulated)
     return {
         "problem": task.problem,
         "workload": task.workload.model_dump(mode="json"),
@@ -118,3 +118,24 @@ def limit_text(name: str, value: float) -> str:
     if name == "device_seconds":
         return f"{format_duration(value)} on the target"
     return usd(value) if name == "usd" else f"{value:g} {name}"
+
+
+def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:
+    """Says aloud that nothing will be timed, where it is so."""
+    if is_emulated:
+        prose.print(
+            f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
+            "nothing is timed, modelled times rank and no speed-up is claimed",
+            markup=False,
+        )
+
+
+def warn_of_weakness(prose: Console, isolation: Isolation) -> None:
+    """Says aloud what the sandbox does not enforce."""
+    if isolation.lacking:
+        prose.print(
+            f"warning: the sandbox ({isolation.mechanism}) does not enforce "
+            f"{', '.join(isolation.lacking)}; kernels can do harm here, and results say so",
+            style="yellow",
+            markup=False,
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
-from ..kernelbench.languages import LANGUAGES
+from ..kernelbench.languages import LANGUAGES, listed
 from . import common
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def problems(
         str | None,
         typer.Option(
             "--signature",
-            help="Print a whole candidate to start from: cpp, python, cuda or triton.",
+            help=f"Print a whole candidate to start from: {listed()}.",
             show_default=False,
         ),
     ] = None,

@@ -81,7 +81,7 @@ def score(trial: Trial, campaign: str, events: Iterable[Event]) -> Score:
         spent=_spent(progress),
         calls=calls,
         replies=replies,
-        by_status=progress.by_status,
+        by_status={str(status): count for status, count in progress.by_status.items()},
         steps=tuple(steps),
     )
 
@@ -89,7 +89,7 @@ def score(trial: Trial, campaign: str, events: Iterable[Event]) -> Score:
 def _spent(progress: Progress) -> Spent:
     spending = progress.spending
     return Spent(
-        evaluations=len(progress.tracks),
+        evaluations=len(progress.candidates),
         seconds=progress.spent_s,
         usd=spending.usd,
         tokens=spending.tokens,

@@ -139,6 +139,12 @@ def language_of(name: str) -> Language:
     return LANGUAGES[name]
 
 
+def listed() -> str:
+    """Their names, for help and hints."""
+    *first, last = LANGUAGES
+    return f"{', '.join(first)} or {last}"
+
+
 def languages_on(target: Target) -> tuple[Language, ...]:
     """Those that run there, the usual one first."""
     return tuple(each for each in LANGUAGES.values() if each.runs_on(target))

@@ -11,21 +11,21 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Protocol, Status, Verdict
-from kernelwright.verifier.evaluation import evaluate
+from kernelwright.verifier.evaluation import evaluate, look
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import emulated
 from kernelwright.verifier.stands.leased import Machine
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.stand import Stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 
 RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 """A machine that is busy with something else can cause these; a second look tells."""
 MOST_OPEN = 4
-"""Referees, and emulated sessions, that stay open: with torch in them they take half a GB each."""
+"""Referees, and emulated stands, that stay open: with torch in them they take half a GB each."""
 
 _Key = tuple[str, str, str]
-_Opened = TypeVar("_Opened", RefereeProcess, Session)
+_Opened = TypeVar("_Opened", RefereeProcess, Stand)
 
 
 class Court:
@@ -34,7 +34,7 @@ class Court:
     def __init__(self, cache: Path) -> None:
         self.cache = cache
         self._open: dict[_Key, RefereeProcess] = {}
-        self._emulated: dict[_Key, Session] = {}
+        self._emulated: dict[_Key, Stand] = {}
 
     def referee(self, problem: str, workload: str = "tiny", jail: str = "auto") -> RefereeProcess:
         """A running referee for the problem's workload, with torch eager as its baseline."""
@@ -62,17 +62,17 @@ class Court:
             verdict = self.referee(problem, **more).evaluate(order)
         return verdict
 
-    def emulated(self, problem: str, language: str, workload: str = "tiny") -> Session:
+    def emulated(self, problem: str, language: str, workload: str = "tiny") -> Stand:
         """What judges for sm_90 by emulation, whatever this machine has; skips where it cannot."""
 
-        def opened() -> Session:
+        def opened() -> Stand:
             task = self._task(problem, workload, target="sm_90", languages=(language,))
             try:
-                session = Session.open(task, Machine(allowed=()))
+                stand = open_stand(task, Machine(allowed=()))
             except PrerequisiteError as error:
                 pytest.skip(str(error))
-            assert session.is_emulated
-            return session
+            assert stand.is_emulated
+            return stand
 
         return _kept(self._emulated, (problem, language, workload), opened)
 
@@ -92,18 +92,17 @@ class Court:
             workload: empty: the problem's default.
             seed: what the trials are drawn from; empty: fresh, as for `eval`.
         """
-        session = self.emulated(problem, language, workload)
+        stand = self.emulated(problem, language, workload)
         order = Order(source=source, language=language, protocol=protocol)
         if not seed:
-            return evaluate(session, order)
-        assert session.device is not None
-        return emulated.look(Draft(order, session, seed), session.device)
+            return evaluate(stand, order)
+        return look(stand, Draft(order, stand.session, seed))
 
     def close(self) -> None:
         for referee in self._open.values():
             referee.close()
-        for session in self._emulated.values():
-            session.close()
+        for stand in self._emulated.values():
+            stand.close()
 
     def _task(self, problem: str, workload: str, **more: Any) -> Task:
         chosen = registry.workload_for(registry.get(problem), workload)

@@ -9,10 +9,21 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, JsonValue, PlainValidator, SerializeAsAny, TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainValidator,
+    SerializeAsAny,
+    TypeAdapter,
+    ValidationError,
+)
 
 from .place import NOWHERE, StoredPlace
 from .records import Record
+
+OptionalId = Annotated[str | None, BeforeValidator(lambda value: value or None)]
+"""A candidate, if there is one; where there was none earlier versions stored an empty text."""
 
 
 class AnyDecision(Record):
@@ -41,7 +52,7 @@ class NothingLeft(AnyDecision):
     """Judge or Coder see no change of the base that is worth its price."""
 
     what: Literal["nothing left"] = "nothing left"
-    candidate: str
+    candidate: OptionalId
     why: str
 
 
@@ -49,7 +60,7 @@ class BaseChosen(AnyDecision):
     """The next edit is of another candidate than the round's own."""
 
     what: Literal["base of the next edit"] = "base of the next edit"
-    candidate: str
+    candidate: OptionalId
     why: str
 
 
@@ -123,8 +134,8 @@ class FeaturesPlanned(AnyDecision):
     """What a depth of `features` extends, and the techniques that its slots try."""
 
     what: Literal["features"] = "features"
-    base: str
-    """Empty: there is none yet."""
+    base: OptionalId
+    """None: there is nothing yet."""
     bound: str
     slots: tuple[tuple[str, ...], ...]
     is_repair: bool
@@ -168,8 +179,8 @@ class PlannedSlot(Record):
     operator: str
     mode: str
     island: int
-    base: str = ""
-    """Empty: it changes none."""
+    base: OptionalId = None
+    """None: it changes none."""
     exemplars: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     advice: StoredPlace = NOWHERE
@@ -191,8 +202,8 @@ class Compared(AnyDecision):
     normal: str
     """The hash of its source without what makes no difference."""
     island: int
-    like: str
-    """The candidate that it is too close to; empty: it is new."""
+    like: OptionalId
+    """The candidate that it is too close to; None: it is new."""
     similarity: float
 
 
@@ -314,8 +325,7 @@ class HandedOver(AnyDecision):
     to: Literal["forge", "evolve"]
     round: int
     best: str
-    champion: str
-    """Empty: there is none."""
+    champion: OptionalId
 
 
 _Known = (

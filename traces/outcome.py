@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from .history import Entry, History
+from .fold import Entry
+from .history import History
 from .records import Verdict
 from .wording import micros, tokens, usd
 
@@ -77,7 +78,7 @@ def _useless_replies(history: History) -> str:
     if not history.missing:
         return ""
     count = len(history.missing)
-    cause = _most_frequent([missing.reason for missing in history.missing])
+    cause = _most_frequent([missing.reason for missing in history.missing.values()])
     return f"; {_many(count, 'reply', 'replies')} held no candidate, most often: {cause}"
 
 

@@ -1,4 +1,4 @@
-"""One evaluation: build, try, time, and the verdict that follows.
+"""The sequence of an evaluation: admit, build, try, look closer, time, conclude, on any stand.
 
 The verdict is this module's own variable; no message of the candidate's process means "pass".
 Every way in which a candidate can fail ends here as a status with its reason.
@@ -9,27 +9,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 import numpy as np
 
-from ..kernelbench.languages import LANGUAGES, language_of
-from ..sandbox.builders.model import BuildFailed
-from ..sandbox.run.arena import Arena
+from ..errors import SandboxError
+from ..kernelbench.languages import LANGUAGES
 from ..sandbox.run.process import RunFault
-from ..sandbox.run.program import Program
-from ..traces.records import CHAMPION, Protocol, Status, Verdict
-from .checks import fenced_memory, stress
-from .checks.checking import run_trials
-from .clock import clocks, roofline, timing
-from .clock.timed_sides import CandidateSide, Wrong
-from .profile import cpu as profile
+from ..traces.records import Protocol, Status, Verdict
+from .failure import ChampionFailed, Failed
 from .request import Order
-from .stands import contests, device, emulated, rivalry, sanitize
-from .stands.programs import BUILT, build_program
-from .stands.rivalry import ChampionFailed
-from .stands.session import Session
+from .stands import rivalry
+from .stands.stand import Mounted, Stand
 from .stands.verdict_draft import Draft
 from .truth import gates
 
@@ -37,203 +28,115 @@ LOOKS = 3
 """Evaluations before a candidate stays SUSPECT."""
 PAUSE_S = 1.0
 """Before the second look; twice that before the third."""
+_BROKE = (Status.CRASHED, Status.TIMED_OUT, Status.HARNESS_ERROR, Status.PROTOCOL_ERROR)
+"""Failures that may be the stand's own."""
 
 
-def evaluate(session: Session, order: Order) -> Verdict:
+def evaluate(stand: Stand, order: Order) -> Verdict:
     """The verdict on one order. Raises SandboxError only where the harness itself failed."""
 
     def unknown(reason: str) -> Verdict:
-        return _draft(session, order).close(Status.HARNESS_ERROR, reason)
+        return _draft(stand, order).close(Status.HARNESS_ERROR, reason)
 
-    return rivalry.judged(order, lambda asked: _looked(session, asked), unknown)
+    return rivalry.judged(order, lambda asked: _looked(stand, asked), unknown)
 
 
-def _looked(session: Session, order: Order) -> Verdict:
+def _looked(stand: Stand, order: Order) -> Verdict:
     """The verdict on one order. Raises ChampionFailed.
 
     What is SUSPECT is looked at again, in fresh processes and with another seed: a machine that is
     busy with something else can cause it once, a candidate that hides work causes it each time.
     """
-    verdict = _look(session, order)
-    for look in range(1, LOOKS):
+    verdict = look(stand, _draft(stand, order))
+    for again in range(1, LOOKS):
         if verdict.status is not Status.SUSPECT:
             break
-        time.sleep(look * PAUSE_S)
-        verdict = _look(session, order)
+        time.sleep(again * PAUSE_S)
+        verdict = look(stand, _draft(stand, order))
     return verdict
 
 
-def _draft(session: Session, order: Order) -> Draft:
+def _draft(stand: Stand, order: Order) -> Draft:
     # Drawn now, after the source is fixed, and never sent to the candidate's process (A6).
-    return Draft(order, session, secrets.token_bytes(16))
+    return Draft(order, stand.session, secrets.token_bytes(16))
 
 
-def _look(session: Session, order: Order) -> Verdict:
-    draft = _draft(session, order)
-    if session.device is not None:
-        if session.leased is not None:
-            return device.look(draft, session.device, session.leased)
-        return emulated.look(draft, session.device)
-    if LANGUAGES.get(order.language) not in BUILT:
+def look(stand: Stand, draft: Draft) -> Verdict:
+    """One look at the candidate of a draft. Raises ChampionFailed, and SandboxError."""
+    if LANGUAGES.get(draft.order.language) not in stand.languages:
+        target = draft.session.task.target
         return draft.close(
             Status.UNSUPPORTED,
-            f"language '{order.language}' does not run on target '{session.task.target}': "
-            f"this release takes {', '.join(map(str, BUILT))}",
+            f"language '{draft.order.language}' does not run on target '{target}': {stand.takes}",
         )
-    session.ensure_admitted()
-    built = _build(draft)
-    if isinstance(built, BuildFailed):
-        draft.log = built.log
-        status = Status.RESOURCE if built.is_resource else Status.BUILD_FAILED
-        return draft.close(status, built.reason)
-    try:
-        return _judge(draft, built)
-    except RunFault as fault:
-        draft.log = fault.log or draft.log
-        return draft.close(fault.status, fault.reason)
-    except Wrong as wrong:
-        draft.checks.append(wrong.check)
-        reason = f"a timed call was wrong: {wrong.check.name}: {wrong.check.detail}"
-        return draft.close(Status.INCORRECT, reason)
-
-
-@dataclass(frozen=True)
-class _Programs:
-    """A candidate as it is timed, and built with sanitizers where it is."""
-
-    program: Program
-    sanitized: Program | None = None
-
-
-def _build(draft: Draft) -> _Programs | BuildFailed:
-    """Everything that is built of a candidate, before any process of it is alive."""
-    session, order = draft.session, draft.order
-    with draft.span("build"):
-        program = build_program(session, order.source, order.language)
-    if isinstance(program, BuildFailed):
-        return program
-    draft.take(program.built)
-    if order.protocol is Protocol.SCREEN:
-        return _Programs(program)
-    if not language_of(order.language).is_native:
-        draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
-        return _Programs(program)
-    with draft.span("sanitize"):
-        prepared = sanitize.prepare(session, order.source)
-    if isinstance(prepared, BuildFailed):
-        return prepared
-    draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
-    return _Programs(program, prepared.program)
-
-
-def _judge(draft: Draft, built: _Programs) -> Verdict:
-    session, protocol, program = draft.session, draft.order.protocol, built.program
+    if ill := stand.illness():
+        return draft.close(Status.HARNESS_ERROR, ill)
+    draft.session.ensure_admitted()
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
-    champion = _champion(session, draft.order)
-    with contests.arena_for(session) as arena:
-        with _side(draft, program, arena, rng) as side:
-            with draft.span("verify"):
-                draft.checks += run_trials(side, session.stage, protocol, rng)
-            if protocol is not Protocol.SCREEN:
-                _look_closer(draft, side, built.sanitized, rng)
-            failed = next((c for c in draft.checks if not c.passed), None)
-            if failed:
-                return draft.close(Status.INCORRECT, f"{failed.name}: {failed.detail}")
-            with draft.span("wait for baselines"):
-                session.await_reference()
-            with draft.span("time"):
-                contest = contests.Contest(session, protocol, champion, rng)
-                contest.add(side)
-        while contest.goes_on():
-            with (
-                _side(draft, program, arena, rng) as side,
-                draft.span("time"),
-            ):
-                contest.add(side)
-    return _conclude(draft, program, contest.series, rng)
+    try:
+        with _blamed(stand, draft):
+            mounted = stand.mount(draft, rng)
+    except Failed as failed:
+        return draft.fail(failed)
+    try:
+        with _blamed(stand, draft):
+            return _judge(stand, mounted, draft)
+    except Failed as failed:
+        return draft.fail(failed, mounted.cause(failed), mounted.known())
 
 
 @contextmanager
-def _side(
-    draft: Draft, program: Program, arena: Arena, rng: np.random.Generator
-) -> Iterator[CandidateSide]:
-    with ExitStack() as stack:
-        with draft.span("start"):
-            started = contests.started(
-                draft.session, draft.order.protocol, "candidate", program, arena, rng
-            )
-            side = stack.enter_context(started)
-        yield side
+def _blamed(stand: Stand, draft: Draft) -> Iterator[None]:
+    """Raises what fails inside as Failed, whoever found it, and as the stand's where it is ill."""
+    try:
+        yield
+    except ChampionFailed as failed:
+        # Whoever broke the stand, it is no judge of the champion.
+        if failed.status in _BROKE:
+            _ensure_well(stand, draft, f"the champion {failed}")
+        raise
+    except (RunFault, Failed) as fault:
+        if fault.status in _BROKE:
+            said = f"a candidate {fault.status}: {fault.reason}"
+            _ensure_well(stand, draft, said, fault.log)
+        if isinstance(fault, Failed):
+            raise
+        raise Failed.of_run(fault) from fault
+    except SandboxError as error:
+        # A process of ours that does not start may mean that the device is gone.
+        _ensure_well(stand, draft, str(error))
+        raise
 
 
-def _champion(session: Session, order: Order) -> contests.Rival | None:
-    if not order.champion:
-        return None
-    champion = build_program(session, order.champion, order.language)
-    if isinstance(champion, BuildFailed):
-        raise ChampionFailed(Status.BUILD_FAILED, champion.reason)
-    return contests.Rival(champion)
+def _ensure_well(stand: Stand, draft: Draft, failure: str, log: str = "") -> None:
+    """Raises Failed where the stand itself does not work any more."""
+    if ill := stand.illness_after(draft, failure):
+        raise Failed(Status.HARNESS_ERROR, ill, log)
 
 
-def _look_closer(
-    draft: Draft, side: CandidateSide, sanitized: Program | None, rng: np.random.Generator
-) -> None:
-    """What only a promotion pays for: looks at stray accesses, then repeats under load."""
-    session = draft.session
-    if gates.first_failure(draft.checks):
-        return
-    if language_of(draft.order.language).is_native:
-        _look_beside(draft, side, sanitized, rng)
-    if gates.first_failure(draft.checks):
-        return
-    # Baselines that still start are measured, and must not be measured under this load.
-    with draft.span("wait for baselines"):
-        session.await_reference()
-    with draft.span("load"):
-        draft.checks += stress.under_load(side, session.stage, session.cpus, rng)
+def _judge(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
+    """From the first process of a built candidate to its verdict."""
+    with mounted.ready():
+        with mounted.process() as side:
+            mounted.try_on(side)
+            if draft.is_right:
+                mounted.look_closer(side)
+            if draft.is_right:
+                mounted.time(side)
+        if draft.is_right:
+            mounted.look_apart()
+        draft.ensure_right()
+        while mounted.goes_on():
+            with mounted.process() as side:
+                mounted.time(side)
+    return _conclude(stand, mounted, draft)
 
 
-def _look_beside(
-    draft: Draft, side: CandidateSide, sanitized: Program | None, rng: np.random.Generator
-) -> None:
-    """Accesses beside the tensors: by sanitizers, which name the line, then in the timed build."""
-    if sanitized:
-        with draft.span("sanitize"):
-            found = sanitize.examine(draft.session, sanitized, rng)
-        draft.log = found.log or draft.log
-        draft.checks.append(found.check)
-        if not found.check.passed:
-            return
-    with draft.span("fences"):
-        draft.checks.append(fenced_memory.examine(side, draft.session.stage, rng))
-    if draft.checks[-1].passed and (reason := sanitize.apart(draft.order.source)):
-        raise RunFault(Status.UNSUPPORTED, reason)
-
-
-def _conclude(
-    draft: Draft, program: Program, series: timing.Series, rng: np.random.Generator
-) -> Verdict:
-    session = draft.session
-    draft.checks += clocks.checks(series.seen, len(session.cpus))
-    axes = session.stage.target.axes
-    flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
-    assert session.peaks is not None
-    floor = roofline.floor_us(flops, moved, session.peaks)
-    measured = timing.measurement(
-        series,
-        "candidate",
-        [name for name in series.names if name not in ("candidate", CHAMPION)],
-        CHAMPION if CHAMPION in series.names else None,
-        missing=session.reference.missing,
-        workload=session.task.workload.name,
-        floor_us=floor,
-        threads=len(session.cpus),
-        rng=rng,
-    )
-    draft.checks.append(roofline.plausible(measured.candidate.median_us, floor))
-    known = profile.profile(program.built, session.stage.target, measured, flops=flops, moved=moved)
-    failed = next((c for c in draft.checks if not c.passed), None)
-    if failed:
-        return draft.close(Status.SUSPECT, f"{failed.name}: {failed.detail}", known=known)
-    screened = draft.order.protocol is Protocol.SCREEN
-    return draft.close(Status.SCREENED if screened else Status.VERIFIED, "", measured, known)
+def _conclude(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
+    measured = mounted.measured()
+    if doubt := gates.first_failure(draft.timed):
+        reason = f"{doubt.name}: {doubt.detail}"
+        return draft.close(Status.SUSPECT, reason, known=mounted.known())
+    screened = stand.is_emulated or draft.order.protocol is Protocol.SCREEN
+    status = Status.SCREENED if screened else Status.VERIFIED
+    return draft.close(status, "", measured, mounted.profile())

@@ -105,7 +105,7 @@ class Asker:
     @property
     def started(self) -> CampaignStarted:
         """What the campaign began with."""
-        return self._ledger.progress.require_started()
+        return self._ledger.progress.started
 
     def key(self, ask: Ask, place: Place) -> str:
         """The key of the call: what must be the same for an answer to be the answer."""

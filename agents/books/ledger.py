@@ -31,7 +31,7 @@ from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, Missing, Proposal
-from .decided import D
+from ..search.championship import champion_after
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Protocol], Verdict]
@@ -111,13 +111,13 @@ class Ledger:
     def propose(self, proposal: Proposal, place: Place = NOWHERE) -> str:
         """Records a proposal and gives its id; one that is known already is not recorded again."""
         candidate = candidate_id(proposal.source)
-        if candidate in self.progress.tracks:
+        if candidate in self.progress.candidates:
             return candidate
         self._recorder.put_blob(proposal.source)
         self.record(
             CandidateProposed(
                 candidate=candidate,
-                number=len(self.progress.tracks) + 1,
+                number=self.progress.count + 1,
                 language=proposal.language,
                 family=proposal.family,
                 knobs=dict(proposal.knobs),
@@ -146,26 +146,8 @@ class Ledger:
 
     def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if self.progress.decisions.at(place, type(decision)) is None:
+        if self.progress.decided(place, type(decision)) is None:
             self.record(Decided(place=place, decision=decision))
-
-    def decided(self, place: Place, kind: type[D]) -> D | None:
-        """What of this kind was decided at a place."""
-        return self.progress.decisions.at(place, kind)
-
-    def require_decided(self, place: Place, kind: type[D]) -> D:
-        """As `decided`, where the campaign cannot be at this point without it.
-
-        Raises:
-            StorageError: it is not there.
-        """
-        found = self.decided(place, kind)
-        if found is None:
-            raise StorageError(
-                f"campaign {self.campaign} does not hold what was decided at {place}",
-                hint="the store was changed by something else; start a new campaign",
-            )
-        return found
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.
@@ -174,24 +156,23 @@ class Ledger:
             SandboxError: the harness failed; the evaluation stays open and is done on resume.
         """
         with self._evaluating:
-            track = self.progress.tracks[candidate]
-            if protocol not in track.verdicts:
+            if protocol not in self.progress.candidates[candidate].looks:
                 self._evaluate(candidate, protocol, champion)
-            return track.verdicts[protocol]
+            return self.progress.candidates[candidate].looks[protocol]
 
     def order(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Order:
         """What the referee is asked about a candidate."""
         return Order(
             source=self.source(candidate),
-            language=self.progress.tracks[candidate].proposed.language,
+            language=self.progress.candidates[candidate].language,
             protocol=protocol,
             champion=self.source(champion) if champion else "",
         )
 
     def foresee(self, candidates: Sequence[str]) -> None:
         """Tells the referee who is screened next; nothing is recorded, and nobody waits."""
-        tracks = self.progress.tracks
-        waiting = [c for c in candidates if Protocol.SCREEN not in tracks[c].verdicts]
+        known = self.progress.candidates
+        waiting = [c for c in candidates if known[c].screened is None]
         if waiting:
             self._referee.foresee([self.order(c, Protocol.SCREEN) for c in waiting])
 
@@ -205,22 +186,37 @@ class Ledger:
         verdict = self._referee.evaluate(order)
         _check_about(verdict, candidate, protocol, champion)
         recorded = self._recorded.get((candidate, protocol))
-        is_same = recorded is not None and recorded.status is verdict.status
+        is_same = recorded is not None and _is_same_outcome(recorded, verdict)
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
 
     def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""
-        track = self.progress.tracks[advice.candidate]
-        is_known = place in self.progress.advised if place else track.advice is not None
+        about = self.progress.candidates[advice.candidate]
+        is_known = place in self.progress.advised if place else about.advice is not None
         if not is_known:
             self.record(AdviceGiven(advice=advice, place=place))
+
+    def settle(self, candidate: str, champion: str | None) -> str | None:
+        """Who is champion once a challenger was confirmed, crowned if it is the challenger.
+
+        Args:
+            champion: Who is, at this point of the workflow: the same on every run.
+        """
+        confirmed = self.progress.known(candidate).looks[Protocol.CONFIRM]
+        fallen = confirmed.champion
+        heir = self.progress.heir_of(fallen.candidate) if fallen else None
+        won = champion_after(candidate, confirmed, champion=champion, heir=heir)
+        if won == candidate:
+            self.crown(candidate, confirmed)
+        return won
 
     def crown(self, candidate: str, confirmed: Verdict) -> None:
         """Records a new champion, once."""
         if candidate in self.progress.gains:
             return
         # In a replay the decision rests on the recorded figure; what is told is the new one.
-        found = self.progress.tracks[candidate].found.get(Protocol.CONFIRM, confirmed)
+        seen = self.progress.candidates[candidate].verdicts
+        found = next((v for v in reversed(seen) if v.protocol is Protocol.CONFIRM), confirmed)
         self.record(
             ChampionChanged(
                 candidate=candidate,
@@ -233,26 +229,36 @@ class Ledger:
         """The source of a candidate, as it was stored."""
         return self._recorder.get_blob(candidate).decode()
 
+    def find_member(self, candidate: str | None) -> Member | None:
+        """As `member`; None for none."""
+        return self.member(candidate) if candidate else None
+
     def member(self, candidate: str) -> Member:
         """An evaluated candidate as the Coder and the Judge see it."""
-        track = self.progress.tracks[candidate]
-        if track.verdict is None:
+        found = self.progress.candidates[candidate]
+        if found.basis is None:
             raise StorageError(
                 f"candidate {candidate[:12]} of campaign {self.campaign} has no verdict",
                 hint="resume the campaign, so that its evaluation is done",
             )
         return Member(
             candidate=candidate,
-            number=track.proposed.number,
+            number=found.number,
             source=self.source(candidate),
-            language=track.proposed.language,
-            family=track.proposed.family,
-            knobs={k: v for k, v in track.proposed.knobs.items() if isinstance(v, int | str)},
-            verdict=track.verdict,
-            parents=track.proposed.parents,
-            advice=track.advice,
-            notes=track.proposed.notes,
+            language=found.language,
+            family=found.family,
+            knobs={k: v for k, v in found.knobs.items() if isinstance(v, int | str)},
+            verdict=found.basis,
+            parents=found.parents,
+            advice=found.advice,
+            notes=found.notes,
         )
+
+
+def _is_same_outcome(recorded: Verdict, verdict: Verdict) -> bool:
+    """Whether both came to the same, of the candidate and of the champion beside it."""
+    fell = [each.champion is not None for each in (recorded, verdict)]
+    return recorded.status is verdict.status and fell[0] == fell[1]
 
 
 def _check_about(

@@ -1,4 +1,4 @@
-"""Where a campaign stands, folded from its events one at a time.
+"""Where a living search stands: the fold over a campaign's events, and what only a search needs.
 
 The same fold serves a live campaign, which feeds each event as it is recorded, and a resumed one,
 which feeds the whole history first: a loop that asks only this can begin at any prefix of the
@@ -8,8 +8,7 @@ events. It knows no store, no referee and no clock.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...errors import StorageError
@@ -21,7 +20,6 @@ from ...traces.events import (
     CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
-    CandidateMissing,
     CandidateProposed,
     ChampionChanged,
     Decided,
@@ -30,12 +28,13 @@ from ...traces.events import (
     Event,
     Payload,
 )
-from ...traces.place import Place
-from ...traces.records import Advice, Protocol, Status, Verdict
-from ...traces.spending import Spending
+from ...traces.fold import Fold
+from ...traces.place import Place, in_round
+from ...traces.records import Advice, Protocol
 from ..search.archive import Archive
-from ..search.championship import may_challenge, screened_median
-from .decided import Decisions
+from ..search.championship import best_challenger
+from .candidate import Candidate
+from .decided import D, Decisions
 
 
 class CutOff(NamedTuple):
@@ -47,113 +46,50 @@ class CutOff(NamedTuple):
     """When it began, by the store's clock."""
 
 
-@dataclass
-class Track:
-    """What is known of one candidate so far."""
-
-    proposed: CandidateProposed
-    verdicts: dict[Protocol, Verdict] = field(default_factory=dict)
-    """Those that decisions rest on; in a replay the recorded ones."""
-    found: dict[Protocol, Verdict] = field(default_factory=dict)
-    """Those that the referee gave in this campaign."""
-    fallen: Verdict | None = None
-    """Of a champion that no longer held. What was decided before rests on `verdicts` still."""
-    advice: Advice | None = None
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The most thorough verdict."""
-        return self.fallen or _most_thorough(self.verdicts)
-
-    @property
-    def shown(self) -> Verdict | None:
-        """The most thorough verdict that this campaign's referee gave."""
-        return self.fallen or _most_thorough(self.found)
-
-
-def _most_thorough(verdicts: dict[Protocol, Verdict]) -> Verdict | None:
-    for protocol in (Protocol.CONFIRM, Protocol.FULL, Protocol.SCREEN):
-        if protocol in verdicts:
-            return verdicts[protocol]
-    return None
-
-
-class Progress:
-    """The fold. `apply` every event in order; read the rest."""
+class Progress(Fold[Candidate]):
+    """The fold with archive, places and challenges. `apply` every event in order; read the rest."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.started: CampaignStarted | None = None
-        self.limits: dict[str, float] = {}
-        self.tracks: dict[str, Track] = {}
         self.archive = Archive()
-        self.champion: str | None = None
         self.open: CutOff | None = None
-        self.finished: CampaignFinished | None = None
-        self.spending = Spending()
         self.placed: dict[Place, str] = {}
         """The candidate that was proposed at a place of the workflow."""
-        self.missing: dict[Place, CandidateMissing] = {}
-        """The places where no usable candidate came."""
         self.advised: dict[Place, Advice] = {}
         """What the Judge said at a place."""
         self.decisions = Decisions()
         self.gains: dict[str, float] = {}
         """Every champion there was, with ln(new / old) of the credited speed-up."""
-        self.heirs: dict[str, str | None] = {}
-        """By champion that no longer held: the last one before it that did, as it fell."""
-        self._credited: dict[str, float] = {}
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
         self.last_took_s: dict[Protocol, float] = {}
         """How long the last evaluation of each protocol took."""
-        self._last_at = 0.0
         self._has_begun = False
         """The last event was the beginning of a process's work."""
-        for event in events:
-            self.apply(event)
+        super().__init__(Candidate, events)
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
-        payload = event.payload
+        payload, before_at, before_credited = event.payload, self.last_at, self.credited
+        super().apply(event)
         if isinstance(payload, CampaignAudited):
             # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
             return
-        pause = self._is_outside(payload)
-        took_s = 0.0 if pause else max(0.0, event.at - self._last_at)
-        self.spent_s += took_s
-        self._last_at = event.at
-        self.spending.apply(event)
+        self.spent_s += 0.0 if self._is_outside(payload) else max(0.0, event.at - before_at)
         match payload:
-            case CampaignStarted():
-                self.started = payload
-                self.limits = dict(payload.limits)
-            case CampaignResumed():
-                self.limits = dict(payload.limits)
-                self.finished = None
-            case CandidateProposed():
-                self.tracks[payload.candidate] = Track(payload)
-                if payload.place:
-                    self.placed[payload.place] = payload.candidate
-            case CandidateMissing():
-                self.missing[payload.place] = payload
+            case CandidateProposed() if payload.place:
+                self.placed[payload.place] = payload.candidate
             case Decided():
                 self.decisions.add(payload)
             case EvaluationStarted():
                 self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
             case EvaluationFinished():
-                self._judge(payload, event.at)
-            case AdviceGiven():
-                self.tracks[payload.advice.candidate].advice = payload.advice
-                if payload.place:
-                    self.advised[payload.place] = payload.advice
+                self._rank(payload, event.at)
+            case AdviceGiven() if payload.place:
+                self.advised[payload.place] = payload.advice
             case ChampionChanged():
                 # A first champion that is slower than the baseline gained nothing.
-                gain = math.log(max(payload.credited, 1e-9) / max(1.0, self.credited))
+                gain = math.log(max(payload.credited, 1e-9) / max(1.0, before_credited))
                 self.gains[payload.candidate] = max(0.0, gain)
-                self._credited[payload.candidate] = payload.credited
-                self.champion = payload.candidate
-            case CampaignFinished():
-                self.finished = payload
 
     def _is_outside(self, payload: Payload) -> bool:
         """Whether what lies before this event is no work of the campaign: between two processes, or
@@ -165,80 +101,92 @@ class Progress:
         ended_early = had_begun and isinstance(payload, CampaignFinished)
         return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 
-    def _judge(self, finished: EvaluationFinished, at: float) -> None:
-        verdict = finished.decided_on or finished.verdict
-        took_s = max(0.0, at - self.open.since) if self.open else 0.0
-        track = self.tracks[verdict.candidate]
-        track.verdicts[verdict.protocol] = verdict
-        track.found[verdict.protocol] = finished.verdict
+    def _rank(self, finished: EvaluationFinished, at: float) -> None:
+        decided = finished.decided_on or finished.verdict
+        self.last_took_s[decided.protocol] = max(0.0, at - self.open.since) if self.open else 0.0
         self.open = None
-        self.archive.add(verdict.candidate, track.proposed.family, track.verdict or verdict)
-        self.last_took_s[verdict.protocol] = took_s
-        if verdict.champion is not None:
-            self._depose(verdict.champion)
+        self._archive(decided.candidate)
+        if decided.champion is not None:
+            self._archive(decided.champion.candidate)
 
-    def _depose(self, fallen: Verdict) -> None:
-        track = self.tracks[fallen.candidate]
-        track.fallen = fallen
-        self.archive.add(fallen.candidate, track.proposed.family, fallen)
-        standing = [c for c in self.gains if self.tracks[c].fallen is None]
-        self.champion = self.heirs[fallen.candidate] = next(reversed(standing), None)
+    def _archive(self, candidate: str) -> None:
+        found = self.entries[candidate]
+        if found.basis:
+            self.archive.add(candidate, found.family, found.basis)
 
     @property
-    def credited(self) -> float:
-        """The champion's credited speed-up; 0.0 where there is none."""
-        return self._credited[self.champion] if self.champion else 0.0
+    def candidates(self) -> Mapping[str, Candidate]:
+        """All of them, in the order they were proposed."""
+        return self.entries
 
-    def require_started(self) -> CampaignStarted:
-        """The first event; StorageError where the history does not begin with it."""
-        if self.started is None:
+    @property
+    def leader(self) -> Candidate | None:
+        """The champion."""
+        return self.entries[self.champion] if self.champion else None
+
+    def find(self, candidate: str | None) -> Candidate | None:
+        """What is known of a candidate; None for none."""
+        return self.entries.get(candidate) if candidate else None
+
+    def known(self, candidate: str) -> Candidate:
+        """What is known of a candidate that was proposed."""
+        return self.entries[candidate]
+
+    def candidate_at(self, place: Place) -> Candidate | None:
+        """The candidate that was proposed at a place."""
+        return self.find(self.placed.get(place))
+
+    def screened_in(self, number: int) -> list[Candidate]:
+        """The candidates of a round that have a verdict, by slot."""
+        placed = in_round(number, self.placed.items())
+        return [found for c in placed if (found := self.known(c)).screened]
+
+    @property
+    def count(self) -> int:
+        """How many candidates were proposed."""
+        return len(self.entries)
+
+    def decided(self, place: Place, kind: type[D]) -> D | None:
+        """What of this kind was decided at a place."""
+        return self.decisions.at(place, kind)
+
+    def require_decided(self, place: Place, kind: type[D]) -> D:
+        """As `decided`, where the campaign cannot be at this point without it.
+
+        Raises:
+            StorageError: it is not there.
+        """
+        found = self.decided(place, kind)
+        if found is None:
             raise StorageError(
-                "the campaign's events do not begin with its start",
+                f"campaign {self.campaign} does not hold what was decided at {place}",
                 hint="the store was changed by something else; start a new campaign",
             )
-        return self.started
+        return found
 
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decisions.at(place, SecondOpinion)
+        said = self.decided(place, SecondOpinion)
         return said is not None and said.label == "suspect"
 
     @property
-    def last(self) -> Track | None:
+    def last(self) -> Candidate | None:
         """The candidate that was proposed last; every one before it is done with."""
-        return next(reversed(self.tracks.values())) if self.tracks else None
+        return next(reversed(self.entries.values())) if self.entries else None
 
     @property
     def seen(self) -> frozenset[str]:
         """Ids of everything proposed."""
-        return frozenset(self.tracks)
-
-    @property
-    def evaluated(self) -> int:
-        """How many candidates have a verdict."""
-        return sum(1 for track in self.tracks.values() if track.verdict)
-
-    @property
-    def by_status(self) -> dict[str, int]:
-        """How many candidates stand at each status, in the order of Status, empty ones left out."""
-        statuses = [track.verdict.status for track in self.tracks.values() if track.verdict]
-        return {str(s): statuses.count(s) for s in Status if s in statuses}
+        return frozenset(self.entries)
 
     @property
     def challenger(self) -> str | None:
         """The best screened of those that may challenge the champion and were not confirmed yet."""
-        champion = self.tracks[self.champion].verdicts if self.champion else {}
-        to_beat = champion.get(Protocol.SCREEN)
-        best: str | None = None
-        best_median = 0.0
-        for track in self.tracks.values():
-            screened = track.verdicts.get(Protocol.SCREEN)
-            # What was run for comparison only is in another language, and wins nothing.
-            if self.started and track.proposed.language != self.started.language:
-                continue
-            if Protocol.CONFIRM in track.verdicts or not may_challenge(screened, to_beat):
-                continue
-            median = screened_median(screened) or 0.0
-            if median > best_median:
-                best, best_median = track.proposed.candidate, median
-        return best
+        language = self.started.language
+        # What was run for comparison only is in another language, and wins nothing.
+        waiting = {
+            each.candidate: each.screened
+            for each in self.entries.values()
+            if each.language == language and each.confirmed is None
+        }
+        return best_challenger(waiting, self.leader.screened if self.leader else None)

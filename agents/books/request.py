@@ -147,7 +147,7 @@ _CUT_SHORT = (*CAPS, "interrupted")
 def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
     """What a campaign answers, from its books."""
     progress = ledger.progress
-    started = progress.require_started()
+    started = progress.started
     return CampaignResult(
         campaign=ledger.campaign,
         problem=started.problem,
@@ -158,7 +158,7 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
         best=_best(progress),
         unconfirmed=progress.challenger if stopped_by in _CUT_SHORT else None,
         evaluated=progress.evaluated,
-        by_status=progress.by_status,
+        by_status={str(status): count for status, count in progress.by_status.items()},
         usd=progress.spending.usd,
         tokens=progress.spending.tokens,
         wall_s=wall_s,
@@ -167,7 +167,7 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
 
 
 def _best(progress: Progress) -> Best | None:
-    verdict = progress.tracks[progress.champion].shown if progress.champion else None
+    verdict = progress.leader.verdict if progress.leader else None
     if verdict is None:
         return None
     timed = verdict.measurement

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...traces.place import Place
-from ...traces.records import CHAMPION, Protocol, Speedup, Verdict
-from ..books.progress import Progress, Track
+from ...traces.records import CHAMPION, Speedup, Verdict
+from ..books.candidate import Candidate
+from ..books.progress import Progress
 from ..roles import Assignment, Attempt
 from ..text.diffs import changed_lines, unified
 from ..text.untrusted import one_line
@@ -43,51 +44,44 @@ def is_before(place: Place, assignment: Assignment) -> bool:
     return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
 
 
-def known(progress: Progress, assignment: Assignment) -> list[Track]:
+def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
     return [
-        track
-        for track in progress.tracks.values()
-        if track.verdicts and is_before(track.proposed.place, assignment)
+        each
+        for each in progress.candidates.values()
+        if each.relied_on and is_before(each.place, assignment)
     ]
 
 
-def attempt(progress: Progress, track: Track, source: Source | None = None) -> Attempt:
+def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> Attempt:
     """What is told of a candidate; its change only where sources are given."""
-    proposed = track.proposed
-    parent = progress.tracks.get(proposed.parents[0]) if proposed.parents else None
-    found, was = looked_at(track), looked_at(parent)
-    advised = progress.advised.get(proposed.place)
+    parent = progress.candidates.get(made.parents[0]) if made.parents else None
+    found, was = looked_at(made), looked_at(parent)
+    advised = progress.advised.get(made.place)
     told = Attempt(
-        number=proposed.number,
-        strategy=proposed.strategy,
+        number=made.number,
+        strategy=made.strategy,
         advised=advised.technique if advised else "",
         before_us=_time_us(was),
         after_us=_time_us(found),
         before_speedup=speedup(was),
         after_speedup=speedup(found),
-        beside_champion=_beside_champion(track),
+        beside_champion=_beside_champion(made),
         is_modelled=bool(found and found.measurement is None),
-        failure=_failure(track),
+        failure=_failure(made),
     )
-    return _with_change(told, progress, track, source) if source else told
+    return _with_change(told, progress, made, source) if source else told
 
 
-def looked_at(track: Track | None) -> Verdict | None:
+def looked_at(candidate: Candidate | None) -> Verdict | None:
     """The screening, since times of one kind of look can be compared."""
-    return (track.verdicts.get(Protocol.SCREEN) or track.verdict) if track else None
+    return (candidate.screened or candidate.basis) if candidate else None
 
 
 def speedup(verdict: Verdict | None) -> Speedup | None:
     """Against the fastest baseline; None where it failed or nothing was timed."""
     timed = verdict.measurement if verdict and verdict.status.is_pass else None
     return timed.headline if timed else None
-
-
-def fault_of(track: Track) -> Verdict | None:
-    """The first look that found something wrong, at whatever depth; None: none did."""
-    looks = [*track.verdicts.values(), *([track.fallen] if track.fallen else [])]
-    return next((verdict for verdict in looks if not verdict.status.is_pass), None)
 
 
 def interval(ratio: Speedup) -> str:
@@ -102,24 +96,24 @@ def _time_us(verdict: Verdict | None) -> float | None:
     return timed.candidate.median_us if timed else (verdict.modelled_us or None)
 
 
-def _beside_champion(track: Track) -> Speedup | None:
-    confirmed = track.verdicts.get(Protocol.CONFIRM)
+def _beside_champion(candidate: Candidate) -> Speedup | None:
+    confirmed = candidate.confirmed
     timed = confirmed.measurement if confirmed and confirmed.status.is_pass else None
     return timed.speedup.get(CHAMPION) if timed else None
 
 
-def _failure(track: Track) -> str:
-    verdict = fault_of(track)
+def _failure(candidate: Candidate) -> str:
+    verdict = candidate.fault
     return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
 
 
-def _with_change(told: Attempt, progress: Progress, track: Track, source: Source) -> Attempt:
+def _with_change(told: Attempt, progress: Progress, made: Candidate, source: Source) -> Attempt:
     """Against the parent that it is most like: a cross-over has several."""
-    new = source(track.proposed.candidate)
+    new = source(made.candidate)
     parents = {
-        progress.tracks[parent].proposed.number: source(parent)
-        for parent in track.proposed.parents
-        if parent in progress.tracks
+        progress.candidates[parent].number: source(parent)
+        for parent in made.parents
+        if parent in progress.candidates
     }
     if not parents:
         return told

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...traces.records import Status, Verdict
-from ..books.progress import Progress, Track
+from ..books.candidate import Candidate
+from ..books.progress import Progress
 from ..roles import Digest
 from ..search.archive import score_of
 from ..text.untrusted import one_line
-from .attempts import Source, attempt, fault_of, looked_at
+from .attempts import Source, attempt, looked_at
 
 MOST_BEST, MOST_FAILED, MOST_REFUSED = 3, 5, 6
 ERRORS_OF_ONE, ERROR_CHARACTERS = 2, 200
@@ -26,38 +27,38 @@ _ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", r
 """As g++, NVRTC, ptxas and Python name one, behind file and line."""
 
 
-def of(progress: Progress, known: Sequence[Track], source: Source) -> Digest:
+def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
     """The digest of these candidates.
 
     Args:
         known: What the place that asks may know, oldest first.
     """
-    failed = [track for track in known if fault_of(track)]
+    failed = [each for each in known if each.fault]
     return Digest(
-        best=tuple(attempt(progress, track, source) for track in _best(progress, known)),
-        failed=tuple(attempt(progress, track, source) for track in failed[-MOST_FAILED:]),
+        best=tuple(attempt(progress, each, source) for each in _best(progress, known)),
+        failed=tuple(attempt(progress, each, source) for each in failed[-MOST_FAILED:]),
         refused_code=_refused(failed),
     )
 
 
-def _best(progress: Progress, known: Sequence[Track]) -> list[Track]:
+def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
     """Fastest first. What a model holds for unearned is no example to others."""
     ranked = [
-        (-score, track.proposed.number, track)
-        for track in known
-        if not fault_of(track)
-        and (screened := looked_at(track)) is not None
+        (-score, each.number, each)
+        for each in known
+        if not each.fault
+        and (screened := looked_at(each)) is not None
         and (score := score_of(screened)) is not None
-        and not progress.is_suspected(track.proposed.place)
+        and not progress.is_suspected(each.place)
     ]
-    return [track for _, _, track in sorted(ranked, key=lambda each: each[:2])[:MOST_BEST]]
+    return [each for _, _, each in sorted(ranked, key=lambda ranking: ranking[:2])[:MOST_BEST]]
 
 
-def _refused(failed: Sequence[Track]) -> tuple[str, ...]:
+def _refused(failed: Sequence[Candidate]) -> tuple[str, ...]:
     """The newest errors of builds, each once."""
     said: dict[str, None] = {}
-    for track in failed:
-        verdict = fault_of(track)
+    for each in failed:
+        verdict = each.fault
         if verdict and verdict.status in BY_TOOLS:
             for error in _errors(verdict):
                 said.pop(error, None)

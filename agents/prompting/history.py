@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..books.progress import Progress, Track
+from ..books.candidate import Candidate
+from ..books.progress import Progress
 from ..roles import Assignment, Attempt, History
 from ..search.archive import score_of
 from . import digest
@@ -39,11 +40,11 @@ def history(progress: Progress, assignment: Assignment, source: Source) -> Histo
         for place, missing in progress.missing.items()
         if missing.base == base and is_before(place, assignment)
     )[-MOST_REFUSED:]
-    if base not in progress.tracks:
+    if base not in progress.candidates:
         return History(refused=refused, campaign=campaign)
-    tried = [attempt(progress, each) for each in before if each.proposed.parents[:1] == (base,)]
+    tried = [attempt(progress, each) for each in before if each.parents[:1] == (base,)]
     return History(
-        standing=_standing(before, progress.tracks[base]),
+        standing=_standing(before, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
         refused=refused,
@@ -62,9 +63,9 @@ def strategies(
         since: The first round that counts.
     """
     said = [
-        track.proposed.strategy
-        for track in progress.tracks.values()
-        if is_before(track.proposed.place, assignment) and track.proposed.place.is_since(since)
+        each.strategy
+        for each in progress.candidates.values()
+        if is_before(each.place, assignment) and each.place.is_since(since)
     ]
     told = list(dict.fromkeys(text for text in said if text))[-most:]
     return tuple(others_strategy(text) for text in told)
@@ -72,18 +73,18 @@ def strategies(
 
 def _led_to(progress: Progress, base: str) -> tuple[Attempt, ...]:
     steps: list[Attempt] = []
-    while base in progress.tracks and len(steps) < MOST_STEPS:
-        track = progress.tracks[base]
-        steps.append(attempt(progress, track))
-        base = track.proposed.parents[0] if track.proposed.parents else ""
+    while base in progress.candidates and len(steps) < MOST_STEPS:
+        made = progress.candidates[base]
+        steps.append(attempt(progress, made))
+        base = made.parents[0] if made.parents else ""
     return tuple(reversed(steps))
 
 
-def _standing(before: Sequence[Track], base: Track) -> str:
+def _standing(before: Sequence[Candidate], base: Candidate) -> str:
     ranked = [
-        (score, -track.proposed.number, track)
-        for track in [*before, base]
-        if (score := _score(track)) is not None
+        (score, -each.number, each)
+        for each in [*before, base]
+        if (score := _score(each)) is not None
     ]
     if not ranked:
         return "No candidate of this campaign was right so far."
@@ -95,9 +96,9 @@ def _standing(before: Sequence[Track], base: Track) -> str:
     ratio, modelled_us = speedup(found), found.modelled_us if found else None
     modelled = f", {modelled_us:.5g} us modelled" if modelled_us else ""
     told = f", speed-up {interval(ratio)}" if ratio else modelled
-    return f"The best candidate so far is another one: #{best.proposed.number}{told}."
+    return f"The best candidate so far is another one: #{best.number}{told}."
 
 
-def _score(track: Track) -> float | None:
-    screened = looked_at(track)
+def _score(candidate: Candidate) -> float | None:
+    screened = looked_at(candidate)
     return score_of(screened) if screened else None

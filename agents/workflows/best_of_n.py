@@ -35,7 +35,7 @@ is not the endpoint's number of slots, since a replay must ask the same words.""
 
 
 class State(TypedDict, total=False):
-    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+    """The cursor. Every key takes the last value written."""
 
     first: int
     """The first slot of this generation."""
@@ -43,14 +43,14 @@ class State(TypedDict, total=False):
     """The first slot beyond it."""
     slot: int
     """The slot that is worked on."""
-    current: str
-    champion: str
+    current: str | None
+    champion: str | None
     refused_by: str
     """The cap that refused a call; the candidates that were paid for are still evaluated."""
     stopped_by: str
 
 
-START_STATE: State = {"first": 0, "last": 0, "slot": 0, "current": "", "champion": ""}
+START_STATE: State = {"first": 0, "last": 0, "slot": 0, "current": None, "champion": None}
 
 
 def admit(state: State, loop: Loop) -> State:
@@ -82,7 +82,7 @@ def propose(state: State, loop: Loop) -> State:
     try:
         return {"current": steps.propose(loop, _assignment(state, loop))}
     except BudgetSpent as spent:
-        return {"current": "", "refused_by": spent.by}
+        return {"current": None, "refused_by": spent.by}
 
 
 def evaluate(state: State, loop: Loop) -> State:
@@ -109,7 +109,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
         mode=Mode.WRITE,
         sample=Sample(slot + 1, _samples(loop)),
     )
-    return replace(plain, told=strategies(loop.ledger.progress, plain))
+    return replace(plain, told=strategies(loop.progress, plain))
 
 
 def _samples(loop: Loop) -> int:
@@ -118,7 +118,7 @@ def _samples(loop: Loop) -> int:
 
 def _end_of_generation(loop: Loop, first: int) -> int:
     """No more than the endpoint takes at once, and than may still be evaluated."""
-    may_evaluate = loop.budget.left(len(loop.ledger.progress.tracks)).evaluations
+    may_evaluate = loop.budget.left(loop.progress.count).evaluations
     width = max(1, int(min(loop.slots, max(1.0, may_evaluate))))
     return min(first + width, first - first % ABREAST + ABREAST, _samples(loop))
 

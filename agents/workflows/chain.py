@@ -17,11 +17,11 @@ from .loop import Loop
 
 
 class Link(TypedDict, total=False):
-    """What the state of every chain has; "" stands for no candidate."""
+    """What the state of every chain has."""
 
-    current: str
+    current: str | None
     """The candidate of this round."""
-    champion: str
+    champion: str | None
 
 
 def evaluate(state: Link, loop: Loop) -> Link:

@@ -70,7 +70,7 @@ class State(waves.Round, total=False):
     """This round's candidates."""
 
 
-START_STATE: State = {"round": 0, "champion": "", "stale": 0, "queue": [], "born": []}
+START_STATE: State = {"round": 0, "champion": None, "stale": 0, "queue": [], "born": []}
 
 
 def settings(loop: Loop) -> Settings:
@@ -86,7 +86,7 @@ def plan(state: State, loop: Loop) -> State:
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
     planning = Place(number, "plan")
-    begun = loop.ledger.decided(planning, RoundPlanned)
+    begun = loop.progress.decided(planning, RoundPlanned)
     count = begun.slots if begun else waves.width(loop, wanted)
     loop.ledger.decide(planning, RoundPlanned(slots=count))
     places = [Place(number, slot) for slot in range(count)]
@@ -110,7 +110,7 @@ def suspect(state: State, loop: Loop) -> State:
     """Has every result that is too good verified in full; records the group's scores."""
     earlier = scores(loop, state["round"])
     for candidate in state["born"]:
-        place = loop.ledger.progress.tracks[candidate].proposed.place
+        place = loop.progress.known(candidate).place
         if why := _too_good(loop, candidate, earlier):
             found = loop.ledger.evaluate(candidate, Depth.FULL)
             checked = LookedTwice(candidate=candidate, why=why, status=str(found.status))
@@ -125,19 +125,20 @@ def suspect(state: State, loop: Loop) -> State:
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the round if it may be the new champion."""
     # Who falls later was sound when this round was decided.
-    sound = [c for c in state["born"] if steps.is_sound(loop, c, state["round"])]
+    born = [loop.progress.known(candidate) for candidate in state["born"]]
+    sound = [candidate for candidate in born if candidate.is_sound(state["round"])]
     won = waves.crown(state, loop, sound)
     return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
 
 
 def assignment(loop: Loop, place: Place) -> Assignment:
     """Two variants to contrast where they were chosen, else another draft."""
-    progress = loop.ledger.progress
-    chosen = loop.ledger.decided(place, ExemplarsChosen)
+    progress = loop.progress
+    chosen = loop.progress.decided(place, ExemplarsChosen)
     number, slot = place.numbers
     first = slot - slot % settings(loop).abreast
     if chosen is None:
-        begun = loop.ledger.require_decided(Place(number, "plan"), RoundPlanned)
+        begun = loop.progress.require_decided(Place(number, "plan"), RoundPlanned)
         sample = Sample(slot + 1, begun.slots)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
         return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
@@ -147,22 +148,22 @@ def assignment(loop: Loop, place: Place) -> Assignment:
 
 def scores(loop: Loop, before: int) -> dict[str, float]:
     """What ranks each right candidate that was born before a round and may be shown to others."""
-    found = {}
-    for candidate, track in loop.ledger.progress.tracks.items():
-        score = steps.score(loop, candidate)
-        place = track.proposed.place
-        is_doubted = loop.ledger.progress.is_suspected(place)
-        is_shown = steps.is_sound(loop, candidate, before - 1) and not is_doubted
-        if place.is_before(before) and score is not None and is_shown:
-            found[candidate] = score
-    return found
+    progress = loop.progress
+    return {
+        each.candidate: each.score
+        for each in progress.candidates.values()
+        if each.place.is_before(before)
+        and each.score is not None
+        and each.is_sound(before - 1)
+        and not progress.is_suspected(each.place)
+    }
 
 
 def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
-    second, decided = loop.aids.second, loop.ledger.decided
+    second, decided = loop.aids.second, loop.progress.decided
     is_told = decided(place, SecondOpinion) or decided(place, NoSecondOpinion)
-    if second is None or is_told or not steps.is_sound(loop, candidate):
+    if second is None or is_told or not loop.progress.known(candidate).is_sound():
         return
     member = loop.ledger.member(candidate)
     situation = loop.situation((), Assignment(place=place, mode=Mode.CONTRAST, base=member))
@@ -175,7 +176,7 @@ def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
 
 
 def _choose(loop: Loop, place: Place) -> None:
-    if loop.ledger.decided(place, ExemplarsChosen) or steps.is_placed(loop, place):
+    if loop.progress.decided(place, ExemplarsChosen) or steps.is_placed(loop, place):
         return
     known = scores(loop, place.numbers[0])
     drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.asked.seed}:{place}"))
@@ -192,8 +193,8 @@ def _choose(loop: Loop, place: Place) -> None:
 
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     """Why a result is looked at twice; "": it is not."""
-    screened = loop.ledger.progress.tracks[candidate].verdicts.get(Depth.SCREEN)
-    score = steps.score(loop, candidate)
+    found = loop.progress.known(candidate)
+    screened, score = found.screened, found.score
     if screened is None or score is None:
         return ""
     best = max(earlier.values(), default=0.0)

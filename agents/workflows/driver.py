@@ -39,7 +39,7 @@ def run(
     Args:
         part: Of a workflow that is made of several graphs, run one after the other.
     """
-    version = loop.ledger.progress.require_started().workflow_version
+    version = loop.progress.started.workflow_version
     config: RunnableConfig = {
         "configurable": {"thread_id": f"{loop.ledger.campaign} {version} {part}".rstrip()},
         "recursion_limit": STEPS_BOUND,
@@ -109,7 +109,7 @@ def _goes_on(saver: SqliteSaver, config: RunnableConfig, loop: Loop) -> bool:
         # Bytes that SQLite holds for sound and that nobody can read.
         found = None
     state = found.checkpoint["channel_values"] if found else {}
-    if state and STOPPED_BY not in state and _named(state) <= set(loop.ledger.progress.tracks):
+    if state and STOPPED_BY not in state and _named(state) <= set(loop.progress.candidates):
         return True
     saver.delete_thread(str(config["configurable"]["thread_id"]))
     return False

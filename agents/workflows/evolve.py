@@ -39,7 +39,7 @@ class State(waves.Round, total=False):
     """For one such question: about whom."""
 
 
-START_STATE: State = {"generation": 0, "champion": "", "stale": 0}
+START_STATE: State = {"generation": 0, "champion": None, "stale": 0}
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Generations:
         if self.chosen.soft:
             return {"queue": []}
         fresh, _ = generation_plan.novel(loop, state["generation"])
-        placed = loop.ledger.progress.placed
-        return {"queue": [c for place in places if (c := placed.get(place, "")) in fresh]}
+        placed = [loop.progress.candidate_at(place) for place in places]
+        return {"queue": [c.candidate for c in placed if c and c.candidate in fresh]}
 
     def wave(self, state: State, loop: Loop) -> State:
         """What is asked next of the generation, once the wave before was evaluated."""
@@ -87,7 +87,7 @@ class Generations:
         fresh, close = generation_plan.novel(loop, number)
         if not chosen.soft or not shortlisting.kinds(loop, number):
             room = generation_plan.slots(loop, number)
-            done = generation_plan.evaluated(loop, number)
+            done = [each.candidate for each in loop.progress.screened_in(number)]
             return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
         kept = shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated)
         return {"queue": list(kept)}
@@ -99,7 +99,7 @@ class Generations:
 
     def promote(self, state: State, loop: Loop) -> State:
         """Confirms the best of the generation if it may be the new champion."""
-        won = waves.crown(state, loop, generation_plan.evaluated(loop, state["generation"]))
+        won = waves.crown(state, loop, loop.progress.screened_in(state["generation"]))
         return {"champion": won.champion, "stale": won.stale}
 
     def reflect(self, state: State, loop: Loop) -> State:
@@ -180,7 +180,7 @@ def _after_wave(state: State) -> str | list[Send]:
     return [Send("doubt", {"candidate": c}) for c in state["doubted"]] or "shortlist"
 
 
-def follow(loop: Loop, number: int, best: str, champion: str) -> str:
+def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
     generation_plan.found(loop, number, best, chosen.islands)

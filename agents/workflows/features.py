@@ -20,9 +20,9 @@ from pydantic import Field
 from ...kernelbench.problem import Problem
 from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
 from ...traces.events import CampaignStarted
-from ...traces.place import Place, in_round
-from ...traces.records import Protocol as Depth
+from ...traces.place import Place
 from ...traces.records import Record, Status
+from ..books.candidate import Candidate, better
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..roles import Assignment, Mode
@@ -54,7 +54,7 @@ class State(waves.Round, total=False):
     """0: the techniques; 1, 2 …: repairs of what failed in the turn before."""
 
 
-START_STATE: State = {"depth": 0, "turn": 0, "champion": "", "stale": 0, "queue": []}
+START_STATE: State = {"depth": 0, "turn": 0, "champion": None, "stale": 0, "queue": []}
 
 
 def settings(loop: Loop) -> Settings:
@@ -68,7 +68,7 @@ def plan(state: State, loop: Loop) -> State:
     most = steps.rounds_of(loop, DEPTHS)
     if by := steps.why_ended(loop, depth, most, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if loop.ledger.decided(Place(depth, "plan"), FeaturesPlanned) is None:
+    if loop.progress.decided(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
     places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth).slots))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
@@ -85,11 +85,11 @@ def repair(state: State, loop: Loop) -> State:
     count = len(_planned(loop, depth).slots)
     failed = []
     for place in map(Place.parse, state["planned"]):
-        candidate = loop.ledger.progress.placed.get(place, "")
-        if candidate and steps.score(loop, candidate) is None:
+        candidate = loop.progress.candidate_at(place)
+        if candidate and candidate.score is None:
             failed.append(place.numbers[1] % count)
     places = [Place(depth, turn * count + slot) for slot in failed]
-    left = loop.budget.left(loop.ledger.progress.evaluated).evaluations
+    left = loop.budget.left(loop.progress.evaluated).evaluations
     asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
     planned = sorted(str(place) for place in asked) if turn <= settings(loop).repairs else []
@@ -98,7 +98,7 @@ def repair(state: State, loop: Loop) -> State:
 
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the depth if it may be the new champion."""
-    won = waves.crown(state, loop, _born(loop, state["depth"]))
+    won = waves.crown(state, loop, loop.progress.screened_in(state["depth"]))
     return {"champion": won.champion, "stale": won.stale}
 
 
@@ -106,7 +106,7 @@ def credit(state: State, loop: Loop) -> State:
     """Credits the techniques that were really used, and records the table of gains."""
     depth = state["depth"]
     planned = _planned(loop, depth)
-    for candidate in _born(loop, depth):
+    for candidate in loop.progress.screened_in(depth):
         if planned.base:
             _credit(loop, candidate, planned)
     rows = tuple(
@@ -130,14 +130,14 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     planned = _planned(loop, depth)
     count = len(planned.slots)
     if slot >= count:
-        failed = loop.ledger.progress.placed[Place(depth, slot - count)]
+        failed = loop.progress.placed[Place(depth, slot - count)]
         return Assignment(
             place=place,
             first=slot - slot % count,
             mode=Mode.REPAIR,
             base=loop.ledger.member(failed),
         )
-    base = steps.member(loop, planned.base)
+    base = loop.ledger.find_member(planned.base)
     mode = Mode.REPAIR if planned.is_repair else Mode.FEATURES
     features = () if planned.is_repair else planned.slots[slot]
     if not features and base is None:
@@ -172,46 +172,42 @@ def _draws(
 
 
 def _plan(loop: Loop, depth: int, count: int) -> None:
-    fastest, furthest = "", ""
-    for candidate in _before(loop, depth):
-        if steps.is_sound(loop, candidate):
-            fastest = steps.better(loop, fastest, candidate)
-        furthest = max(furthest, candidate, key=lambda c: _reached(loop, c))
-    base = fastest or furthest
-    member = steps.member(loop, base)
+    before = [c for number in range(depth) for c in loop.progress.screened_in(number)]
+    fastest: Candidate | None = None
+    for candidate in before:
+        fastest = better(fastest, candidate)
+    base = fastest or max(before, key=_reached, default=None)
+    member = loop.ledger.member(base.candidate) if base else None
     figures = figures_of(member) if member else {}
     bound = str(niches.bound_of(figures))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     names, worth = [technique.name for technique in known], _table(loop, depth)
     planned = FeaturesPlanned(
-        base=base,
+        base=base.candidate if base else None,
         bound=bound,
         slots=tuple(_draws(names, worth, bound, depth, count, loop.asked.seed)),
-        is_repair=bool(base and not fastest),
+        is_repair=base is not None and fastest is None,
     )
     loop.ledger.decide(Place(depth, "plan"), planned)
 
 
-def _credit(loop: Loop, candidate: str, planned: FeaturesPlanned) -> None:
-    ledger, track = loop.ledger, loop.ledger.progress.tracks[candidate]
-    place = track.proposed.place
-    depth, slot = place.numbers
-    base, score = planned.base, steps.score(loop, candidate)
-    before = steps.score(loop, base)
-    if before is None or ledger.decided(place, Credited):
+def _credit(loop: Loop, candidate: Candidate, planned: FeaturesPlanned) -> None:
+    ledger, place, base = loop.ledger, candidate.place, loop.progress.find(planned.base)
+    if base is None or base.score is None or loop.progress.decided(place, Credited):
         return
-    asked = planned.slots[slot % len(planned.slots)]
-    said = track.proposed.techniques
+    depth, slot = place.numbers
+    sources = ledger.source(base.candidate), ledger.source(candidate.candidate)
     uses = {
-        name: technique_gains.use(name, ledger.source(base), ledger.source(candidate), said)
-        for name in asked
+        name: technique_gains.use(name, *sources, candidate.techniques)
+        for name in planned.slots[slot % len(planned.slots)]
     }
+    score = candidate.score
     credited = Credited(
-        candidate=candidate,
+        candidate=candidate.candidate,
         bound=planned.bound,
         used=tuple(name for name, use in uses.items() if use.is_used),
         disputed=tuple(name for name, use in uses.items() if use.is_disputed),
-        gain=None if score is None else math.log(score / before),
+        gain=None if score is None else math.log(score / base.score),
         depth=depth,
     )
     ledger.decide(place, credited)
@@ -221,18 +217,15 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tal
     """What techniques were worth at the depths before this one."""
     return technique_gains.table(
         technique_gains.Credit(name, each.bound, -math.inf if each.gain is None else each.gain)
-        for each in loop.ledger.progress.decisions.of(Credited).values()
+        for each in loop.progress.decisions.of(Credited).values()
         if each.depth < before
         for name in each.used
     )
 
 
-def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
-    """How far a candidate got, the newest of equals: build, run, right numbers."""
-    track = loop.ledger.progress.tracks.get(candidate)
-    verdict = track.verdicts.get(Depth.SCREEN) if track else None
-    if track is None or verdict is None:
-        return (-1, 0)
+def _reached(candidate: Candidate) -> tuple[int, int]:
+    """How far a screened candidate got, the newest of equals: build, run, right numbers."""
+    assert candidate.screened is not None
     early = {
         Status.BUILD_FAILED: 0,
         Status.PROTOCOL_ERROR: 0,
@@ -241,25 +234,11 @@ def _reached(loop: Loop, candidate: str) -> tuple[int, int]:
         Status.TIMED_OUT: 1,
         Status.RESOURCE: 1,
     }
-    return (early.get(verdict.status, 2), track.proposed.number)
+    return (early.get(candidate.screened.status, 2), candidate.number)
 
 
 def _planned(loop: Loop, depth: int) -> FeaturesPlanned:
-    return loop.ledger.require_decided(Place(depth, "plan"), FeaturesPlanned)
-
-
-def _born(loop: Loop, depth: int) -> list[str]:
-    """Candidates of a depth that have a verdict, by slot."""
-    progress = loop.ledger.progress
-    return [
-        c
-        for c in in_round(depth, progress.placed.items())
-        if Depth.SCREEN in progress.tracks[c].verdicts
-    ]
-
-
-def _before(loop: Loop, depth: int) -> list[str]:
-    return [c for number in range(depth) for c in _born(loop, number)]
+    return loop.progress.require_decided(Place(depth, "plan"), FeaturesPlanned)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:

@@ -14,6 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ...traces.decisions import BaseChosen, NothingLeft
 from ...traces.place import Place
+from ..books.candidate import Candidate, better
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
@@ -33,16 +34,16 @@ FAILURES = 2
 
 
 class State(TypedDict, total=False):
-    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+    """The cursor. Every key takes the last value written."""
 
     round: int
-    current: str
+    current: str | None
     """The candidate of this round."""
-    base: str
+    base: str | None
     """What the next round edits."""
-    best: str
+    best: str | None
     """The highest score so far."""
-    champion: str
+    champion: str | None
     failures: int
     """Rounds in a row without a right candidate."""
     stale: int
@@ -52,10 +53,10 @@ class State(TypedDict, total=False):
 
 START_STATE: State = {
     "round": 0,
-    "current": "",
-    "base": "",
-    "best": "",
-    "champion": "",
+    "current": None,
+    "base": None,
+    "best": None,
+    "champion": None,
     "failures": 0,
     "stale": 0,
 }
@@ -85,7 +86,7 @@ def propose(state: State, loop: Loop) -> State:
     """A first kernel, a repair or an optimisation; none where the Judge sees nothing left."""
     base = state["base"]
     if steps.why_nothing_left(loop, _place(state)):
-        return {"current": ""}
+        return {"current": None}
     assignment = _assignment(state, loop)
     return {"current": steps.propose(loop, assignment, (base,) if base else ())}
 
@@ -94,16 +95,17 @@ def decide(state: State, loop: Loop) -> State:
     """What the round was worth, and what the next one edits."""
     if why := steps.why_nothing_left(loop, _place(state)):
         return _left(state, loop, why)
-    current, best, number = state["current"], state["best"], state["round"]
-    is_right = steps.worth(loop, current, number) is not None
-    leader = steps.better(loop, best, current, number)
+    number = state["round"]
+    current, best = loop.progress.find(state["current"]), loop.progress.find(state["best"])
+    is_right = current is not None and current.worth(number) is not None
+    leader = better(best, current, number)
     failures = 0 if is_right else state["failures"] + 1
     base, why = _next_base(state, loop, leader, failures)
     if why:
         loop.ledger.decide(_place(state), BaseChosen(candidate=base, why=why))
     return {
         "round": state["round"] + 1,
-        "best": leader,
+        "best": leader.candidate if leader else None,
         "base": base,
         "failures": 0 if why else failures,
         "stale": 0 if _has_gained(state, loop, leader) else state["stale"] + 1,
@@ -125,28 +127,28 @@ def _left(state: State, loop: Loop, why: str) -> State:
     }
 
 
-def _next_base(state: State, loop: Loop, best: str, failures: int) -> tuple[str, str]:
+def _next_base(
+    state: State, loop: Loop, best: Candidate | None, failures: int
+) -> tuple[str | None, str]:
     """The base of the next edit and, where it is not the round's own candidate, why."""
-    current = state["current"]
+    current, number = loop.progress.find(state["current"]), state["round"]
     if best and best != current:
-        number = state["round"]
-        found, top = steps.worth(loop, current, number), steps.worth(loop, best, number)
+        found, top = current.worth(number) if current else None, best.worth(number)
         if failures >= FAILURES:
-            return best, f"{failures} failures in a row"
+            return best.candidate, f"{failures} failures in a row"
         if found is not None and top is not None and found * MUCH_SLOWER < top:
-            return best, f"{top / found:.2f} times slower than the best"
-    return current or state["base"], ""
+            return best.candidate, f"{top / found:.2f} times slower than the best"
+    return state["current"] or state["base"], ""
 
 
-def _has_gained(state: State, loop: Loop, leader: str) -> bool:
+def _has_gained(state: State, loop: Loop, leader: Candidate | None) -> bool:
     """Whether the round's candidate became the champion, or leads where nothing is timed."""
-    current = state["current"]
-    if not current:
+    current = loop.progress.find(state["current"])
+    if current is None:
         return False
-    screened = loop.ledger.progress.tracks[current].verdict
-    if screened is not None and screened.emulated:
+    if current.basis is not None and current.basis.emulated:
         return leader == current
-    return state["champion"] == current
+    return state["champion"] == current.candidate
 
 
 def _place(state: State) -> Place:
@@ -154,11 +156,12 @@ def _place(state: State) -> Place:
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
-    place, base = _place(state), steps.member(loop, state["base"])
+    place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
         return Assignment(place=place, mode=Mode.WRITE)
-    mode = Mode.OPTIMISE if steps.worth(loop, base.candidate) is not None else Mode.REPAIR
-    advice = loop.ledger.progress.advised.get(place)
+    is_right = loop.progress.known(base.candidate).worth() is not None
+    mode = Mode.OPTIMISE if is_right else Mode.REPAIR
+    advice = loop.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 
@@ -181,7 +184,7 @@ def graph(until: int, *, has_judge: bool) -> StateGraph[State, Loop, State, Stat
     return chain.close(chained, begin)
 
 
-def follow(loop: Loop, number: int, best: str, champion: str) -> str:
+def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, with as many rounds of its own."""
     start: State = {
         **START_STATE,

@@ -19,9 +19,10 @@ from ...traces.decisions import (
     NoLessons,
     PlannedSlot,
 )
-from ...traces.place import Place, in_round
+from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
+from ..books.candidate import Candidate, better
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..prompting.history import strategies
@@ -58,7 +59,7 @@ MOST_REPAIRS = 2
 
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
-    return loop.ledger.decided(Place(number, "plan"), GenerationPlanned) is not None
+    return loop.progress.decided(Place(number, "plan"), GenerationPlanned) is not None
 
 
 def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
@@ -76,7 +77,7 @@ def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
     niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
     for island in range(islands):
         place = Place(number, island)
-        new = Compared(candidate=candidate, normal=normal, island=island, like="", similarity=0.0)
+        new = Compared(candidate=candidate, normal=normal, island=island, like=None, similarity=0.0)
         born = Born(candidate=candidate, version=niches.VERSION, niche=niche, island=island)
         loop.ledger.decide(place, new)
         loop.ledger.decide(place, born)
@@ -92,10 +93,10 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
     number, slot = place.numbers
     planned = _planned(loop, place)
     ledger, operator = loop.ledger, planned.operator
-    base = steps.member(loop, planned.base)
+    base = ledger.find_member(planned.base)
     count = slots(loop, number)
     first = count if slot >= count else slot - slot % abreast
-    advice = ledger.progress.advised.get(planned.advice)
+    advice = loop.progress.advised.get(planned.advice)
     if operator == TUNE and base:
         advice = tuning(base)
     given = Assignment(
@@ -109,19 +110,20 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
         sample=Sample(slot % count + 1, count) if operator == WRITE else None,
         may_patch=operator != REWRITE,
     )
-    others = strategies(ledger.progress, given, since=number)
+    others = strategies(loop.progress, given, since=number)
     return replace(given, told=(*lessons(loop, number), *others))
 
 
 def compare(loop: Loop, place: Place) -> None:
     """Records how new the candidate of a place is: against all for copies, its island for kin."""
     ledger = loop.ledger
-    candidate = ledger.progress.placed.get(place, "")
-    if not candidate or ledger.decided(place, Compared):
+    placed = loop.progress.candidate_at(place)
+    if placed is None or loop.progress.decided(place, Compared):
         return
+    candidate = placed.candidate
     source, language = ledger.source(candidate), loop.language
     normal, island = normalised(source, language), island_of(loop, place)
-    compared = ledger.progress.decisions.of(Compared).values()
+    compared = loop.progress.decisions.of(Compared).values()
     copies = [each.candidate for each in compared if each.normal == normal]
     kin = [each.candidate for each in compared if each.island == island and not each.like]
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
@@ -132,7 +134,7 @@ def compare(loop: Loop, place: Place) -> None:
         candidate=candidate,
         normal=normal,
         island=island,
-        like=like if is_close else "",
+        like=like if is_close else None,
         similarity=round(alike, 4),
     )
     ledger.decide(place, found)
@@ -149,7 +151,7 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
     """
     fresh: list[str] = []
     close: list[str] = []
-    for compared in loop.ledger.progress.decisions.in_round(number, Compared).values():
+    for compared in loop.progress.decisions.in_round(number, Compared).values():
         if not compared.like:
             fresh.append(compared.candidate)
         elif compared.similarity < 1.0:
@@ -159,8 +161,8 @@ def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
 
 def second_places(loop: Loop, number: int) -> list[Place]:
     """Where another candidate is asked for, once, in place of a copy or of what was too close."""
-    count, progress = slots(loop, number), loop.ledger.progress
-    compared, missing = progress.decisions.in_round(number, Compared), progress.missing
+    count, progress = slots(loop, number), loop.progress
+    compared, missing = loop.progress.decisions.in_round(number, Compared), progress.missing
     again = {slot for slot, found in compared.items() if found.like}
     again |= {
         slot
@@ -170,24 +172,17 @@ def second_places(loop: Loop, number: int) -> list[Place]:
     return [Place(number, count + slot) for slot in sorted(again) if slot < count]
 
 
-def evaluated(loop: Loop, number: int) -> list[str]:
-    """The candidates of the generation that have a verdict, by slot."""
-    placed, tracks = loop.ledger.progress.placed, loop.ledger.progress.tracks
-    return [c for c in in_round(number, placed.items()) if Depth.SCREEN in tracks[c].verdicts]
-
-
 def record(loop: Loop, number: int, chosen: Settings) -> None:
     """Records the niches of the generation, and the islands that follow from them."""
-    for candidate in evaluated(loop, number):
-        place = loop.ledger.progress.tracks[candidate].proposed.place
-        if loop.ledger.decided(place, Born) is None:
+    for each in loop.progress.screened_in(number):
+        if loop.progress.decided(each.place, Born) is None:
             born = Born(
-                candidate=candidate,
+                candidate=each.candidate,
                 version=niches.VERSION,
-                niche=niche_of(loop, loop.ledger.member(candidate)).name,
-                island=island_of(loop, place),
+                niche=niche_of(loop, loop.ledger.member(each.candidate)).name,
+                island=island_of(loop, each.place),
             )
-            loop.ledger.decide(place, born)
+            loop.ledger.decide(each.place, born)
     shown = tuple(islands_before(loop, number + 1, chosen).shown())
     loop.ledger.decide(Place(number, "archive"), IslandsStood(islands=shown))
 
@@ -214,24 +209,21 @@ def island_of(loop: Loop, place: Place) -> int:
 
 def diagnose(loop: Loop, number: int) -> None:
     """One diagnosis of the best newcomer, for its next edit."""
-    leader = ""
-    for candidate in evaluated(loop, number):
-        leader = steps.better(loop, leader, candidate)
-    base = steps.member(loop, leader)
-    if base is not None:
-        place = Place(number, "leader")
+    leader: Candidate | None = None
+    for candidate in loop.progress.screened_in(number):
+        leader = better(leader, candidate)
+    if leader is not None:
+        base, place = loop.ledger.member(leader.candidate), Place(number, "leader")
         steps.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
 
 
 def reflect(loop: Loop, number: int) -> None:
     """Draws lessons from what was tried; without a model there are none."""
     reflector, place = loop.aids.reflector, Place(number, "lessons")
-    if reflector is None or loop.ledger.decided(place, LessonsDrawn):
+    if reflector is None or loop.progress.decided(place, LessonsDrawn):
         return
-    tracks = loop.ledger.progress.tracks.values()
-    attempts = [
-        (loop.ledger.member(t.proposed.candidate), t.proposed.strategy) for t in tracks if t.verdict
-    ]
+    every = loop.progress.candidates.values()
+    attempts = [(loop.ledger.member(c.candidate), c.strategy) for c in every if c.basis]
     try:
         told = reflector(loop.situation((), Assignment(place=place)), attempts)
     except PromptTooLong as error:
@@ -242,7 +234,7 @@ def reflect(loop: Loop, number: int) -> None:
 
 def lessons(loop: Loop, number: int) -> tuple[str, ...]:
     """The last ones that were drawn before a generation."""
-    drawn = loop.ledger.progress.decisions.of(LessonsDrawn).items()
+    drawn = loop.progress.decisions.of(LessonsDrawn).items()
     earlier = [each.lessons for place, each in drawn if place.is_before(number)]
     return earlier[-1] if earlier else ()
 
@@ -252,7 +244,7 @@ def _slot(loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
     island = (number * chosen.proposals + slot) % chosen.islands
     parent = islands.parent(island, rng)
     if not parent:
-        failed = _to_repair(loop, number, island) if slot % 2 == 0 else ""
+        failed = _to_repair(loop, number, island) if slot % 2 == 0 else None
         if not failed:
             return _writing(island)
         return PlannedSlot(operator=REPAIR, mode=str(Mode.REPAIR), island=island, base=failed)
@@ -265,20 +257,20 @@ def _slot(loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
             operator=operator, mode=str(Mode.CROSS_OVER), island=island, exemplars=shown
         )
     planned = PlannedSlot(operator=operator, mode=str(Mode.OPTIMISE), island=island, base=parent)
-    return _edit(loop, planned, rng) if operator == EDIT else planned
+    return _edit(loop, planned, parent, rng) if operator == EDIT else planned
 
 
 def _writing(island: int) -> PlannedSlot:
     return PlannedSlot(operator=WRITE, mode=str(Mode.WRITE), island=island)
 
 
-def _edit(loop: Loop, planned: PlannedSlot, rng: random.Random) -> PlannedSlot:
+def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> PlannedSlot:
     """On the Judge's words where there are any and every other time, else on one technique."""
-    advised = loop.ledger.progress.advised
-    places = [place for place, said in advised.items() if said.candidate == planned.base]
+    advised = loop.progress.advised
+    places = [place for place, said in advised.items() if said.candidate == base]
     if places and rng.random() < 0.5:
         return planned.model_copy(update={"advice": places[-1]})
-    figures = figures_of(loop.ledger.member(planned.base))
+    figures = figures_of(loop.ledger.member(base))
     known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
     if not known:
         return planned
@@ -286,36 +278,39 @@ def _edit(loop: Loop, planned: PlannedSlot, rng: random.Random) -> PlannedSlot:
     return planned.model_copy(update={"mode": str(Mode.FEATURES), "features": features})
 
 
-def _to_repair(loop: Loop, number: int, island: int) -> str:
-    """The newest failure of an island that was not repaired too often; "" where there is none."""
-    tracks, decisions = loop.ledger.progress.tracks, loop.ledger.progress.decisions
-    plans = decisions.of(GenerationPlanned).items()
+def _to_repair(loop: Loop, number: int, island: int) -> str | None:
+    """The newest failure of an island that was not repaired too often."""
+    plans = loop.progress.decisions.of(GenerationPlanned).items()
     tried = [s.base for place, plan in plans if place.is_before(number) for s in plan.slots]
-    births = decisions.of(Born).items()
-    born = [b.candidate for place, b in births if b.island == island and place.is_before(number)]
-    failed = [c for c in born if steps.score(loop, c) is None and tried.count(c) < MOST_REPAIRS]
-    return max(failed, key=lambda c: tracks[c].proposed.number, default="")
+    births = loop.progress.decisions.of(Born).items()
+    born = [
+        loop.progress.known(birth.candidate)
+        for place, birth in births
+        if birth.island == island and place.is_before(number)
+    ]
+    failed = [c for c in born if c.score is None and tried.count(c.candidate) < MOST_REPAIRS]
+    newest = max(failed, key=lambda c: c.number, default=None)
+    return newest.candidate if newest else None
 
 
 def _births(loop: Loop, number: int) -> Iterator[Birth]:
-    progress = loop.ledger.progress
-    for born in progress.decisions.in_round(number, Born).values():
-        track = progress.tracks[born.candidate]
+    for born in loop.progress.decisions.in_round(number, Born).values():
+        found = loop.progress.known(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
-        failed = [v for v in track.verdicts.values() if not v.status.is_pass]
+        failed = [v for v in found.looks.values() if not v.status.is_pass]
         yield Birth(
             candidate=born.candidate,
             generation=number,
             island=born.island,
             niche=born.niche,
-            verdict=(failed or [track.verdicts[Depth.SCREEN]])[0],
-            parents=track.proposed.parents,
+            verdict=(failed or [found.looks[Depth.SCREEN]])[0],
+            parents=found.parents,
         )
 
 
 def _slots(loop: Loop, number: int) -> tuple[PlannedSlot, ...]:
-    return loop.ledger.require_decided(Place(number, "plan"), GenerationPlanned).slots
+    return loop.progress.require_decided(Place(number, "plan"), GenerationPlanned).slots
 
 
 def _planned(loop: Loop, place: Place) -> PlannedSlot:

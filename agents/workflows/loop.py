@@ -12,6 +12,7 @@ from ...traces.options import Options
 from ..aids import Aids
 from ..books.budget import Budget
 from ..books.ledger import Ledger
+from ..books.progress import Progress
 from ..prompting.history import history
 from ..roles import Assignment, Coder, History, Judge, Situation
 from ..stop import Stop
@@ -42,16 +43,21 @@ class Loop:
     cursor: Path | None = None
     """Where the workflow's checkpoints may stand; without them it begins at START."""
 
+    @property
+    def progress(self) -> Progress:
+        """Where the campaign stands."""
+        return self.ledger.progress
+
     def situation(self, parents: Sequence[str], assignment: Assignment | None = None) -> Situation:
         """What the Coder may know now; the round is the number of candidates so far."""
-        progress = self.ledger.progress
+        progress = self.progress
         given = assignment or Assignment()
         return Situation(
             problem=self.problem,
             target=self.target,
             language=self.language,
             facts=self.facts,
-            round=len(progress.tracks),
+            round=progress.count,
             seed=self.asked.seed,
             parents=tuple(self.ledger.member(candidate) for candidate in parents),
             seen=progress.seen,
@@ -63,7 +69,7 @@ class Loop:
         """Nobody reads it where no model is asked, and it takes time."""
         if not self.asks_models:
             return History()
-        return history(self.ledger.progress, given, self.ledger.source)
+        return history(self.progress, given, self.ledger.source)
 
     def why_halted(self) -> str | None:
         """Why not even an evaluation that is owed may begin, or None."""

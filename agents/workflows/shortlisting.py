@@ -19,7 +19,6 @@ from ...traces.decisions import (
     SwitchedOff,
 )
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
 from ...traces.records import Verdict
 from ..books.asking import PromptTooLong
 from ..brains import soft_verifier
@@ -56,7 +55,7 @@ def _why_too_dear(loop: Loop, before: int, kind: SoftKind, worth: Calibration) -
     """
     if worth.cases < LEAST_CASES:
         return ""
-    calls = loop.ledger.progress.spending.calls.values()
+    calls = loop.progress.spending.calls.values()
     spent_s = sum(
         call.replied.seconds
         for call in calls
@@ -66,7 +65,7 @@ def _why_too_dear(loop: Loop, before: int, kind: SoftKind, worth: Calibration) -
     )
     passed_over = [
         candidate
-        for place, shortlisted in loop.ledger.progress.decisions.of(Shortlisted).items()
+        for place, shortlisted in loop.progress.decisions.of(Shortlisted).items()
         if place.is_before(before)
         for candidate in shortlisted.passed_over
         if _doubts(loop, candidate, kind)
@@ -86,8 +85,8 @@ def _screening_s(loop: Loop, before: int) -> float:
     """What an evaluation took on average."""
     took = [
         sum(verdict.seconds.values())
-        for track in loop.ledger.progress.tracks.values()
-        if (verdict := track.verdicts.get(Depth.SCREEN)) and track.proposed.place.is_before(before)
+        for each in loop.progress.candidates.values()
+        if (verdict := each.screened) and each.place.is_before(before)
     ]
     return sum(took) / len(took) if took else 0.0
 
@@ -97,7 +96,7 @@ def waiting(loop: Loop, number: int) -> list[str]:
     found = [
         c
         for c in _candidates(loop, number)
-        if loop.ledger.decided(_place(loop, c), SoftVerdicts) is None
+        if loop.progress.decided(_place(loop, c), SoftVerdicts) is None
     ]
     return found if loop.slots > 1 and len(found) > 1 and kinds(loop, number) else []
 
@@ -114,7 +113,7 @@ def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) ->
     opinions: dict[str, tuple[Opinion, ...]] = {}
     for candidate in candidates:
         place = _place(loop, candidate)
-        if loop.ledger.decided(place, SoftVerdicts) is None:
+        if loop.progress.decided(place, SoftVerdicts) is None:
             try:
                 found = _opinions(loop, candidate)
             except (BudgetSpent, PromptTooLong) as refused:
@@ -147,16 +146,15 @@ def _candidates(loop: Loop, number: int) -> list[str]:
 
 def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
     """Every guess of an earlier generation with the verdict on the same candidate."""
-    progress = loop.ledger.progress
-    for place, said in progress.decisions.of(SoftVerdicts).items():
-        verdict = progress.tracks[said.candidate].verdicts.get(Depth.SCREEN)
+    for place, said in loop.progress.decisions.of(SoftVerdicts).items():
+        verdict = loop.progress.known(said.candidate).screened
         if verdict and place.is_before(before):
             yield from ((opinion, verdict) for opinion in said.opinions)
 
 
 def _recorded(loop: Loop, place: Place) -> tuple[Opinion, ...]:
-    return loop.ledger.require_decided(place, SoftVerdicts).opinions
+    return loop.progress.require_decided(place, SoftVerdicts).opinions
 
 
 def _place(loop: Loop, candidate: str) -> Place:
-    return loop.ledger.progress.tracks[candidate].proposed.place
+    return loop.progress.known(candidate).place

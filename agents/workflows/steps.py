@@ -7,7 +7,7 @@ comes after it. No step raises for a bad candidate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -16,26 +16,19 @@ from langgraph.runtime import Runtime
 from ...errors import SandboxError
 from ...traces.decisions import NothingLeft
 from ...traces.place import Place
-from ...traces.records import Advice, Status
+from ...traces.records import Advice, Status, Verdict
 from ...traces.records import Protocol as Depth
-from ...verifier.profile.model import LAUNCH_US
 from ..books.asking import PromptTooLong
+from ..books.candidate import Candidate
 from ..prompting.words import same_source
 from ..roles import Assignment, Member, Missing, Proposal, Situation
-from ..search.archive import score_of
-from ..search.championship import displaces, may_challenge
+from ..search.championship import best_of, may_challenge
 from ..stop import Halt
 from ..text.found import Outcome
 from .loop import Loop
 
 DUPLICATE = "duplicate"
 """The outcome of a reply that repeats a candidate to the letter."""
-
-NEAR_FLOOR = 1.03
-"""Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
-
-NEAR_ROOF = 0.95
-"""Of the roofline: what is left is within the doubt about the machine's peaks (KernelAgent)."""
 
 S = TypeVar("S")
 
@@ -74,7 +67,7 @@ def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
 
 def is_placed(loop: Loop, place: Place) -> bool:
     """Whether the proposal of this place was made or given up, whatever became of it."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     is_left = progress.decisions.at(place, NothingLeft) is not None
     return is_left or place in progress.placed or place in progress.missing
 
@@ -88,10 +81,10 @@ def why_ended(
     loop: Loop,
     done: int,
     most: int,
-    champion: str,
+    champion: str | None,
     stale: int,
     patience: int | None = None,
-    leader: str = "",
+    leader: str | None = None,
 ) -> str | None:
     """What ends a workflow by itself, or None.
 
@@ -104,7 +97,8 @@ def why_ended(
     patience = patience if loop.asked.patience is None else loop.asked.patience
     if done >= most:
         return "rounds"
-    if is_near_roof(loop, champion) or is_near_floor(loop, leader):
+    fastest, best = loop.progress.find(champion), loop.progress.find(leader)
+    if (fastest and fastest.is_near_roof) or (best and best.is_near_floor):
         return "roofline"
     return "plateau" if patience is not None and stale >= patience else None
 
@@ -113,11 +107,11 @@ def why_not_admitted(loop: Loop, place: Place) -> str | None:
     """The cap that forbids a proposal at this place; what was done before needs no leave."""
     if is_placed(loop, place):
         return None
-    return loop.budget.why_stopped(len(loop.ledger.progress.tracks))
+    return loop.budget.why_stopped(loop.progress.count)
 
 
-def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -> str:
-    """The candidate of the assignment's place, or "" where no usable one came.
+def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -> str | None:
+    """The candidate of the assignment's place, or None where no usable one came.
 
     Raises:
         Exhausted: the Coder has nothing new.
@@ -125,7 +119,7 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
     """
     ledger, place = loop.ledger, assignment.place
     if is_placed(loop, place):
-        return ledger.progress.placed.get(place, "")
+        return loop.progress.placed.get(place)
     base = assignment.base.candidate if assignment.base else ""
     if assignment.advice and assignment.base:
         check_same(assignment.advice, assignment.base.candidate)
@@ -137,22 +131,21 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
         raise Exhausted
     if isinstance(proposal, Missing):
         ledger.missing(proposal, place, base)
-        return ""
+        return None
     return record(loop, proposal, place)
 
 
-def record(loop: Loop, proposal: Proposal, place: Place) -> str:
-    """The proposal as the candidate of a place, once; "" where its source was proposed before."""
+def record(loop: Loop, proposal: Proposal, place: Place) -> str | None:
+    """The proposal as the candidate of a place, once; None where its source was proposed before."""
     ledger = loop.ledger
     if is_placed(loop, place):
-        return ledger.progress.placed.get(place, "")
-    before = len(ledger.progress.tracks)
+        return loop.progress.placed.get(place)
+    before = loop.progress.count
     candidate = ledger.propose(proposal, place)
-    if len(ledger.progress.tracks) == before:
-        number = ledger.progress.tracks[candidate].proposed.number
-        same = Missing(DUPLICATE, same_source(number))
+    if loop.progress.count == before:
+        same = Missing(DUPLICATE, same_source(loop.progress.known(candidate).number))
         ledger.missing(same, place, *proposal.parents[:1])
-        return ""
+        return None
     return candidate
 
 
@@ -165,9 +158,9 @@ def rehearse(loop: Loop, assignment: Assignment) -> Proposal | None:
     return None
 
 
-def screen(loop: Loop, candidate: str) -> None:
-    """Has the candidate screened, once."""
-    loop.ledger.evaluate(candidate, Depth.SCREEN)
+def screen(loop: Loop, candidate: str) -> Verdict:
+    """The candidate's screening, done once."""
+    return loop.ledger.evaluate(candidate, Depth.SCREEN)
 
 
 def diagnosis(loop: Loop, base: Member, situation: Situation) -> Advice:
@@ -199,7 +192,7 @@ def judge(loop: Loop, assignment: Assignment) -> None:
     """
     base = assignment.base
     assert base is not None
-    if assignment.place in loop.ledger.progress.advised or _is_plain(loop, base):
+    if loop.progress.advised.get(assignment.place) or _is_plain(loop, base):
         return
     advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
     loop.ledger.advise(advice, assignment.place)
@@ -207,8 +200,8 @@ def judge(loop: Loop, assignment: Assignment) -> None:
 
 def _is_plain(loop: Loop, base: Member) -> bool:
     """Whether it did not build, and is no attempt to mend what did not build either."""
-    tracks = loop.ledger.progress.tracks
-    verdicts = [base.verdict, *(tracks[p].verdict for p in base.parents[:1] if p in tracks)]
+    parents = [found for p in base.parents[:1] if (found := loop.progress.find(p))]
+    verdicts = [base.verdict, *(parent.basis for parent in parents)]
     failed = [found is not None and found.status is Status.BUILD_FAILED for found in verdicts]
     return failed in ([True], [True, False])
 
@@ -223,100 +216,34 @@ def check_same(advice: Advice, base: str) -> None:
         )
 
 
-def promote(loop: Loop, candidate: str, champion: str) -> str:
+def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     """Times a challenger again in a fresh process, beside the champion; gives who is champion.
 
-    `champion` is the one of this point of the workflow, "" for none: the same on every run.
+    `champion` is the one of this point of the workflow: the same on every run.
     """
-    tracks = loop.ledger.progress.tracks
-    screened = tracks[candidate].verdicts.get(Depth.SCREEN)
-    to_beat = tracks[champion].verdicts.get(Depth.SCREEN) if champion else None
-    if candidate == champion or not may_challenge(screened, to_beat):
+    ledger = loop.ledger
+    challenger, holder = loop.progress.known(candidate), loop.progress.find(champion)
+    to_beat = holder.screened if holder else None
+    if candidate == champion or not may_challenge(challenger.screened, to_beat):
         return champion
-    confirmed = loop.ledger.evaluate(candidate, Depth.CONFIRM, champion or None)
-    if not displaces(confirmed, has_champion=bool(champion)):
-        fallen = confirmed.champion
-        return loop.ledger.progress.heirs[fallen.candidate] or "" if fallen else champion
-    loop.ledger.crown(candidate, confirmed)
-    return candidate
+    ledger.evaluate(candidate, Depth.CONFIRM, champion)
+    return ledger.settle(candidate, champion)
 
 
-def score(loop: Loop, candidate: str) -> float | None:
-    """What ranks a candidate, by its screening; None where it failed or is none."""
-    track = loop.ledger.progress.tracks.get(candidate)
-    screened = track.verdicts.get(Depth.SCREEN) if track else None
-    return score_of(screened) if screened else None
-
-
-def is_sound(loop: Loop, candidate: str, by: int | None = None) -> bool:
-    """Whether no look at it, however thorough, found anything wrong.
-
-    Args:
-        by: The round up to which a champion's fall counts, so that a choice of an earlier round
-            comes out as it did then; None: whatever is known now.
-    """
-    tracks = loop.ledger.progress.tracks
-    track = tracks[candidate]
-    if not all(verdict.status.is_pass for verdict in track.verdicts.values()):
-        return False
-    if by is None or track.fallen is None:
-        return track.fallen is None
-    beside = (
-        each.proposed.place
-        for each in tracks.values()
-        if (confirmed := each.verdicts.get(Depth.CONFIRM))
-        and confirmed.champion
-        and confirmed.champion.candidate == candidate
-    )
-    return not any(place.is_before(by + 1) for place in beside)
-
-
-def worth(loop: Loop, candidate: str, by: int | None = None) -> float | None:
-    """The score of a candidate in which no look found anything wrong; None for any other.
-
-    For choices after its confirmation only: before and after it may differ. `by`: see `is_sound`.
-    """
-    found = score(loop, candidate)
-    return found if found is not None and is_sound(loop, candidate, by) else None
-
-
-def better(loop: Loop, one: str, other: str, by: int | None = None) -> str:
-    """The sound one with the higher score; a tie goes to the lower id, and "" is below all."""
-    ranked = [(-found, c) for c in (one, other) if (found := worth(loop, c, by)) is not None]
-    return min(ranked)[1] if ranked else ""
-
-
-def is_near_roof(loop: Loop, candidate: str) -> bool:
-    """Whether there is next to nothing left to gain on this machine."""
-    track = loop.ledger.progress.tracks.get(candidate)
-    measured = track.verdict.measurement if track and track.verdict else None
-    return measured is not None and (measured.roofline or 0.0) >= NEAR_ROOF
-
-
-def is_near_floor(loop: Loop, candidate: str) -> bool:
-    """Whether a modelled time is all compulsory bytes and launches."""
-    track = loop.ledger.progress.tracks.get(candidate)
-    verdict = track.verdict if track else None
-    modelled, profile = (verdict.modelled_us, verdict.profile) if verdict else (None, None)
-    if modelled is None or profile is None:
-        return False
-    memory_us, launches = profile.get("model_memory_us"), profile.get("launches")
-    if memory_us is None or launches is None:
-        return False
-    return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
+def promote_best(loop: Loop, candidates: Sequence[Candidate], champion: str | None) -> str | None:
+    """Confirms the best of a round, the next best where that one does not hold; the champion."""
+    for candidate in best_of({each.candidate: each.score for each in candidates}):
+        if promote(loop, candidate, champion) == candidate:
+            return candidate
+    return champion
 
 
 def why_nothing_left(loop: Loop, place: Place) -> str:
     """Why Judge or Coder left the base of this place as it is; "": they did not."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     said, missing = progress.advised.get(place), progress.missing.get(place)
     if said and said.nothing_left:
         return f"the Judge: {said.why}"
     if missing and missing.outcome == Outcome.NO_CHANGE:
         return f"the Coder: {missing.reason}"
     return ""
-
-
-def member(loop: Loop, candidate: str) -> Member | None:
-    """The evaluated candidate, or None for ""."""
-    return loop.ledger.member(candidate) if candidate else None

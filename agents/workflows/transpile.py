@@ -23,8 +23,8 @@ from ...kernelbench.targets import target_of
 from ...traces.decisions import HandedOver, ModuleChecked, NothingLeft
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
 from ...traces.records import Record
+from ..books.candidate import better
 from ..books.request import CampaignRequest
 from ..prompting.words import source_checked
 from ..roles import Assignment, Mode, Proposal
@@ -55,19 +55,19 @@ class Settings(Record):
 
 
 class State(TypedDict, total=False):
-    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+    """The cursor. Every key takes the last value written."""
 
     round: int
     kind: str
     """What this round is."""
-    current: str
+    current: str | None
     """The candidate of this round."""
-    base: str
+    base: str | None
     """What the next round edits."""
-    first: str
+    first: str | None
     """The first right translation: what is tuned."""
-    best: str
-    champion: str
+    best: str | None
+    champion: str | None
     fixes: int
     tunings: int
     optimisations: int
@@ -77,11 +77,11 @@ class State(TypedDict, total=False):
 START_STATE: State = {
     "round": 0,
     "kind": TRANSLATE,
-    "current": "",
-    "base": "",
-    "first": "",
-    "best": "",
-    "champion": "",
+    "current": None,
+    "base": None,
+    "first": None,
+    "best": None,
+    "champion": None,
     "fixes": 0,
     "tunings": 0,
     "optimisations": 0,
@@ -134,14 +134,15 @@ def check_module(state: State, loop: Loop) -> State:
         and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
-    if not text or loop.ledger.decided(CHECK, ModuleChecked):
+    if not text or loop.progress.decided(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
     itself = Proposal(text, PYTHON.name, str(CHECK), {}, str(CHECK), strategy="the source itself")
     candidate = steps.record(loop, itself, CHECK)
-    steps.screen(loop, candidate)
-    verdict = loop.ledger.progress.tracks[candidate].verdicts[Depth.SCREEN]
+    if candidate is None:
+        return {}
+    verdict = steps.screen(loop, candidate)
     told = source_checked(verdict)
     found = ModuleChecked(candidate=candidate, status=str(verdict.status), told=told)
     loop.ledger.decide(CHECK, found)
@@ -170,14 +171,12 @@ def judge(state: State, loop: Loop) -> State:
 
 def propose(state: State, loop: Loop) -> State:
     """A translation, a fix, another constant or an optimisation."""
-    base = state["base"]
+    base, first = state["base"], state["first"]
     if steps.why_nothing_left(loop, _place(state)):
-        return {"current": ""}
-    if state["kind"] == TUNE:
-        variant = _variants(state, loop)[state["tunings"]]
-        tuned = Proposal(
-            variant.source, loop.language, "model", {}, TUNE, (state["first"],), variant.change
-        )
+        return {"current": None}
+    if state["kind"] == TUNE and first:
+        variant = _variants(first, loop)[state["tunings"]]
+        tuned = Proposal(variant.source, loop.language, "model", {}, TUNE, (first,), variant.change)
         return {"current": steps.record(loop, tuned, _place(state))}
     return {"current": steps.propose(loop, _assignment(state, loop), (base,) if base else ())}
 
@@ -190,7 +189,8 @@ def decide(state: State, loop: Loop) -> State:
         left = NothingLeft(candidate=base, why=why)
         loop.ledger.decide(place, left)
         return {"stopped_by": left.what}
-    best = steps.better(loop, state["best"], current, number)
+    leader = better(loop.progress.find(state["best"]), loop.progress.find(current), number)
+    best = leader.candidate if leader else None
     return {
         "round": number + 1,
         "first": state["first"] or best,
@@ -203,10 +203,11 @@ def decide(state: State, loop: Loop) -> State:
 
 
 def _kind(state: State, loop: Loop) -> str:
-    if not state["best"]:
+    first = state["first"]
+    if first is None or state["best"] is None:
         return FIX if state["round"] else TRANSLATE
     wanted = settings(loop).tunings
-    is_left = state["tunings"] < min(wanted, len(_variants(state, loop)) if wanted else 0)
+    is_left = state["tunings"] < min(wanted, len(_variants(first, loop)) if wanted else 0)
     return TUNE if is_left else OPTIMISE
 
 
@@ -216,11 +217,12 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
         return "no candidate" if state["fixes"] >= chosen.fixes else None
     if kind == TRANSLATE:
         return None
-    if steps.is_near_roof(loop, state["champion"]):
+    champion = loop.progress.find(state["champion"])
+    if champion and champion.is_near_roof:
         return "roofline"
     if kind == TUNE:
         return None
-    if chosen.hand_over:
+    if chosen.hand_over and state["best"]:
         over = HandedOver(
             to=chosen.hand_over,
             round=state["round"],
@@ -232,8 +234,8 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
     return "rounds" if state["optimisations"] >= chosen.optimisations else None
 
 
-def _variants(state: State, loop: Loop) -> list[Variant]:
-    return variants(loop.ledger.source(state["first"]), loop.language)
+def _variants(first: str, loop: Loop) -> list[Variant]:
+    return variants(loop.ledger.source(first), loop.language)
 
 
 def _place(state: State) -> Place:
@@ -241,12 +243,12 @@ def _place(state: State) -> Place:
 
 
 def _assignment(state: State, loop: Loop) -> Assignment:
-    place, base = _place(state), steps.member(loop, state["base"])
+    place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
-        checked = loop.ledger.decided(CHECK, ModuleChecked)
+        checked = loop.progress.decided(CHECK, ModuleChecked)
         return translation(place, loop.source, checked.told if checked else "")
     mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
-    advice = loop.ledger.progress.advised.get(place)
+    advice = loop.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
 
 
@@ -271,7 +273,7 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     end = driver.run(graph(), loop, dict(START_STATE))
-    over = loop.ledger.decided(HAND_OVER, HandedOver)
+    over = loop.progress.decided(HAND_OVER, HandedOver)
     if over is None or end != over.what:
         return end
     # Imported where they are needed: most translations need neither.

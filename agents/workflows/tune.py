@@ -42,20 +42,26 @@ class Settings(Record):
 
 
 class State(TypedDict, total=False):
-    """The cursor. Every key takes the last value written; "" stands for no candidate."""
+    """The cursor. Every key takes the last value written."""
 
     round: int
-    current: str
+    current: str | None
     """The candidate of this round."""
-    challenger: str
+    challenger: str | None
     """Who meets the champion in this round."""
-    champion: str
+    champion: str | None
     ended_by: str
     """Why there is no candidate for this round; whoever waits is still confirmed."""
     stopped_by: str
 
 
-START_STATE: State = {"round": 0, "current": "", "challenger": "", "champion": "", "ended_by": ""}
+START_STATE: State = {
+    "round": 0,
+    "current": None,
+    "challenger": None,
+    "champion": None,
+    "ended_by": "",
+}
 
 
 def propose(state: State, loop: Loop) -> State:
@@ -65,9 +71,9 @@ def propose(state: State, loop: Loop) -> State:
     if loop.asked.rounds is not None and state["round"] >= loop.asked.rounds:
         by = "rounds"
     try:
-        found = "" if by else steps.propose(loop, Assignment(place=place), _parents(loop, place))
+        found = None if by else steps.propose(loop, Assignment(place=place), _parents(loop, place))
     except steps.Exhausted as exhausted:
-        found, by = "", exhausted.by
+        found, by = None, exhausted.by
     return {"current": found, "ended_by": by or ""}
 
 
@@ -81,7 +87,7 @@ def evaluate(state: State, loop: Loop) -> State:
 
 def judge(state: State, loop: Loop) -> State:
     """One bottleneck and one change, for whoever is bred from the candidate."""
-    base = steps.member(loop, state["current"])
+    base = loop.ledger.find_member(state["current"])
     if base is not None:
         # Without advice its offspring differ as chance has it.
         with suppress(BudgetSpent):
@@ -92,14 +98,14 @@ def judge(state: State, loop: Loop) -> State:
 def challenge(state: State, loop: Loop) -> State:
     """Who meets the champion in this round: decided once, whatever the clock says later."""
     place = _place(state)
-    decided = loop.ledger.decided(place, Challenged)
+    decided = loop.progress.decided(place, Challenged)
     if decided is not None:
         return {"challenger": decided.candidate}
     is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
     due = None if is_past else _due(state, loop)
     if due is None:
         ended_by = state["ended_by"]
-        return {"challenger": "", **({"stopped_by": ended_by} if ended_by else {})}
+        return {"challenger": None, **({"stopped_by": ended_by} if ended_by else {})}
     loop.ledger.decide(place, Challenged(candidate=due))
     return {"challenger": due}
 
@@ -114,14 +120,14 @@ def promote(state: State, loop: Loop) -> State:
 
 def _due(state: State, loop: Loop) -> str | None:
     """The best of those that wait for a confirmation, if it is not to wait any longer."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     best = progress.challenger
     if best is None or not state["champion"]:
         return best
     if not _has_time_to_confirm(loop):
         # It waits for a resumption: the champion stands, and the user's limit is near.
         return None
-    waited = len(progress.tracks) - progress.tracks[best].proposed.number
+    waited = progress.count - progress.known(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     is_last_call = bool(state["ended_by"]) or _is_last_call(loop)
     return best if is_last_call or waited >= confirm_after else None
@@ -129,22 +135,22 @@ def _due(state: State, loop: Loop) -> str | None:
 
 def _has_time_to_confirm(loop: Loop) -> bool:
     """Whether a confirmation that takes as long as the last one ends in time."""
-    took_s = loop.ledger.progress.last_took_s.get(Depth.CONFIRM, 0.0)
+    took_s = loop.progress.last_took_s.get(Depth.CONFIRM, 0.0)
     return loop.budget.left(0).seconds >= took_s
 
 
 def _is_last_call(loop: Loop) -> bool:
     """Whether one more screening would leave no time for a confirmation."""
-    progress = loop.ledger.progress
+    progress = loop.progress
     reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
-    return loop.budget.left(len(progress.tracks)).seconds <= reserve_s
+    return loop.budget.left(progress.count).seconds <= reserve_s
 
 
 def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
-    progress = loop.ledger.progress
+    progress = loop.progress
     if steps.is_placed(loop, place):
         return ()
-    rng = random.Random(f"{loop.asked.seed}:{len(progress.tracks)}:parents")
+    rng = random.Random(f"{loop.asked.seed}:{progress.count}:parents")
     return progress.archive.parents(rng)
 
 
@@ -153,7 +159,7 @@ def _foresee(loop: Loop, candidate: str) -> None:
 
     A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
     """
-    is_screened = Depth.SCREEN in loop.ledger.progress.tracks[candidate].verdicts
+    is_screened = loop.progress.known(candidate).screened is not None
     if target_of(loop.target).is_cpu or is_screened:
         return
     guess = loop.coder.propose(loop.situation(_parents(loop, NOWHERE)))

@@ -19,6 +19,7 @@ from langgraph.typing import StateT
 
 from ...traces.decisions import Cut
 from ...traces.place import Place
+from ..books.candidate import Candidate
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
@@ -35,10 +36,7 @@ class Placed(TypedDict, total=False):
 
 
 class Round(TypedDict, total=False):
-    """What the state of every workflow with rounds has; "" stands for no candidate.
-
-    A cursor is stored: its places are text.
-    """
+    """What the state of every workflow with rounds has. A cursor is stored: its places are text."""
 
     planned: list[str]
     """Every place of the round."""
@@ -50,7 +48,7 @@ class Round(TypedDict, total=False):
     """Those of the places that are asked side by side."""
     queue: list[str]
     """What is still to be evaluated."""
-    champion: str
+    champion: str | None
     stale: int
     """Rounds in a row without a new champion."""
     stopped_by: str
@@ -58,7 +56,7 @@ class Round(TypedDict, total=False):
 
 def width(loop: Loop, wanted: int) -> int:
     """No more proposals than may be evaluated. Raises Halt where not even one may."""
-    evaluated = loop.ledger.progress.evaluated
+    evaluated = loop.progress.evaluated
     if by := loop.budget.why_stopped(evaluated):
         raise Halt(by)
     return int(min(wanted, loop.budget.left(evaluated).evaluations))
@@ -123,17 +121,16 @@ def settle(loop: Loop, places: Sequence[Place], plan: Plan) -> list[str]:
         raise Halt(refused_by)
     if refused_by:
         loop.ledger.decide(places[0].whole_round, Cut(by=refused_by))
-    placed = loop.ledger.progress.placed
-    return [placed[place] for place in places if place in placed]
+    return [found.candidate for place in places if (found := loop.progress.candidate_at(place))]
 
 
 def is_cut(loop: Loop, place: Place) -> bool:
     """Whether the round of this place was cut short: what it lacks is never made up for."""
-    return loop.ledger.decided(place.whole_round, Cut) is not None
+    return loop.progress.decided(place.whole_round, Cut) is not None
 
 
 def _has_begun(loop: Loop, number: int | None) -> bool:
-    progress = loop.ledger.progress
+    progress = loop.progress
     return any(place.round == number for place in (*progress.placed, *progress.missing))
 
 
@@ -155,13 +152,13 @@ def evaluate(state: Round, loop: Loop) -> Round:
 class Crowned(NamedTuple):
     """How a round left the championship."""
 
-    champion: str
+    champion: str | None
     stale: int
 
 
-def crown(state: Round, loop: Loop, candidates: Sequence[str]) -> Crowned:
+def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> Crowned:
     """Confirms the best of a round if it may be the new champion."""
-    champion = promote_best(loop, candidates, state["champion"])
+    champion = steps.promote_best(loop, candidates, state["champion"])
     return Crowned(champion, 0 if champion != state["champion"] else state["stale"] + 1)
 
 
@@ -214,14 +211,3 @@ def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, t
         return begin(state) if state["places"] else then
 
     graph.add_conditional_edges("more", onward, ["ask", "propose", then])
-
-
-def promote_best(loop: Loop, candidates: Sequence[str], champion: str, most: int = 2) -> str:
-    """Confirms the best of a round, the next best where that one does not hold; the champion."""
-    passing = [c for c in candidates if steps.score(loop, c) is not None]
-    ranked = sorted(passing, key=lambda c: (-(steps.score(loop, c) or 0.0), c))
-    for candidate in ranked[:most]:
-        found = steps.promote(loop, candidate, champion)
-        if found == candidate:
-            return found
-    return champion

@@ -83,7 +83,7 @@ def test_e5_one_evaluation_at_a_time_however_many_ask(store: Store) -> None:
         open_now += isinstance(payload, EvaluationStarted)
         open_now -= isinstance(payload, EvaluationFinished)
         assert open_now in (0, 1)
-    assert len(ledger.progress.tracks) == 20
+    assert len(ledger.progress.candidates) == 20
 
 
 @pytest.mark.parametrize("protocol", [Protocol.SCREEN, Protocol.CONFIRM])

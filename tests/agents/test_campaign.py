@@ -182,7 +182,7 @@ def test_failures_of_every_kind_stay_out_of_the_archive(store: Store) -> None:
     progress = Progress(store.events(result.campaign))
     assert len(result.by_status) > 5
     assert sum(result.by_status.values()) == result.evaluated == 40
-    elites = [progress.tracks[e.candidate].verdict for e in progress.archive.elites()]
+    elites = [progress.candidates[e.candidate].basis for e in progress.archive.elites()]
     assert elites
     assert all(verdict and verdict.status.is_pass for verdict in elites)
     assert result.best is not None
@@ -219,7 +219,7 @@ def test_what_waits_is_confirmed_before_the_time_is_over(
     assert limit_s <= result.wall_s < limit_s + 1.0
 
     def median(candidate: str | None) -> float:
-        screened = progress.tracks[candidate].verdicts[Protocol.SCREEN] if candidate else None
+        screened = progress.candidates[candidate].screened if candidate else None
         return screened_median(screened) or 0.0
 
     waiting = progress.challenger

@@ -57,7 +57,7 @@ def played(store: Store) -> Progress:
     referee = PlayedReferee(fate=as_it_says, noise=0.001)
     result = run_campaign(request, store, referee, players=asking_players(model))
     progress = Progress(store.events(result.campaign))
-    SOURCES.update({each: store.get_blob(each).decode() for each in progress.tracks})
+    SOURCES.update({each: store.get_blob(each).decode() for each in progress.candidates})
     return progress
 
 
@@ -65,16 +65,16 @@ def asked_at(progress: Progress, place: str, base: str = "") -> History:
     """What a place is told whose base has this source."""
     if not base:
         return history(progress, Assignment(place=Place.parse(place)), SOURCES.__getitem__)
-    track = progress.tracks[candidate_id(base)]
-    assert track.verdict is not None
+    found = progress.candidates[candidate_id(base)]
+    assert found.basis is not None
     member = Member(
         candidate=candidate_id(base),
-        number=track.proposed.number,
+        number=found.number,
         source=base,
         language="cpp",
         family="",
         knobs={},
-        verdict=track.verdict,
+        verdict=found.basis,
     )
     return history(progress, Assignment(place=Place.parse(place), base=member), SOURCES.__getitem__)
 

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from kernelwright.agents import offered
 from kernelwright.agents.workflows.workflow import WORKFLOWS
-from kernelwright.cli import carry_out
 from kernelwright.cli.progress import Progress
 from kernelwright.traces.events import EvaluationStarted, Event, ModelFailed, ModelRequested
 from kernelwright.traces.store import Store
+from kernelwright.workbench.limits import with_an_end
 
 from . import stored
 from .conftest import Command
@@ -81,7 +81,7 @@ def test_an_empty_source_is_told(kw_here: Command, tmp_path: Path) -> None:
 
 
 def test_cpus_that_may_be_used_are_taken() -> None:
-    from kernelwright.cli.task_of import check_cpus
+    from kernelwright.workbench.tasks import check_cpus
 
     check_cpus(tuple(os.sched_getaffinity(0)))
     check_cpus(())
@@ -113,11 +113,11 @@ def test_the_help_names_every_workflow_and_every_form_of_a_model(kw_here: Comman
 def test_a_coder_that_spends_nothing_has_a_time_unless_something_binds_it(
     limits: dict[str, float], model: str, judge: str, found: dict[str, float]
 ) -> None:
-    assert carry_out._with_an_end(limits, model, judge) == found
+    assert with_an_end(limits, model, judge) == found
 
 
 def test_a_resumed_one_gets_its_time_beside_what_was_spent() -> None:
-    found = carry_out._with_an_end({"usd": 1.0}, "recipe", "rules", spent_s=500.0)
+    found = with_an_end({"usd": 1.0}, "recipe", "rules", spent_s=500.0)
     assert found == {"usd": 1.0, "seconds": 560.0}
 
 

@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import documents, names, run, summary, task_of, verdicts
-from kernelwright.cli.export_cases import recorded_cases
+from kernelwright.cli import documents, run, summary, verdicts
 from kernelwright.cli.progress import Progress
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli import stored
 from kernelwright.tests.sandbox.run.device.fake_nvml import FakeNvml
+from kernelwright.traces import names
 from kernelwright.traces.events import EvaluationFinished, Event, Payload
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import (
@@ -24,6 +24,8 @@ from kernelwright.traces.records import (
     Protocol,
     Status,
 )
+from kernelwright.workbench import tasks
+from kernelwright.workbench.cases import recorded_cases
 
 
 @pytest.mark.parametrize(
@@ -52,17 +54,17 @@ def test_half_a_name_is_refused(text: str) -> None:
 )
 def test_a_target_that_cannot_be_is_refused(target: str, language: str) -> None:
     with pytest.raises(UsageError) as caught:
-        task_of.choose_target(target, language, FakeNvml(fails_with="Driver Not Loaded"))
+        tasks.choose_target(target, language, FakeNvml(fails_with="Driver Not Loaded"))
     assert caught.value.hint
 
 
 def test_auto_is_the_first_device_or_the_cpu() -> None:
     present, absent = FakeNvml(), FakeNvml(fails_with="Driver Not Loaded")
-    assert task_of.choose_target("auto", nvml=absent) == "cpu"
-    assert task_of.choose_target("auto", nvml=present) == "sm_90"
-    assert task_of.choose_target("auto", "cuda", present) == "sm_90"
-    assert task_of.choose_target("auto", "python", present) == "cpu"
-    assert task_of.choose_target("cpu", "cpp", present) == "cpu"
+    assert tasks.choose_target("auto", nvml=absent) == "cpu"
+    assert tasks.choose_target("auto", nvml=present) == "sm_90"
+    assert tasks.choose_target("auto", "cuda", present) == "sm_90"
+    assert tasks.choose_target("auto", "python", present) == "cpu"
+    assert tasks.choose_target("cpu", "cpp", present) == "cpu"
 
 
 def history(*payloads: Payload):

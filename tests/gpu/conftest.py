@@ -148,7 +148,7 @@ class Bench:
     arena: Arena | None = None
 
     def build(self, source: str) -> CudaCandidate:
-        """Raises Refused."""
+        """Raises Failed."""
         workshop = Workshop(
             self.problem,
             architecture(self.target),
@@ -161,7 +161,7 @@ class Bench:
 
     @contextmanager
     def side(self, source: str, *, slots: int = 2) -> Iterator[CandidateSide]:
-        """The candidate's process, with its slots laid out. Raises Refused and RunFault."""
+        """The candidate's process, with its slots laid out. Raises Failed and RunFault."""
         made = self.build(source)
         program = device_program(made.device, self.problem, self.way, self.cache)
         needs = footprint(self.problem, self.structure.axes)
@@ -201,7 +201,7 @@ class Bench:
         return make_item(self.problem, structure or self.structure, family, self.rng)
 
     def checks(self, source: str, *, calls: int = 1) -> list[Check]:
-        """What the referee finds of the last of some calls. Raises Refused and RunFault."""
+        """What the referee finds of the last of some calls. Raises Failed and RunFault."""
         with self.side(source) as side:
             found: list[Check] = []
             for number in range(calls):

@@ -11,7 +11,7 @@ import pytest
 from kernelwright.sandbox.run.device.health import probe
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
-from kernelwright.verifier.stands.gpu_candidates import Refused
+from kernelwright.verifier.failure import Failed
 
 if TYPE_CHECKING:
     from .conftest import Bench
@@ -45,7 +45,7 @@ def test_a_row_of_the_corpus(bench: Bench, leased: object, row: str) -> None:
                 found = side.answer(bench.item(), slot, patience=0.2)
                 if not all(check.passed for check in found):
                     outcome = "failed check"
-    except (RunFault, Refused) as fault:
+    except (RunFault, Failed) as fault:
         outcome = str(fault.status)
     if outcome in (Status.TIMED_OUT, Status.CRASHED):
         health = leased.recover(  # type: ignore[attr-defined]
@@ -66,6 +66,6 @@ def test_work_after_a_trigger_is_timed(bench: Bench) -> None:
                 items = [bench.item()]
                 side.take(items, 0)
                 times.append(min(side.take(items, 0) for _ in range(5)))
-    except Refused as refused:
+    except Failed as refused:
         pytest.skip(f"it does not build for this device: {refused.reason}")
     assert times[0] > 0.5 * times[1]

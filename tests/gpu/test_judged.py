@@ -18,13 +18,12 @@ from kernelwright.tests.gpu.kernels import INDEX, source
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.evaluation import evaluate
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.stand import Stand
 
 
 @pytest.fixture(scope="module")
-def session(
-    devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Session]:
+def stand(devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     # A lease lies in the cache: the one that other tests hold is not in this one's way.
     cache = tmp_path_factory.mktemp("judged-cache")
     cache.chmod(0o755)
@@ -39,16 +38,16 @@ def session(
         accept_weak_isolation=is_weak_accepted(),
     )
     try:
-        opened = Session.open(task)
-        opened.await_reference()
+        opened = open_stand(task)
+        opened.prepared()
     except PrerequisiteError as error:
         pytest.skip(str(error))
     yield opened
     opened.close()
 
 
-def test_an_honest_kernel_is_verified(session: Session, honest: str) -> None:
-    verdict = evaluate(session, Order(source=honest, language="cuda", protocol=Protocol.CONFIRM))
+def test_an_honest_kernel_is_verified(stand: Stand, honest: str) -> None:
+    verdict = evaluate(stand, Order(source=honest, language="cuda", protocol=Protocol.CONFIRM))
     assert verdict.status is Status.VERIFIED, verdict.reasons
     assert not verdict.emulated
     assert verdict.measurement is not None
@@ -64,6 +63,6 @@ def test_an_honest_kernel_is_verified(session: Session, honest: str) -> None:
         ("while (((volatile float*)y)[0] != 12345.0f) {}", Status.TIMED_OUT),
     ],
 )
-def test_a_bad_kernel_is_a_result(session: Session, body: str, status: Status) -> None:
-    verdict = evaluate(session, Order(source=source(INDEX + body), language="cuda"))
+def test_a_bad_kernel_is_a_result(stand: Stand, body: str, status: Status) -> None:
+    verdict = evaluate(stand, Order(source=source(INDEX + body), language="cuda"))
     assert verdict.status is status, verdict.reasons

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import kernelwright
 
 ROOT = Path(kernelwright.__file__).parent
-ROOMS = ("agents", "cli", "compare", "kernelbench", "sandbox", "traces", "verifier")
+ROOMS = ("agents", "cli", "compare", "kernelbench", "sandbox", "traces", "verifier", "workbench")
 
 
 class Module(NamedTuple):

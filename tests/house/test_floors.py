@@ -31,6 +31,7 @@ FLOORS = {
     "agents": 8,
     "campaign": 9,
     "audit": 9,
+    "workbench": 10,
     "compare": 10,
     "cli": 11,
     "__main__": 12,
@@ -66,7 +67,7 @@ WINGS = {
             ("casting",),
         ),
         "verifier": (
-            ("request", "truth", "profile"),
+            ("failure", "request", "truth", "profile"),
             ("baselines",),
             ("clock",),
             ("checks",),
@@ -113,7 +114,10 @@ def is_showing(name: str) -> bool:
 
 def upward_imports(module: Module) -> list[str]:
     """What the module imports although it stands above it."""
-    found = []
+    found: list[str] = []
+    if not module.name:
+        # The public face names what stands on every floor, and imports it when it is asked for.
+        return found
     for line, target in own_imports(module):
         climbs = floor_of(target) > floor_of(module.name)
         if is_showing(target) and not is_showing(module.name) and floor_of(module.name) <= 4:
@@ -155,6 +159,15 @@ def test_every_room_in_a_house_with_wings_has_a_place() -> None:
 def test_the_rule_sees_a_climb(importer: str, line: str, climbs: bool) -> None:
     module = Module(importer, Path(importer.rpartition(".")[2] + ".py"), ast.parse(line))
     assert bool(upward_imports(module)) is climbs
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    code = (
+        "import sys, kernelwright\n"
+        "print(*(name for name in sys.modules if name.startswith('kernelwright.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_the_command_line_starts_light() -> None:

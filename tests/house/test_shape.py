@@ -98,8 +98,10 @@ def wrong_face(module: Module) -> str:
     if len(declared) != len(set(declared)):
         return "a name is declared twice"
     missing = [each for each in declared if not hasattr(package, each)]
-    differ = {each for each in declared if not each.startswith("__")} ^ bound
-    return f"declared and absent {missing}, or not declared {sorted(differ)}" if differ else ""
+    undeclared = sorted(bound - set(declared))
+    if missing or undeclared:
+        return f"declared and absent {missing}, or not declared {undeclared}"
+    return ""
 
 
 def test_the_rules_see_what_they_forbid() -> None:

@@ -1,4 +1,4 @@
-"""Sessions for tests that time nothing: no baselines, no peaks."""
+"""Sessions for tests that time nothing: no baselines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Isolation
-from kernelwright.verifier.clock.roofline import Peaks
 from kernelwright.verifier.request import Task
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.session import Admission, Session
 from kernelwright.verifier.truth.trials import Stage
 
 
@@ -46,25 +45,16 @@ def unmeasured_session(name: str, cache: Path) -> Session:
         for each in problem.workloads
         if each.kind == "adversarial"
     )
+    stage = Stage(problem, problem.structure(workload), "tiny", others)
     jail = choose("auto")
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    peaks = Peaks(
-        bandwidth_gbs=10,
-        llc_bandwidth_gbs=10,
-        cache_bandwidth_gbs=10,
-        flops_gflops=10,
-        l2_bytes=1 << 20,
-        llc_bytes=1 << 25,
-        cpus=cpus,
-        compiler="none",
-    )
     return Session(
         Task(problem=name, workload=workload, cache_dir=str(cache)),
         problem,
-        Stage(problem, problem.structure(workload), "tiny", others),
+        stage,
         jail,
         Isolation(mechanism=jail.name, capabilities={}),
-        peaks,
         cpus,
         cache,
+        Admission(problem, stage.target),
     )

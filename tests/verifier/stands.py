@@ -16,7 +16,9 @@ from kernelwright.traces.records import Status, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands.leased import Machine
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.stand import Stand
+from kernelwright.verifier.stands.verdict_draft import Draft
 
 PROBLEM = "bias_gelu"
 BUSY_MACHINE = {"two clocks", "CPU time between calls", "CPU time within calls", "roofline floor"}
@@ -35,10 +37,10 @@ def task(cache: Path, target: str = "cpu", *languages: str) -> Task:
     )
 
 
-def opened(of: Task, machine: Machine | None = None) -> Session:
+def opened(of: Task, machine: Machine | None = None) -> Stand:
     """Skips where this machine lacks what it takes."""
     try:
-        return Session.open(of, machine or Machine(allowed=()))
+        return open_stand(of, machine or Machine(allowed=()))
     except PrerequisiteError as error:
         pytest.skip(str(error))
 
@@ -53,9 +55,9 @@ def machine_by(way: Access, **told: object) -> Machine:
     return Machine(FakeNvml([{**H200, **told}]), lambda _: way, "cpu")
 
 
-def look(session: Session, order: Order) -> Verdict:
+def look(stand: Stand, order: Order, seed: bytes = b"a seed of 16 byte") -> Verdict:
     """One look: what is SUSPECT is not looked at again."""
-    return evaluation._look(session, order)
+    return evaluation.look(stand, Draft(order, stand.session, seed))
 
 
 def on_device(kernel: str) -> str:

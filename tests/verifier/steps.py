@@ -15,6 +15,7 @@ from kernelwright.traces.records import Check, Protocol, Status, Verdict
 from kernelwright.verifier.clock import clocks, roofline
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.stand import Stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 
 CLOCKS = "clocks"
@@ -78,17 +79,17 @@ class Row:
             champion=self.champion,
         )
 
-    def judged(self, session: Session) -> Verdict:
+    def judged(self, stand: Stand) -> Verdict:
         """The verdict of one look, on a machine whose clocks hold or do not."""
         check = Check(name=CLOCKS, passed=self.clocks_hold, detail="as the row says")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(clocks, "checks", lambda *_: [check])
             patch.setattr(roofline, "plausible", lambda *_: Check(name="floor", passed=True))
-            return look(session, self.order)
+            return look(stand, self.order)
 
-    def holds(self, session: Session, steps: Steps) -> None:
+    def holds(self, stand: Stand, steps: Steps) -> None:
         """Asserts that it goes as the row says."""
-        verdict = self.judged(session)
+        verdict = self.judged(stand)
         names = ("correct" if c.name.startswith("correct on") else c.name for c in verdict.checks)
         told = ", ".join(name for name, _ in itertools.groupby(names))
         assert (verdict.status, str(steps), told) == (self.status, self.steps, self.checks)

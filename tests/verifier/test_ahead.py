@@ -11,14 +11,14 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.run.program import Program
 from kernelwright.tests.verifier.test_seven import below
 from kernelwright.traces.records import Protocol, Status, Verdict
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.process.prefetch import Ahead, Work, ahead_of
 from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.programs import build_program
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.session import abreast
 
 LONG_S = 60.0
 CUDA = """/*---
@@ -164,20 +164,28 @@ def test_what_was_not_begun_is_given_up_at_the_end() -> None:
 
 @pytest.mark.slow
 def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
-    session_for: Callable[[str], Session],
+    shared_cache: Path,
 ) -> None:
-    session = session_for("spmm_csr")
-    if session.abreast < 2:
-        pytest.skip("there is no CPU for it")
-    honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
-    now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))
-    with closing(ahead_of(session)) as ahead:
-        ahead.foresee([then])
-        assert ahead.take(now) is None
-        for each in (now, then):
-            program = build_program(session, each.source, each.language)
-            assert isinstance(program, Program)
-            assert program.built.is_cached
+    task = Task(
+        problem="spmm_csr",
+        workload=registry.get("spmm_csr").workload("tiny"),
+        cache_dir=str(shared_cache),
+        baselines=("torch eager",),
+    )
+    stand = open_stand(task)
+    try:
+        if abreast(stand.session.cpus) < 2:
+            pytest.skip("there is no CPU for it")
+        honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
+        now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))
+        with closing(ahead_of(stand)) as ahead:
+            ahead.foresee([then])
+            assert ahead.take(now) is None
+            for each in (now, then):
+                program = build_program(stand.session, each.source, each.language)
+                assert program.built.is_cached
+    finally:
+        stand.close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.traces.records import Protocol
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.stands import contests
@@ -43,7 +42,6 @@ def test_who_works_behind_the_answer_is_stopped_there_and_pays(session_for) -> N
     session = session_for("spmm_csr")
     source = HOOK.read_text().split("static const float* given")[0] + LATE
     program = build_program(session, source, "cpp")
-    assert not isinstance(program, BuildFailed), program.reason
     rng, clocks = np.random.default_rng(1), Clocks()
     with (
         contests.arena_for(session) as arena,

@@ -12,7 +12,8 @@ from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.builders.triton import TritonBuilt
 from kernelwright.sandbox.plan.model import Launch, Launches, Scratch
 from kernelwright.traces.records import Status
-from kernelwright.verifier.stands.gpu_candidates import Refused, _Tables
+from kernelwright.verifier.failure import Failed
+from kernelwright.verifier.stands.gpu_candidates import _Tables
 
 PROBLEM = registry.get("softmax")
 SIZES = {"M": 4, "N": 8}
@@ -56,6 +57,6 @@ def test_a_twin_that_needs_another_kernel_is_not_supported() -> None:
         built("first"),
         lambda _: TritonBuilt(built("another"), (Launches(("k",), (Launch(0),)),)),
     )
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Failed) as refused:
         tables.extra(Structure(dict(SIZES)))
     assert refused.value.status is Status.UNSUPPORTED

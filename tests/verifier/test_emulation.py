@@ -9,9 +9,9 @@ from kernelwright.sandbox.triton_on_cpu.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
 from kernelwright.verifier.clock.timed_sides import Seen
+from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import emulated
-from kernelwright.verifier.stands.gpu_candidates import Refused
 from kernelwright.verifier.stands.verdict_draft import Draft
 from kernelwright.verifier.truth import poison
 
@@ -102,13 +102,14 @@ def test_a_row_number_that_overflows_is_seen(court: Court) -> None:
 
 
 def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
-    draft = Draft(Order(source="", language="triton"), court.emulated("bias_gelu", "triton"), b"")
-    emulated._left_out(draft, Seen(calls=3))
+    session = court.emulated("bias_gelu", "triton").session
+    draft = Draft(Order(source="", language="triton"), session, b"")
+    emulated.left_out(draft, Seen(calls=3))
     assert not draft.unchecked
-    emulated._left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
+    emulated.left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
     assert "50 % of all answers were judged, in 1 calls none" in draft.unchecked[0]
-    with pytest.raises(Refused) as refused:
-        emulated._left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
+    with pytest.raises(Failed) as refused:
+        emulated.left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
     assert refused.value.status is Status.UNSUPPORTED
 
 

@@ -10,7 +10,6 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import Check, Protocol, Status
 from kernelwright.verifier.checks import fenced_memory
 from kernelwright.verifier.stands import contests
@@ -40,7 +39,6 @@ Sessions = Callable[[str], Session]
 def examined(session: Session, source: str) -> Check:
     rng = np.random.default_rng(6)
     program = build_program(session, source, "cpp")
-    assert isinstance(program, Program)
     with (
         contests.arena_for(session) as arena,
         contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,

@@ -42,8 +42,10 @@ from kernelwright.traces.records import Level, Protocol, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import device_tools, gpu_candidates
+from kernelwright.verifier.stands.device import DeviceStand
 from kernelwright.verifier.stands.leased import UNDISTURBED, Leased, Machine
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.stand import Stand
 
 SLOWED = 0x8
 """NVML's bit of a slowdown by the hardware."""
@@ -62,20 +64,20 @@ def library(cache: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(cache: Path, library: Path) -> Iterator[Session]:
+def stand(cache: Path, library: Path) -> Iterator[Stand]:
     found = opened(task(cache, "sm_90", "cuda"), machine(library))
     yield found
     found.close()
 
 
-def judged(session: Session, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
-    return look(session, Order(source=on_device(kernel), language="cuda", protocol=protocol))
+def judged(stand: Stand, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
+    return look(stand, Order(source=on_device(kernel), language="cuda", protocol=protocol))
 
 
 @pytest.mark.slow
-def test_a_right_kernel_is_tried_and_timed_on_the_device(session: Session) -> None:
-    assert not session.is_emulated
-    verdict = judged(session, "gelu_right")
+def test_a_right_kernel_is_tried_and_timed_on_the_device(stand: Stand) -> None:
+    assert not stand.is_emulated
+    verdict = judged(stand, "gelu_right")
     assert not verdict.emulated
     assert verdict.tier is Tier.DEVICE_ONLY
     assert verdict.versions["device"] == "NVIDIA H200"
@@ -95,7 +97,7 @@ def test_a_right_kernel_is_tried_and_timed_on_the_device(session: Session) -> No
 
 @pytest.mark.slow
 def test_a_promotion_says_what_was_not_looked_at(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_tools.device_sanitizer, "find", lambda: None)
     monkeypatch.setattr(device_tools.nsight, "find_ncu", lambda: None)
@@ -105,7 +107,7 @@ def test_a_promotion_says_what_was_not_looked_at(
         protocol=Protocol.CONFIRM,
         champion=on_device("gelu_right") + "// another",
     )
-    verdict = look(session, order)
+    verdict = look(stand, order)
     assert any("compute-sanitizer: not installed" in why for why in verdict.unchecked)
     if is_as_expected(verdict, Status.VERIFIED):
         assert verdict.measurement is not None
@@ -115,9 +117,9 @@ def test_a_promotion_says_what_was_not_looked_at(
 
 
 @pytest.mark.slow
-def test_arguments_that_may_be_swapped_are_told_where_an_answer_is_wrong(session: Session) -> None:
+def test_arguments_that_may_be_swapped_are_told_where_an_answer_is_wrong(stand: Stand) -> None:
     swapped = on_device("gelu_wrong").replace('["M", "N", "x"', '["N", "M", "x"')
-    verdict = look(session, Order(source=swapped, language="cuda"))
+    verdict = look(stand, Order(source=swapped, language="cuda"))
     assert verdict.status is Status.INCORRECT
     assert verdict.reasons[1:] == (
         "gelu_wrong is given N where its parameter is called M, M where its parameter is called N",
@@ -135,9 +137,9 @@ def test_arguments_that_may_be_swapped_are_told_where_an_answer_is_wrong(session
     ],
 )
 def test_a_failure_is_the_candidates_while_the_device_is_well(
-    session: Session, cache: Path, kernel: str, status: Status, words: str
+    stand: Stand, cache: Path, kernel: str, status: Status, words: str
 ) -> None:
-    verdict = judged(session, kernel)
+    verdict = judged(stand, kernel)
     assert verdict.status is status
     assert words in verdict.reasons[0]
     assert not verdict.measurements
@@ -145,38 +147,38 @@ def test_a_failure_is_the_candidates_while_the_device_is_well(
 
 
 @pytest.mark.slow
-def test_the_next_candidates_are_built_while_the_device_is_busy(session: Session) -> None:
-    if len(session.cpus) < 2:
+def test_the_next_candidates_are_built_while_the_device_is_busy(stand: Stand) -> None:
+    assert isinstance(stand, DeviceStand)
+    if len(stand.session.cpus) < 2:
         pytest.skip("there is no CPU for it")
-    assert session.device is not None
     now, then, bad = (
         Order(source=f"{on_device(kernel)}// for later", language="cuda")
         for kernel in ("gelu_wrong", "gelu_right", "not_in_the_cubin")
     )
     bad = bad.model_copy(update={"source": bad.source.replace("{\n", "{ no C\n", 1)})
-    with closing(ahead_of(session)) as ahead:
+    with closing(ahead_of(stand)) as ahead:
         ahead.foresee([then, bad])
-        assert look(session, now).status is Status.INCORRECT
+        assert look(stand, now).status is Status.INCORRECT
         assert ahead.take(then) is None
-        built = gpu_candidates.candidate(session.device, "cuda", then.source, 0).device
+        built = gpu_candidates.candidate(stand.workshop, "cuda", then.source, 0).device
         assert built.is_cached
         assert ahead.take(bad) is None
-    assert look(session, bad).status is Status.BUILD_FAILED
+    assert look(stand, bad).status is Status.BUILD_FAILED
 
 
-def test_other_languages_are_not_taken(session: Session) -> None:
-    verdict = look(session, Order(source="int main() {}", language="cpp"))
+def test_other_languages_are_not_taken(stand: Stand) -> None:
+    verdict = look(stand, Order(source="int main() {}", language="cpp"))
     assert verdict.status is Status.UNSUPPORTED
 
 
 @pytest.fixture
-def open_by(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
-    """Sessions with a cache of their own."""
+def open_by(tmp_path: Path) -> Iterator[Callable[[Machine], Stand]]:
+    """Stands with a cache of their own."""
     tmp_path.chmod(0o755)
     with ExitStack() as stack:
 
-        def make(of: Machine) -> Session:
-            found = Session.open(task(tmp_path, "sm_90", "cuda"), of)
+        def make(of: Machine) -> Stand:
+            found = open_stand(task(tmp_path, "sm_90", "cuda"), of)
             stack.callback(found.close)
             return found
 
@@ -185,34 +187,34 @@ def open_by(tmp_path: Path) -> Iterator[Callable[[Machine], Session]]:
 
 @pytest.mark.slow
 def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
-    open_by: Callable[[Machine], Session], library: Path, tmp_path: Path
+    open_by: Callable[[Machine], Stand], library: Path, tmp_path: Path
 ) -> None:
-    session = open_by(machine(library, "bad_memory"))
+    stand = open_by(machine(library, "bad_memory"))
     for _ in range(2):
-        verdict = judged(session, "gelu_right")
+        verdict = judged(stand, "gelu_right")
         assert verdict.status is Status.HARNESS_ERROR
         assert "quarantine" in verdict.reasons[0]
         assert "kernelwright doctor" in verdict.reasons[0]
     uuid = str(H200["nvmlDeviceGetUUID"])
     assert lease.quarantined(tmp_path, uuid) is not None
-    session.close()
+    stand.close()
     # Whoever comes next finds out by a probe, and a device that is well again is taken.
     with pytest.raises(PrerequisiteError, match="still ill"):
         open_by(machine(library, "bad_memory"))
-    assert open_by(machine(library)).leased is not None
+    assert not open_by(machine(library)).is_emulated
     assert lease.quarantined(tmp_path, uuid) is None
 
 
 @pytest.mark.slow
 def test_a_device_that_is_gone_is_no_error_of_ours(
-    open_by: Callable[[Machine], Session], library: Path
+    open_by: Callable[[Machine], Stand], library: Path
 ) -> None:
     """No process starts on it any more; the sandbox is as well as before."""
     fake = {"FAKE_CUDA": "well"}
     way = fake_access(library, fake)
-    session = open_by(Machine(FakeNvml([dict(H200)]), lambda _: way, "cpu"))
+    stand = open_by(Machine(FakeNvml([dict(H200)]), lambda _: way, "cpu"))
     fake["FAKE_CUDA"] = "no_device"
-    verdict = judged(session, "gelu_right")
+    verdict = judged(stand, "gelu_right")
     assert verdict.status is Status.HARNESS_ERROR
     assert "CUDA_ERROR_NO_DEVICE" in verdict.reasons[0]
     assert "quarantine" in verdict.reasons[0]
@@ -220,10 +222,10 @@ def test_a_device_that_is_gone_is_no_error_of_ours(
 
 @pytest.mark.slow
 def test_a_device_that_is_held_down_gives_no_figures(
-    open_by: Callable[[Machine], Session], library: Path
+    open_by: Callable[[Machine], Stand], library: Path
 ) -> None:
-    session = open_by(machine(library, nvmlDeviceGetCurrentClocksEventReasons=SLOWED))
-    verdict = judged(session, "gelu_right")
+    stand = open_by(machine(library, nvmlDeviceGetCurrentClocksEventReasons=SLOWED))
+    verdict = judged(stand, "gelu_right")
     assert verdict.status is Status.SUSPECT
     failed = [check.name for check in verdict.checks if not check.passed]
     assert UNDISTURBED in failed
@@ -295,7 +297,7 @@ def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
     way = fake_access(library)
     here = Machine(FakeNvml([dict(H200)], cuda=11080), lambda _: way, "cpu")
     with pytest.raises(PrerequisiteError, match="driver here is of CUDA 11") as told:
-        Session.open(task(tmp_path, "sm_90", "cuda"), here)
+        open_stand(task(tmp_path, "sm_90", "cuda"), here)
     assert "update the driver" in told.value.hint
     # The device is not kept.
     assert not lease.holder(tmp_path, str(H200["nvmlDeviceGetUUID"]))
@@ -303,7 +305,7 @@ def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
 
 @pytest.mark.slow
 def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
-    open_by: Callable[[Machine], Session], library: Path, tmp_path: Path
+    open_by: Callable[[Machine], Stand], library: Path, tmp_path: Path
 ) -> None:
     """Whatever was told of the driver before: the code is our compiler's."""
     verdict = judged(open_by(machine(library, "driver=12080")), "gelu_right")
@@ -315,12 +317,11 @@ def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
 
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    session = Session.open(task(tmp_path, "sm_80", "cuda"), machine(library))
+    stand = open_stand(task(tmp_path, "sm_80", "cuda"), machine(library))
     try:
-        assert session.is_emulated
-        assert session.leased is None
+        assert stand.is_emulated
     finally:
-        session.close()
+        stand.close()
 
 
 @pytest.mark.parametrize(

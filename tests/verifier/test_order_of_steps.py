@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.kernelbench.recipes import get
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
+from kernelwright.tests.verifier.sources import CPP, CUDA, PYTHON, triton
 from kernelwright.tests.verifier.stands import machine_by, on_device, opened, task
 from kernelwright.tests.verifier.steps import BLOCKS, Row, Steps, noted_steps
 from kernelwright.traces.records import Protocol, Status
+from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.stands import device_tools
-from kernelwright.verifier.stands.rivalry import ChampionFailed
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands.stand import Stand
 
 pytestmark = pytest.mark.slow
 SCREEN, FULL, CONFIRM = Protocol.SCREEN, Protocol.FULL, Protocol.CONFIRM
@@ -33,26 +33,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
 ONCE = "correct, same data at a new address, determinism, one element changed at the same address"
 TWICE = f"{ONCE}, {ONCE.removeprefix('correct, ')}"
 
-CPP = """
-#include <cmath>
-#include <cstdlib>
-extern "C" void bias_gelu(int M, int N, const float* x, const float* bias, float* y) {
-    for (long i = 0; i < (long)M * N; ++i) {
-        const float s = x[i] + bias[i %% N];
-        y[i] = 0.5f * s * (1.0f + std::tanh(0.7978845608f * (s + 0.044715f * s * s * s)));
-    }
-    %s
-}
-"""
 LATER = "static int calls; if (++calls > 20) y[0] += 1;"
 LEAF = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
-PYTHON = """
-import torch
-
-
-def run(M, N, x, bias, y):
-    y.copy_(torch.nn.functional.gelu(x + bias, approximate="tanh"))
-"""
 TRIED_ON_CPU = "admit, build, start, verify"
 PROMOTED_ON_CPU = "admit, build, sanitize, start, verify"
 LOADED = "wait for baselines, load, wait for baselines"
@@ -128,14 +110,14 @@ ON_CPU = {
 
 
 @pytest.fixture(scope="module")
-def on_cpu(shared_cache: Path) -> Iterator[Session]:
-    session = opened(task(shared_cache))
-    yield session
-    session.close()
+def on_cpu(shared_cache: Path) -> Iterator[Stand]:
+    stand = opened(task(shared_cache))
+    yield stand
+    stand.close()
 
 
 @pytest.mark.parametrize("name", ON_CPU)
-def test_on_the_cpu(on_cpu: Session, steps: Steps, name: str) -> None:
+def test_on_the_cpu(on_cpu: Stand, steps: Steps, name: str) -> None:
     ON_CPU[name].holds(on_cpu, steps)
 
 
@@ -147,7 +129,7 @@ def test_on_the_cpu(on_cpu: Session, steps: Steps, name: str) -> None:
     ],
 )
 def test_a_champion_that_fails_on_the_cpu(
-    on_cpu: Session, steps: Steps, champion: str, status: Status, taken: str
+    on_cpu: Stand, steps: Steps, champion: str, status: Status, taken: str
 ) -> None:
     row = Row(CPP % "", status, "", protocol=CONFIRM, champion=champion)
     with pytest.raises(ChampionFailed) as failed:
@@ -238,13 +220,13 @@ def device_state() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def device(
     tmp_path_factory: pytest.TempPathFactory, device_state: dict[str, str]
-) -> Iterator[Session]:
+) -> Iterator[Stand]:
     cache = tmp_path_factory.mktemp("cache")
     cache.chmod(0o755)
     way = fake_access(fake_driver(cache), device_state)
-    session = opened(task(cache, "sm_90", "cuda"), machine_by(way))
-    yield session
-    session.close()
+    stand = opened(task(cache, "sm_90", "cuda"), machine_by(way))
+    yield stand
+    stand.close()
 
 
 @pytest.fixture
@@ -256,7 +238,7 @@ def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_tools")
 @pytest.mark.parametrize("name", ON_DEVICE)
-def test_on_a_device(device: Session, steps: Steps, name: str) -> None:
+def test_on_a_device(device: Stand, steps: Steps, name: str) -> None:
     ON_DEVICE[name].holds(device, steps)
 
 
@@ -278,7 +260,7 @@ def test_on_a_device(device: Session, steps: Steps, name: str) -> None:
     ],
 )
 def test_a_champion_that_fails_on_a_device(
-    device: Session, steps: Steps, champion: str, status: Status, taken: str
+    device: Stand, steps: Steps, champion: str, status: Status, taken: str
 ) -> None:
     row = on_gpu("gelu_right", status, "", protocol=CONFIRM, champion=champion)
     with pytest.raises(ChampionFailed) as failed:
@@ -288,7 +270,7 @@ def test_a_champion_that_fails_on_a_device(
 
 
 def test_a_device_that_is_gone_is_probed_and_then_not_used(
-    device: Session, steps: Steps, device_state: dict[str, str]
+    device: Stand, steps: Steps, device_state: dict[str, str]
 ) -> None:
     """The language is looked at before the device, and the device before anything is built."""
     device_state["FAKE_CUDA"] = "no_device"
@@ -303,22 +285,7 @@ def test_a_device_that_is_gone_is_probed_and_then_not_used(
     on_gpu("gelu_wrong", Status.INCORRECT, TRIED_ON_DEVICE, "correct").holds(device, steps)
 
 
-CUDA = """/*---
-[[launch]]
-kernel = "gelu"
-grid = ["cdiv(M * N, 256)"]
-block = [256]
-args = ["M", "N", "x", "bias", "y"]
----*/
-extern "C" __global__ void gelu(int M, int N, const float* x, const float* bias, float* y) {
-    const long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (long)M * N) return;
-    const float v = x[i] + bias[i %% N];
-    y[i] = 0.5f * v * (1.0f + tanhf(0.7978845608f * (v + 0.044715f * v * v * v)));
-    %s
-}
-"""
-RACE = "__shared__ float seen[256]; seen[0] = v; if (seen[0] > 1e30f) y[i] = 0;"
+RACE = "__shared__ float seen[256]; seen[0] = v; if (seen[0] == 1.2345e37f) y[i] = 0;"
 TRIED = "admit, build, start, verify"
 SCHEDULES = f"{TRIED}, start, verify, start, verify"
 
@@ -370,20 +337,15 @@ EMULATED = {
 
 
 @pytest.fixture(scope="module")
-def emulated(shared_cache: Path) -> Iterator[Session]:
-    session = opened(task(shared_cache, "sm_90", "cuda"))
-    yield session
-    session.close()
+def emulated(shared_cache: Path) -> Iterator[Stand]:
+    stand = opened(task(shared_cache, "sm_90", "cuda"))
+    yield stand
+    stand.close()
 
 
 @pytest.mark.parametrize("name", EMULATED)
-def test_emulated(emulated: Session, steps: Steps, name: str) -> None:
+def test_emulated(emulated: Stand, steps: Steps, name: str) -> None:
     EMULATED[name].holds(emulated, steps)
-
-
-def triton(old: str = "", new: str = "") -> str:
-    recipe = get("bias_gelu", "tiled", "triton")
-    return recipe.render(recipe.first()).replace(old or "grid", new or "grid")
 
 
 INTERPRETED = {
@@ -403,12 +365,12 @@ INTERPRETED = {
 
 
 @pytest.fixture(scope="module")
-def interpreted(shared_cache: Path) -> Iterator[Session]:
-    session = opened(task(shared_cache, "sm_90", "triton"))
-    yield session
-    session.close()
+def interpreted(shared_cache: Path) -> Iterator[Stand]:
+    stand = opened(task(shared_cache, "sm_90", "triton"))
+    yield stand
+    stand.close()
 
 
 @pytest.mark.parametrize("name", INTERPRETED)
-def test_interpreted(interpreted: Session, steps: Steps, name: str) -> None:
+def test_interpreted(interpreted: Stand, steps: Steps, name: str) -> None:
     INTERPRETED[name].holds(interpreted, steps)

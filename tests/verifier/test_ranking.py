@@ -14,8 +14,10 @@ from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.traces.records import Level, Profile, Protocol
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import emulated, gpu_candidates
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands import emulated_looks, gpu_candidates
+from kernelwright.verifier.stands.emulated import EmulatedStand
+from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.stand import Stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 
 Profiled = Callable[..., Profile]
@@ -25,20 +27,20 @@ L2_RATE = 132 * 32 * 1980
 
 
 @pytest.fixture(scope="module")
-def session_on(shared_cache: Path) -> Iterator[Callable[[str, str], Session]]:
-    opened: dict[tuple[str, str], Session] = {}
+def session_on(shared_cache: Path) -> Iterator[Callable[[str, str], Stand]]:
+    opened: dict[tuple[str, str], Stand] = {}
 
-    def find(problem: str, workload: str) -> Session:
+    def find(problem: str, workload: str) -> Stand:
         if (problem, workload) not in opened:
             opened[problem, workload] = open_session(problem, workload, shared_cache)
         return opened[problem, workload]
 
     yield find
-    for session in opened.values():
-        session.close()
+    for stand in opened.values():
+        stand.close()
 
 
-def open_session(problem: str, workload: str, cache: Path) -> Session:
+def open_session(problem: str, workload: str, cache: Path) -> Stand:
     task = Task(
         problem=problem,
         workload=registry.get(problem).workload(workload),
@@ -49,25 +51,24 @@ def open_session(problem: str, workload: str, cache: Path) -> Session:
     try:
         toolchain.find_nvrtc()
         toolchain.find_nvdisasm()
-        return Session.open(task)
+        return open_stand(task)
     except PrerequisiteError as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture
-def profiled(session_on: Callable[[str, str], Session]) -> Profiled:
-    def profile(session: Session, source: str) -> Profile:
-        assert session.device is not None
-        if not session.is_emulated:
+def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
+    def profile(stand: Stand, source: str) -> Profile:
+        if not isinstance(stand, EmulatedStand):
             pytest.skip("this machine has the device")
         order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
-        draft = Draft(order, session, b"x")
-        made = gpu_candidates.candidate(session.device, "cuda", source, 1)
+        draft = Draft(order, stand.session, b"x")
+        made = gpu_candidates.candidate(stand.workshop, "cuda", source, 1)
         assert isinstance(made, gpu_candidates.CudaCandidate)
         rng = np.random.default_rng(1)
-        report = emulated._raced(draft, made, rng)
-        assert not emulated._failed(draft), draft.checks
-        return emulated._profiled(draft, made, report, rng)
+        report = emulated_looks.raced(draft, made, rng)
+        assert draft.is_right, draft.checks
+        return emulated_looks.profiled(draft, made, report, rng)
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")

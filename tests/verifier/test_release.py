@@ -14,7 +14,8 @@ from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.verifier.clock import clocks
 from kernelwright.verifier.clock.clocks import Clocks
-from kernelwright.verifier.clock.timed_sides import CandidateSide, Wrong, told
+from kernelwright.verifier.clock.timed_sides import CandidateSide, told
+from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.truth.trials import Item, make_item
 
 SLOTS = 3
@@ -123,7 +124,7 @@ def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
         return timed
 
     runner.call = beyond  # type: ignore[method-assign]
-    with pytest.raises(Wrong, match="after y"):
+    with pytest.raises(Failed, match="after y"):
         side.take(runner.items, 0)
 
 

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from kernelwright.kernelbench.languages import Tier
 from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
-from kernelwright.verifier.stands.rivalry import ChampionFailed
 
 pytestmark = pytest.mark.timed
 

@@ -14,7 +14,6 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
 from kernelwright.verifier.stands.programs import build_program
@@ -91,8 +90,7 @@ MISTAKES = {
 
 
 def examined(session: Session, source: str) -> sanitize.Examined:
-    prepared = sanitize.prepare(session, source)
-    assert isinstance(prepared, sanitize.Prepared), prepared.reason
+    prepared = sanitize.Sanitizers(session).prepare(source)
     assert prepared.program is not None, prepared.unchecked
     return sanitize.examine(session, prepared.program, np.random.default_rng(4))
 
@@ -197,7 +195,6 @@ extern char** environ;
         examined(session, source)
     said.append(died.value.log)
     program = build_program(session, source, "cpp")
-    assert isinstance(program, Program)
     rng = np.random.default_rng(4)
     with (
         contests.arena_for(session) as arena,
@@ -257,10 +254,9 @@ def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch, session_of
     find_compiler.cache_clear()
     try:
         session = session_of("spmm_csr", tmp_path)
-        found = sanitize.prepare(session, HONEST)
+        found = sanitize.Sanitizers(session).prepare(HONEST)
     finally:
         find_compiler.cache_clear()
-    assert isinstance(found, sanitize.Prepared)
     assert found.program is None
     assert found.unchecked.startswith("sanitizers: not run, this compiler does not build with them")
     assert "libasan" in found.unchecked

@@ -12,7 +12,8 @@ from fastapi.responses import PlainTextResponse, Response
 from ..audits import last_audit_sentence
 from ..conversation import call_row, whole_call
 from ..events import Event
-from ..history import Entry, History, find_candidate
+from ..fold import Entry
+from ..history import History, find_candidate
 from ..transcript import Transcript, find_call
 from . import pages
 from .reader import Reader

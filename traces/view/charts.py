@@ -12,7 +12,8 @@ from html import escape
 from typing import Any
 
 from .. import wording
-from ..history import Entry, History
+from ..fold import Entry
+from ..history import History
 from ..records import Measurement, Status, Timing
 from ..transcript import Transcript
 from . import words

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...errors import KernelwrightError
-from ..history import Entry, History
+from ..fold import Entry
+from ..history import History
 from ..outcome import why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store

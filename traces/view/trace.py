@@ -13,7 +13,8 @@ from typing import Any
 
 from ..conversation import Answer, Message, Passage, Prompt, read_answer, read_prompt, visible
 from ..events import AdviceGiven, CandidateMissing, CandidateProposed, Decided
-from ..history import Entry, History
+from ..fold import Entry
+from ..history import History
 from ..place import Place
 from ..records import Advice
 from ..store import Store

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ..history import Entry
+from ..fold import Entry
 from ..place import Place
 from ..records import Protocol, Status
 from ..wording import NOTHING, micros, ratio, speedup

@@ -23,9 +23,10 @@ from ...kernelbench.problem import Arrays, Expected, Problem, Structure
 from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.gate import Coverage
-from ...sandbox.run.process import RunFault, Runner, Timed
+from ...sandbox.run.process import Runner, Timed
 from ...traces.records import Check, Status
 from ..baselines.process import BaselineProcess
+from ..failure import Failed
 from ..truth import gates, poison
 from ..truth.trials import Item
 from .clocks import Clocks
@@ -35,14 +36,6 @@ _UNWRITTEN = 0xFF
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
-
-
-class Wrong(Exception):
-    """An answer was wrong; carries the failed check."""
-
-    def __init__(self, check: Check) -> None:
-        super().__init__(check.detail)
-        self.check = check
 
 
 class Side(Protocol):
@@ -157,7 +150,7 @@ class CandidateSide:
         extra = self._extra(structure)
         self._arena.reset(self._shift)
         if extra.scratch and not self._arena.fits(self._problem, structure.axes, extra):
-            raise RunFault(
+            raise Failed(
                 Status.RESOURCE,
                 f"its scratch buffers take {sum(extra.scratch)} bytes on {structure.axes}, a small "
                 "shape, for which there is less room: let their size follow from the axes",
@@ -194,7 +187,7 @@ class CandidateSide:
         return [marks.check(slot.index), *answer.checks()]
 
     def take(self, items: list[Item], first: int) -> float:
-        """See Side. What is to be judged is kept for `answers`. Raises RunFault, or Wrong."""
+        """See Side. What is to be judged is kept for `answers`. Raises RunFault, Failed."""
         counted: list[float] = []
         runner = self._runner
         for slot, item in zip(self.slots[first:], items, strict=False):
@@ -209,7 +202,7 @@ class CandidateSide:
             counted.append(us)
             for check in (_told_when_done(slot.outputs, timed), marks.check(slot.index)):
                 if not check.passed:
-                    raise Wrong(check)
+                    raise Failed.of_answer(check)
         return statistics.median(counted)
 
     def test(self, item: Item, first: int) -> None:
@@ -218,7 +211,7 @@ class CandidateSide:
         marks, timed = self._called(item, slot, self._timeout_s)
         self._tests.append(self._copied(item, slot, marks, timed))
         if not (guard := marks.check(slot.index)).passed:
-            raise Wrong(guard)
+            raise Failed.of_answer(guard)
 
     def judge(self, most: int | None) -> None:
         """From now on so many of the timed calls are judged; None: all of them.
@@ -236,10 +229,10 @@ class CandidateSide:
         return kept
 
     def settle(self) -> None:
-        """Holds the answers that are to be judged against the truth. Raises Wrong."""
+        """Holds the answers that are to be judged against the truth. Raises Failed."""
         failed = next((f for a in self.answers() if (f := a.failure())), None)
         if failed:
-            raise Wrong(failed)
+            raise Failed.of_answer(failed)
 
     def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
         """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""

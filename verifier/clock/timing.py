@@ -93,7 +93,7 @@ def sample_block(
         tests: Inputs of calls that are judged and not timed.
 
     Raises:
-        RunFault, Wrong: the candidate failed in one of the calls; others raise their own.
+        RunFault, Failed: the candidate failed in one of the calls; others raise their own.
     """
     sides = [candidate, *others]
     batch = series.batch

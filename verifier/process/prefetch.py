@@ -12,15 +12,13 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from queue import LifoQueue
 
 from ...traces.records import Verdict
 from ..evaluation import evaluate
 from ..request import Order
-from ..stands import gpu_candidates
-from ..stands.programs import build_program
-from ..stands.session import Session
+from ..stands.session import abreast
+from ..stands.stand import Beside, Stand
 
 GIVES_WAY = 10
 """The niceness of builds beside a timing."""
@@ -81,45 +79,38 @@ class Ahead:
             self._jobs[order] = self._pool.submit(self._work, order)
 
 
-def ahead_of(session: Session) -> Ahead:
+def ahead_of(stand: Stand) -> Ahead:
     """What can be done ahead of its orders; on one CPU nothing can."""
-    abreast = session.abreast if session.abreast > 1 else 0
-    if session.is_emulated:
-        return Ahead(_emulation_of(session), abreast)
-    if session.device is not None:
-        return Ahead(lambda order: _build_for_device(session, order), abreast - 1, gives_way=True)
-    return Ahead(lambda order: _build(session, order), abreast, by_batch=True)
+    known = abreast(stand.session.cpus)
+    workers = known if known > 1 else 0
+    match stand.beside:
+        case Beside.EVALUATIONS:
+            return Ahead(_evaluations_on(stand), workers)
+        case Beside.BUILDS:
+            return Ahead(stand.build_ahead, workers - 1, gives_way=True)
+        case Beside.NOTHING:
+            return Ahead(stand.build_ahead, workers, by_batch=True)
 
 
-def _emulation_of(session: Session) -> Work:
+def _evaluations_on(stand: Stand) -> Work:
     """Evaluates side by side, each on CPUs of its own: threads are bound to the first they have.
 
     The last ones are taken first, since who is evaluated meanwhile is bound to the first.
     """
-    count = session.abreast
+    cpus = stand.session.cpus
+    count = abreast(cpus)
     free: LifoQueue[tuple[int, ...]] = LifoQueue()
     for number in range(count):
-        free.put(session.cpus[number::count])
+        free.put(cpus[number::count])
 
     def work(order: Order) -> Verdict:
-        cpus = free.get()
+        own = free.get()
         try:
-            return evaluate(replace(session, cpus=cpus), order)
+            return evaluate(stand.on_cpus(own), order)
         finally:
-            free.put(cpus)
+            free.put(own)
 
     return work
-
-
-def _build(session: Session, order: Order) -> None:
-    build_program(session, order.source, order.language)
-
-
-def _build_for_device(session: Session, order: Order) -> None:
-    """For every workload that is known: hidden shapes are drawn by the evaluation."""
-    assert session.device is not None
-    made = gpu_candidates.candidate(session.device, order.language, order.source, 0)
-    made.on_device([session.stage.target, *(structure for _, structure in session.stage.others)])
 
 
 def _give_way() -> None:

@@ -21,7 +21,8 @@ from ...sandbox.builders import toolchain
 from ..evaluation import evaluate
 from ..request import Order, Outlook, Task
 from ..stands.leased import Machine
-from ..stands.session import Session
+from ..stands.opening import open_stand
+from ..stands.stand import Stand
 from .prefetch import Ahead, ahead_of
 from .wire import PREPARE, Closed, receive, send
 
@@ -36,51 +37,51 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
-        session = opened(Task.model_validate(receive(channel)))
+        stand = opened(Task.model_validate(receive(channel)))
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
     send(
         channel,
         {
-            "isolation": session.isolation.model_dump(mode="json"),
-            "facts": session.facts,
-            "is_emulated": session.is_emulated,
+            "isolation": stand.session.isolation.model_dump(mode="json"),
+            "facts": stand.facts,
+            "is_emulated": stand.is_emulated,
         },
     )
-    ahead = ahead_of(session)
+    ahead = ahead_of(stand)
     try:
         while True:
             message = receive(channel)
             if "foreseen" in message:
                 ahead.foresee(Outlook.model_validate(message).foreseen)
             elif PREPARE in message:
-                send(channel, _prepared(session))
+                send(channel, _prepared(stand))
             else:
-                send(channel, _answer(session, ahead, Order.model_validate(message)))
+                send(channel, _answer(stand, ahead, Order.model_validate(message)))
     except Closed:
         ahead.close()
-        session.close()
+        stand.close()
 
 
-def opened(task: Task) -> Session:
-    """The session of this process, with the toolkit and on the devices that the task names."""
+def opened(task: Task) -> Stand:
+    """The stand of this process, with the toolkit and on the devices that the task names."""
     toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
-    return Session.open(task, Machine(allowed=task.devices))
+    return open_stand(task, Machine(allowed=task.devices))
 
 
-def _prepared(session: Session) -> dict[str, Any]:
+def _prepared(stand: Stand) -> dict[str, Any]:
     try:
-        return {"preparation": session.prepared().model_dump(mode="json")}
+        return {"preparation": stand.prepared().model_dump(mode="json")}
     except Exception as error:
         return _failure(error)
 
 
-def _answer(session: Session, ahead: Ahead, order: Order) -> dict[str, Any]:
+def _answer(stand: Stand, ahead: Ahead, order: Order) -> dict[str, Any]:
     """A verdict; a failure of the harness is tried once more before it is reported."""
     for attempt in (1, 2):
         try:
-            verdict = ahead.take(order) or evaluate(session, order)
+            verdict = ahead.take(order) or evaluate(stand, order)
             return {"verdict": verdict.model_dump(mode="json")}
         except Exception as error:
             if attempt == 2:

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...sandbox.run.process import RunFault
-from ...traces.records import CHAMPION, Status
-from ..clock.timed_sides import CandidateSide, Wrong
+from ...traces.records import CHAMPION
+from ..clock.timed_sides import CandidateSide
+from ..failure import ChampionFailed, Failed
 from ..truth.trials import Item
-from .gpu_candidates import Refused
-from .rivalry import ChampionFailed
 
 JUDGED = 4
 """Timed calls of the champion, in each block, that are held against the truth."""
@@ -45,10 +44,5 @@ def champions_own() -> Iterator[None]:
     """What fails inside is raised as the champion's failure."""
     try:
         yield
-    except RunFault as fault:
-        raise ChampionFailed.by(fault) from fault
-    except Refused as refused:
-        raise ChampionFailed(refused.status, refused.reason) from refused
-    except Wrong as wrong:
-        reason = f"a timed call was wrong: {wrong.check.name}: {wrong.check.detail}"
-        raise ChampionFailed(Status.INCORRECT, reason) from wrong
+    except (RunFault, Failed) as failed:
+        raise ChampionFailed(failed.status, failed.reason) from failed

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from ..clock import statistics, timing
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
 from ..truth.trials import Item, make_item
 from .champion_side import ChampionSide, champions_own
-from .session import Session
+from .reference import Baselines
+from .session import CALL_S, Session
 
 BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 6}
 """Runner processes that are timed one after the other: the interval covers their spread."""
@@ -83,25 +84,31 @@ class Contest:
     def __init__(
         self,
         session: Session,
+        baselines: Baselines,
         protocol: Protocol,
         champion: Rival | None,
         rng: np.random.Generator,
     ) -> None:
-        """Waits for the baselines, whose time decides the calls per sample."""
-        self.series = timing.Series(
-            batch=timing.batch_for(session.reference.fastest_us, session.slots)
-        )
+        self.blocks = 0
+        """That were timed."""
         self._session = session
+        self._baselines = baselines
         self._protocol = protocol
         self._champion = champion
         self._rng = rng
         self._tests = self._drawn_tests()
 
+    @cached_property
+    def series(self) -> timing.Series:
+        """Waits for the baselines, whose time decides the calls per sample."""
+        fastest_us = self._baselines.reference.fastest_us
+        return timing.Series(batch=timing.batch_for(fastest_us, self._session.slots))
+
     def add(self, side: CandidateSide) -> None:
         """Adds the samples of one started candidate, with the champion in a process of its own.
 
         Raises:
-            RunFault, Wrong: the candidate failed in a timed call.
+            RunFault, Failed: the candidate failed in a timed call.
             ChampionFailed: the champion did, or could not be started.
         """
         session, champion = self._session, self._champion
@@ -114,7 +121,7 @@ class Contest:
 
         side.place(target, session.slots)
         with ExitStack() as stack:
-            sides: list[Side] = list(self._baselines())
+            sides: list[Side] = list(self._held_against())
             rival = stack.enter_context(self._beside(champion)) if champion else None
             sides += [rival] if rival else []
             timing.sample_block(
@@ -129,6 +136,7 @@ class Contest:
             )
             if rival:
                 rival.settle()
+        self.blocks += 1
 
     @contextmanager
     def _beside(self, champion: Rival) -> Iterator[ChampionSide]:
@@ -146,6 +154,7 @@ class Contest:
                         arena,
                         self._rng,
                         champion.extra,
+                        timeout_s=self._baselines.timeout_s(),
                     )
                 )
                 rival.place(session.stage.target, session.slots)
@@ -164,7 +173,7 @@ class Contest:
 
         Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
         """
-        done, least = len(self.series.blocks), BLOCKS[self._protocol]
+        done, least = self.blocks, BLOCKS[self._protocol]
         if done < least or not self._champion or done >= max(least, OPEN_BLOCKS):
             return done < least
         series = self.series
@@ -174,12 +183,12 @@ class Contest:
         return not statistics.is_decided(gain)
 
     def _rounds(self) -> timing.Rounds:
-        is_more = len(self.series.blocks) >= BLOCKS[self._protocol]
+        is_more = self.blocks >= BLOCKS[self._protocol]
         return MORE_ROUNDS if is_more else ROUNDS[self._protocol]
 
-    def _baselines(self) -> list[BaselineSide]:
+    def _held_against(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
-        reference, block = self._session.reference, len(self.series.blocks)
+        reference, block = self._baselines.reference, self.blocks
         if self._protocol is Protocol.SCREEN:
             return reference.sides(within=1.0)
         if block < FULL_BLOCKS:
@@ -238,6 +247,8 @@ def started(
     arena: Arena,
     rng: np.random.Generator,
     extra: Behind = nothing_more,
+    *,
+    timeout_s: float = CALL_S,
 ) -> Iterator[CandidateSide]:
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
     limits = program.limits(
@@ -262,5 +273,5 @@ def started(
             os.close(fd)
     with runner:
         yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=session.timeout_s(), extra=extra
+            name, runner, arena, session.problem, rng, timeout_s=timeout_s, extra=extra
         )

@@ -27,10 +27,11 @@ from ...sandbox.run.ledger import Race
 from ...sandbox.run.once import Call
 from ...sandbox.run.process import RunFault
 from ..clock.timed_sides import CandidateSide
+from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item, Stage, make_item, small_trials
 from . import sanitize
-from .gpu_candidates import CudaCandidate, DeviceCandidate, Refused
+from .gpu_candidates import CudaCandidate, DeviceCandidate
 from .session import Session
 
 SMALL_BYTES = 32 << 10
@@ -112,7 +113,7 @@ def _tried(work: Callable[[], _Found]) -> _Found | None:
     """What fails here fails for the candidate's own reasons, or the machine lacks a tool."""
     try:
         return work()
-    except (RunFault, Refused, PrerequisiteError):
+    except (RunFault, Failed, PrerequisiteError):
         return None
 
 

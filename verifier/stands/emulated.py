@@ -1,8 +1,8 @@
-"""Judging a candidate for a GPU that is not here: built for it, checked in emulation, never timed.
+"""The stand for a GPU that is not here: candidates are built for it and checked in emulation.
 
 What passes is SCREENED and emulated: right on this machine's emulation of the target, in several
 orders of blocks and threads. Its profile says what the build for the target is like, with a time
-that is modelled. No figure of this module is a speed.
+that is modelled.
 """
 
 from __future__ import annotations
@@ -10,30 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from ...kernelbench.problem import Family, Structure
-from ...kernelbench.targets import Device, device_of
 from ...sandbox.builders.model import EmulatedVariant
-from ...sandbox.isolation.model import Limits
 from ...sandbox.plan import suspicions
-from ...sandbox.run import memory_access
 from ...sandbox.run.arena import room
-from ...sandbox.run.once import Call
-from ...sandbox.run.process import RunFault
-from ...traces.records import Check, Profile, Protocol, Status, Verdict
+from ...traces.records import Check, Preparation, Profile, Protocol, Status
 from ..checks import fenced_memory
 from ..checks.checking import run_trials, tried
 from ..clock.timed_sides import CandidateSide, Seen
-from ..profile import static
-from ..profile.executed import Counts
-from ..truth import gates
-from ..truth.trials import make_item, patient_plan, plan, small_trials
-from . import contests, cuda_causes, gpu_candidates, sanitize, triton_causes
+from ..failure import Failed
+from ..request import Order
+from ..truth.trials import patient_plan, plan, small_trials
+from . import contests, cuda_causes, emulated_looks, gpu_candidates, triton_causes
 from .cuda_causes import Failing
-from .gpu_candidates import CudaCandidate, DeviceCandidate, Refused, TritonCandidate, Workshop
-from .session import Session
+from .gpu_candidates import CudaCandidate, DeviceCandidate, TritonCandidate, Workshop
+from .session import EMULATED_CALL_S, Session
+from .stand import Beside
 from .verdict_draft import Draft
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
@@ -42,77 +38,66 @@ SCREENED = 4
 """Trials of a screening."""
 FEW = 3
 """Trials in each order but the natural one."""
-RACES = "races"
-SANITIZED_BYTES = 256 << 10
-"""Of a sanitized trial: a warp for each of 20,000 rows takes seconds. Larger shapes have fences."""
-ACCESS_TIMEOUT_S = 60.0
-COUNTED = 2_000_000
-"""Accesses of threads in a launch from which no more of its blocks are watched: under a second."""
-COUNTED_BYTES = 128 << 20
-"""Tensors and scratch of the workload that is emulated for its counts alone, at most."""
-COUNT_TIMEOUT_S = 20.0
 _PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
 """Disassemble what was built while it is emulated."""
-ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
 
-def look(draft: Draft, workshop: Workshop) -> Verdict:
-    """The verdict on a candidate for the workshop's target."""
-    session, order = draft.session, draft.order
-    if reason := gpu_candidates.why_not_taken(order.language, session.task.target):
-        return draft.close(Status.UNSUPPORTED, reason)
-    session.ensure_admitted()
-    rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
-    begun: Future[Profile] | None = None
-    made: DeviceCandidate | None = None
-    failing = Failing()
+@dataclass
+class EmulatedStand:
+    """See Stand."""
 
-    def closed(status: Status, reason: str) -> Verdict:
-        why = ""
-        if status in _WRONG:
-            with draft.span("explain"):
-                why = _why(session, made, failing, status, reason, rng)
-        known = begun.result() if begun else None
-        return draft.close(status, f"{why}; {reason}" if why else reason, known=known)
+    session: Session
+    """Of workloads that are small enough to be emulated."""
+    workshop: Workshop
+    is_emulated = True
+    beside = Beside.EVALUATIONS
+    languages = tuple(gpu_candidates.BUILT)
+    takes = gpu_candidates.TAKES
 
-    try:
+    @property
+    def facts(self) -> dict[str, float]:
+        """See Stand."""
+        return self.workshop.facts
+
+    def prepared(self) -> Preparation:
+        """See Stand: there are no baselines to hold it against."""
+        self.session.ensure_admitted()
+        return Preparation()
+
+    def illness(self) -> str:
+        """See Stand: there is no device that could be ill."""
+        return ""
+
+    def illness_after(self, draft: Draft, failure: str) -> str:
+        """See Stand."""
+        del draft, failure
+        return ""
+
+    def mount(self, draft: Draft, rng: np.random.Generator) -> MountedInEmulation:
+        """See Stand."""
+        order = draft.order
         with draft.span("build"):
             foreseen = [v for v in EmulatedVariant if _is_needed(v, order.protocol)]
             made = gpu_candidates.candidate(
-                workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
+                self.workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
-        begun = _PROFILERS.submit(_static, workshop, made)
-        counted = _judge(draft, made, failing, rng)
-    except Refused as refused:
-        draft.log = refused.log or draft.log
-        return closed(refused.status, refused.reason)
-    except RunFault as fault:
-        draft.log = fault.log or draft.log
-        return closed(fault.status, fault.reason)
-    failed = gates.first_failure(draft.checks)
-    if failed:
-        return closed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
-    with draft.span("profile"):
-        known = counted or begun.result()
-    return draft.close(Status.SCREENED, known=known)
+        begun = _PROFILERS.submit(emulated_looks.static_profile, self.workshop, made)
+        return MountedInEmulation(draft, rng, made, begun)
 
+    def build_ahead(self, order: Order) -> None:
+        """See Stand."""
+        gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
 
-def _why(
-    session: Session,
-    made: DeviceCandidate | None,
-    failing: Failing,
-    status: Status,
-    reason: str,
-    rng: np.random.Generator,
-) -> str:
-    """The sentence to lead the reason with; where Triton crashes, its interpreter has said it."""
-    if not isinstance(made, TritonCandidate):
-        return cuda_causes.explain(session, made, failing, reason, rng)
-    if status is not Status.INCORRECT or failing.item is None:
-        return ""
-    return triton_causes.explain(session, made, failing.item, rng)
+    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
+        """See Stand."""
+        return replace(self, session=replace(self.session, cpus=cpus))
+
+    def close(self) -> None:
+        """See Stand."""
+        self.workshop.close()
+        self.session.close()
 
 
 def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
@@ -120,84 +105,146 @@ def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
     return variant is not EmulatedVariant.ASAN or protocol is not Protocol.SCREEN
 
 
-def static_of(
-    draft: Draft,
-    workshop: Workshop,
-    made: DeviceCandidate,
-    counts: Counts | None = None,
-    device: Device | None = None,
-) -> Profile:
-    """What its build for the target says, with a time that is modelled."""
-    with draft.span("profile"):
-        return _static(workshop, made, counts, device)
+class MountedInEmulation:
+    """See Mounted."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        rng: np.random.Generator,
+        made: DeviceCandidate,
+        begun: Future[Profile],
+    ) -> None:
+        self._draft = draft
+        self._rng = rng
+        self._made = made
+        self._begun = begun
+        self._counted: Profile | None = None
+        self._failing = Failing()
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """See Mounted."""
+        with self._draft.span("build"):
+            self._made.program(self._made.schedules[0])
+        self._draft.emulated = True
+        yield
+
+    @contextmanager
+    def process(self) -> Iterator[CandidateSide]:
+        """See Mounted: one that keeps the natural order."""
+        with self._in_order(self._made.schedules[0]) as side:
+            yield side
+        left_out(self._draft, side.seen)
+
+    @contextmanager
+    def _in_order(self, schedule: str) -> Iterator[CandidateSide]:
+        """A process that emulates it; the call that fails in it is kept, as small as can be."""
+        draft, made, session = self._draft, self._made, self._draft.session
+        program = made.program(schedule)
+        with ExitStack() as stack:
+            with draft.span("start"):
+                behind = made.spare + 2 * room(made.extra(session.stage.target))
+                arena = stack.enter_context(contests.arena_for(session, behind))
+                started = contests.started(
+                    session,
+                    draft.order.protocol,
+                    "candidate",
+                    program,
+                    arena,
+                    self._rng,
+                    made.extra,
+                    timeout_s=EMULATED_CALL_S,
+                )
+                side = stack.enter_context(started)
+            try:
+                yield side
+            finally:
+                self._failing.note(side, schedule)
+            if made.is_native and not draft.is_right:
+                with draft.span("verify"):
+                    self._failing.shrink(side, session.stage, self._rng)
+
+    def try_on(self, side: CandidateSide) -> None:
+        """See Mounted."""
+        with self._draft.span("verify"):
+            self._draft.checks += self._trials(side)
+
+    def _trials(self, side: CandidateSide) -> list[Check]:
+        stage, protocol, rng = self._draft.session.stage, self._draft.order.protocol, self._rng
+        if protocol is Protocol.SCREEN:
+            trials = small_trials(stage, rng)
+            asked = [trial for trial in trials if trial.name == stage.target_name]
+            return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
+        drawn = (plan if self._made.is_native else patient_plan)(stage, protocol, rng)
+        return run_trials(side, stage, protocol, rng, drawn)
+
+    def look_closer(self, side: CandidateSide) -> None:
+        """See Mounted: between fences, where our compiled runner emulates it."""
+        draft = self._draft
+        if self._made.is_native and draft.order.protocol is not Protocol.SCREEN:
+            with draft.span("verify"):
+                draft.checks.append(fenced_memory.examine(side, draft.session.stage, self._rng))
+
+    def look_apart(self) -> None:
+        """See Mounted: other orders of blocks and threads, then builds that see more."""
+        draft, stage = self._draft, self._draft.session.stage
+        for schedule in self._made.schedules[1:]:
+            with self._in_order(schedule) as side, draft.span("verify"):
+                few = small_trials(stage, self._rng)[-FEW:]
+                draft.checks += _renamed(tried(side, stage, few, self._rng), schedule)
+            if not draft.is_right:
+                return
+        if isinstance(self._made, CudaCandidate):
+            self._look_into(self._made)
+
+    def _look_into(self, made: CudaCandidate) -> None:
+        """Races first: one call shows them, and the sanitizers take a dozen of slow ones."""
+        draft = self._draft
+        report = emulated_looks.raced(draft, made, self._rng)
+        if draft.order.protocol is not Protocol.SCREEN and draft.is_right:
+            emulated_looks.sanitized(draft, made, self._rng)
+        if draft.is_right:
+            self._counted = emulated_looks.profiled(draft, made, report, self._rng)
+
+    def time(self, side: CandidateSide) -> None:
+        """See Mounted: no figure of an emulation is a speed."""
+
+    def goes_on(self) -> bool:
+        """See Mounted."""
+        return False
+
+    def measured(self) -> None:
+        """See Mounted."""
+
+    def known(self) -> Profile:
+        """See Mounted: what its build for the target says."""
+        return self._begun.result()
+
+    def profile(self) -> Profile:
+        """See Mounted."""
+        with self._draft.span("profile"):
+            return self._counted or self._begun.result()
+
+    def cause(self, failed: Failed) -> str:
+        """See Mounted; where Triton crashes, its interpreter has said it."""
+        if failed.status not in _WRONG:
+            return ""
+        draft, made, failing = self._draft, self._made, self._failing
+        with draft.span("explain"):
+            if not isinstance(made, TritonCandidate):
+                return cuda_causes.explain(draft.session, made, failing, failed.reason, self._rng)
+            if failed.status is not Status.INCORRECT or failing.item is None:
+                return ""
+            return triton_causes.explain(draft.session, made, failing.item, self._rng)
 
 
-def _static(
-    workshop: Workshop,
-    made: DeviceCandidate,
-    counts: Counts | None = None,
-    device: Device | None = None,
-) -> Profile:
-    problem, axes = workshop.problem, workshop.subject.axes
-    return static.static_profile(
-        made.device,
-        made.launches,
-        flops=problem.flops(axes),
-        moved=problem.bytes_moved(axes),
-        device=device or device_of(workshop.architecture.name),
-        cache_dir=workshop.cache_dir,
-        jail=workshop.jail,
-        counts=counts,
-    )
-
-
-def _judge(
-    draft: Draft, made: DeviceCandidate, failing: Failing, rng: np.random.Generator
-) -> Profile | None:
-    """Adds the checks to the draft; the profile with what the emulation counted, if it did."""
-    protocol = draft.order.protocol
-    natural, *others = made.schedules
-    with draft.span("build"):
-        made.program(natural)
-    draft.emulated = True
-    with draft.span("verify"), _side(draft, made, natural, failing, rng) as side:
-        draft.checks += _trials(draft, made, side, rng)
-        if made.is_native and protocol is not Protocol.SCREEN and not _failed(draft):
-            draft.checks.append(fenced_memory.examine(side, draft.session.stage, rng))
-    _left_out(draft, side.seen)
-    for schedule in others:
-        if _failed(draft):
-            return None
-        with draft.span("verify"), _side(draft, made, schedule, failing, rng) as side:
-            few = small_trials(draft.session.stage, rng)[-FEW:]
-            draft.checks += _renamed(tried(side, draft.session.stage, few, rng), schedule)
-    if not isinstance(made, CudaCandidate) or _failed(draft):
-        return None
-    # Races first: one call shows them, and the sanitizers take a dozen of slow ones.
-    report = _raced(draft, made, rng)
-    if protocol is not Protocol.SCREEN and not _failed(draft):
-        _sanitized(draft, made, rng)
-    return _profiled(draft, made, report, rng) if not _failed(draft) else None
-
-
-def _trials(
-    draft: Draft, made: DeviceCandidate, side: CandidateSide, rng: np.random.Generator
-) -> list[Check]:
-    stage, protocol = draft.session.stage, draft.order.protocol
-    if protocol is Protocol.SCREEN:
-        trials = small_trials(stage, rng)
-        asked = [trial for trial in trials if trial.name == stage.target_name]
-        return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-    trials = (plan if made.is_native else patient_plan)(stage, protocol, rng)
-    return run_trials(side, stage, protocol, rng, trials)
-
-
-def _left_out(draft: Draft, seen: Seen) -> None:
+def left_out(draft: Draft, seen: Seen) -> None:
     """Tells what the interpreter did not run; refuses where it has answered nothing."""
     if not seen.partial:
         return
     if seen.unanswered == seen.calls:
-        raise Refused(
+        raise Failed(
             Status.UNSUPPORTED,
             "the interpreter takes too long for its programs, which need each other: give each "
             "more work, or write each answer by one program of one launch",
@@ -211,119 +258,6 @@ def _left_out(draft: Draft, seen: Seen) -> None:
     )
 
 
-def _failed(draft: Draft) -> bool:
-    return gates.first_failure(draft.checks) is not None
-
-
 def _renamed(checks: list[Check], schedule: str) -> list[Check]:
     kind = schedule.partition(":")[0]
     return [c.model_copy(update={"name": f"{c.name}, threads in {kind} order"}) for c in checks]
-
-
-@contextmanager
-def _side(
-    draft: Draft, made: DeviceCandidate, schedule: str, failing: Failing, rng: np.random.Generator
-) -> Iterator[CandidateSide]:
-    """A process that emulates it; the call that fails in it is kept, as small as can be."""
-    session, program = draft.session, made.program(schedule)
-    with ExitStack() as stack:
-        with draft.span("start"):
-            behind = made.spare + 2 * room(made.extra(session.stage.target))
-            arena = stack.enter_context(contests.arena_for(session, behind))
-            started = contests.started(
-                session, draft.order.protocol, "candidate", program, arena, rng, made.extra
-            )
-            side = stack.enter_context(started)
-        try:
-            yield side
-        finally:
-            failing.note(side, schedule)
-        if made.is_native and _failed(draft):
-            failing.shrink(side, session.stage, rng)
-
-
-def _sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
-    """AddressSanitizer over the emulation: accesses out of bounds, each with its line."""
-    session = draft.session
-    if reason := sanitize.apart(draft.order.source):
-        raise Refused(Status.UNSUPPORTED, reason)
-    with draft.span("sanitize"):
-        program = made.variant(EmulatedVariant.ASAN)
-        found = sanitize.examine(session, program, rng, made.extra, most_bytes=SANITIZED_BYTES)
-    draft.checks.append(found.check)
-    draft.log = found.log or draft.log
-
-
-def _raced(
-    draft: Draft, made: CudaCandidate, rng: np.random.Generator
-) -> memory_access.AccessReport:
-    """A call of the access build on a small workload, which shows races."""
-    stage = draft.session.stage
-    with draft.span("profile"):
-        report = _watched(draft, made, stage.target, rng)
-    races = [cuda_causes.race_sentence(draft.order.source, race) for race in report.races]
-    draft.checks.append(
-        Check(
-            name=RACES,
-            passed=not races,
-            figure=float(len(races)),
-            workload=stage.target_name,
-            detail="; ".join(races[:3]) or f"none on {stage.target_name}",
-        )
-    )
-    return report
-
-
-def _profiled(
-    draft: Draft, made: CudaCandidate, report: memory_access.AccessReport, rng: np.random.Generator
-) -> Profile:
-    """What is known of it, with a time that is modelled from what its accesses were."""
-    stage = draft.session.stage
-    if stage.target is made.workshop.subject:
-        counts = Counts(stage.target_name, report.launches, is_subject=True)
-    else:
-        counts = _counted(draft, made, rng, report)
-    return static_of(draft, made.workshop, made, counts)
-
-
-def _counted(
-    draft: Draft, made: CudaCandidate, rng: np.random.Generator, small: memory_access.AccessReport
-) -> Counts:
-    """What the launches do on the workload that was asked for, else on the small one."""
-    session, subject = draft.session, made.workshop.subject
-    name = session.task.workload.name
-    lent = sum(made.extra(subject).scratch)
-    if session.problem.bytes_moved(subject.axes) + lent > COUNTED_BYTES:
-        lack = f"{name} has more than {COUNTED_BYTES >> 20} MiB"
-    else:
-        try:
-            with draft.span("profile"):
-                report = _watched(draft, made, subject, rng, budget=COUNTED)
-            return Counts(name, report.launches, is_subject=True)
-        except (RunFault, Refused) as failed:
-            # No failure: of blocks that wait for others, or that others wait for, some do not run.
-            lack = f"no emulation of {name}: {failed.reason}"
-    return Counts(session.stage.target_name, small.launches, is_subject=False, lack=lack)
-
-
-def _watched(
-    draft: Draft,
-    made: CudaCandidate,
-    structure: Structure,
-    rng: np.random.Generator,
-    *,
-    budget: int = 0,
-) -> memory_access.AccessReport:
-    session = draft.session
-    item = make_item(session.problem, structure, Family.NORMAL, rng)
-    inputs = {**structure.arrays, **item.inputs}
-    return memory_access.examine(
-        made.built(EmulatedVariant.ACCESS),
-        Call(session.problem, structure.axes, inputs, made.launched(structure)),
-        jail=session.jail,
-        cache_dir=session.cache_dir,
-        cpus=session.cpus,
-        limits=ACCESS_LIMITS,
-        timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S,
-        budget=budget,
-    )

@@ -1,7 +1,7 @@
 """Candidates for a GPU, one class for each language: what they build to, and how they are emulated.
 
 A candidate is parsed, resolved for the workload that was asked for and built before anything of it
-runs. What is wrong with it comes back as Refused, with the status it gets. Nothing here judges.
+runs. What is wrong with it is raised as Failed, with the status it gets. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol as Interface
-from typing import TypeVar
 
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.features import features
-from ...kernelbench.languages import CUDA, LANGUAGES, TRITON, Language, language_of
+from ...kernelbench.languages import CUDA, TRITON, Language, language_of
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture
 from ...sandbox.builders import cuda, emulated, python
@@ -32,6 +31,7 @@ from ...sandbox.run.emulated import emulated_program
 from ...sandbox.run.program import Program
 from ...sandbox.run.starting import Waiting
 from ...traces.records import Status
+from ..failure import Failed, built_or_failed
 
 _STATUS = {
     FaultKind.MISTAKE: Status.BUILD_FAILED,
@@ -42,16 +42,6 @@ _STATUS = {
 
 _BUILDERS = ThreadPoolExecutor(2, thread_name_prefix="emulated-build")
 """Compile what an emulation will ask for, beside the build for the device and each other."""
-
-
-class Refused(Exception):
-    """Why a candidate is not run, and the status it gets."""
-
-    def __init__(self, status: Status, reason: str, log: str = "") -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.log = log
 
 
 @dataclass(frozen=True)
@@ -70,6 +60,16 @@ class Workshop:
     interpreters: Waiting | None = None
     """Interpreters that have imported all and wait for a candidate."""
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """What recipes may ask about the workload and the target."""
+        limits = self.architecture
+        return {
+            **features(self.subject),
+            "capability": float(limits.capability),
+            "shared_per_block": float(limits.shared_per_block),
+        }
+
     def close(self) -> None:
         """Ends what waits for candidates."""
         for each in (self.triton, self.interpreters):
@@ -83,7 +83,7 @@ class OnDevice:
 
     built: DeviceBuilt
     extra: Behind
-    """The table and the work buffers of a call. Raises Refused where it cannot be launched."""
+    """The table and the work buffers of a call. Raises Failed where it cannot be launched."""
 
 
 class DeviceCandidate(Interface):
@@ -103,13 +103,13 @@ class DeviceCandidate(Interface):
         """Bytes behind the tensors of an emulated call, beyond those on the target."""
 
     def extra(self, structure: Structure) -> Extra:
-        """What a call on this structure is given. Raises Refused where it cannot be launched."""
+        """What a call on this structure is given. Raises Failed where it cannot be launched."""
 
     def program(self, schedule: str) -> Program:
-        """The program that emulates it. Raises Refused."""
+        """The program that emulates it. Raises Failed."""
 
     def on_device(self, structures: Sequence[Structure]) -> OnDevice:
-        """What a device is given for calls on these structures and their twins. Raises Refused."""
+        """What a device is given for calls on these structures and their twins. Raises Failed."""
 
 
 def status_of(fault: PlanFault) -> Status:
@@ -122,7 +122,7 @@ def _resolved(workshop: Workshop, plan: Plan, structure: Structure) -> Launches:
         plan, workshop.problem, structure.axes, features(structure), workshop.architecture
     )
     if isinstance(found, PlanFault):
-        raise Refused(status_of(found), found.sentence)
+        raise Failed(status_of(found), found.sentence)
     return found
 
 
@@ -131,24 +131,14 @@ def _fits(
 ) -> None:
     fault = check_built(launches, device.kernels, workshop.architecture, plan)
     if fault is not None:
-        raise Refused(status_of(fault), fault.sentence if plan else fault.reason)
+        raise Failed(status_of(fault), fault.sentence if plan else fault.reason)
 
 
 def _bytes(scratch: Scratch) -> int:
     return math.prod(scratch.shape) * dtype_of(scratch.dtype).bytes
 
 
-_Made = TypeVar("_Made")
 _Emulated = Built | BuildFailed | Unsupported
-
-
-def _made(result: _Made | BuildFailed | Unsupported) -> _Made:
-    if isinstance(result, BuildFailed):
-        status = Status.RESOURCE if result.is_resource else Status.BUILD_FAILED
-        raise Refused(status, result.reason, result.log)
-    if isinstance(result, Unsupported):
-        raise Refused(Status.UNSUPPORTED, "; ".join(result.reasons), result.log)
-    return result
 
 
 @dataclass
@@ -169,16 +159,16 @@ class CudaCandidate:
     def build(
         cls, workshop: Workshop, source: str, seed: int, foreseen: Sequence[EmulatedVariant] = ()
     ) -> CudaCandidate:
-        """Begins the builds for the CPU that are foreseen as well. Raises Refused."""
+        """Begins the builds for the CPU that are foreseen as well. Raises Failed."""
         plan = parse(source, CUDA.name)
         if isinstance(plan, PlanFault):
-            raise Refused(status_of(plan), plan.sentence)
+            raise Failed(status_of(plan), plan.sentence)
         launches = _resolved(workshop, plan, workshop.subject)
         begun = {
             variant: _BUILDERS.submit(_emulated, workshop, source, launches, variant)
             for variant in foreseen
         }
-        device = _made(
+        device = built_or_failed(
             cuda.build(
                 source,
                 launches.kernels,
@@ -203,7 +193,7 @@ class CudaCandidate:
         return Extra(launches.pack(), tuple(_bytes(each) for each in launches.scratch))
 
     def launched(self, structure: Structure) -> Launches:
-        """Its launches on this structure. Raises Refused."""
+        """Its launches on this structure. Raises Failed."""
         launches = _resolved(self.workshop, self.plan, structure)
         _fits(self.workshop, launches, self.device, self.plan)
         return launches
@@ -218,19 +208,19 @@ class CudaCandidate:
         return OnDevice(self.device, self.extra)
 
     def variant(self, variant: EmulatedVariant, schedule: str = "order") -> Program:
-        """The program of one of its builds for the CPU. Raises Refused."""
+        """The program of one of its builds for the CPU. Raises Failed."""
         built = self.built(variant)
         return emulated_program(built, self.workshop.cache_dir, variant=variant, schedule=schedule)
 
     def built(self, variant: EmulatedVariant) -> Built:
-        """One of its builds for the CPU. Raises Refused."""
+        """One of its builds for the CPU. Raises Failed."""
         if variant not in self._builds:
             begun = self._begun.get(variant)
             if begun is None or begun.cancel():
                 result = _emulated(self.workshop, self.source, self.launches, variant)
             else:
                 result = begun.result()
-            self._builds[variant] = _made(result)
+            self._builds[variant] = built_or_failed(result)
         return self._builds[variant]
 
 
@@ -265,17 +255,17 @@ class TritonCandidate:
 
     @classmethod
     def build(cls, workshop: Workshop, source: str, seed: int) -> TritonCandidate:
-        """Raises Refused."""
+        """Raises Failed."""
         del seed
         plan = parse(source, TRITON.name)
         if isinstance(plan, PlanFault):
-            raise Refused(status_of(plan), plan.sentence)
+            raise Failed(status_of(plan), plan.sentence)
         if workshop.interpreters is not None:
             # It imports while the candidate is built.
             interpreted.prepare(workshop.interpreters, workshop.problem, workshop.architecture)
         entry = ""
         if not plan.launches:
-            entry = _made(python.check(source, workshop.problem)).entry
+            entry = built_or_failed(python.check(source, workshop.problem)).entry
         made = _triton(workshop, source, plan, entry, (workshop.subject,))
         return cls(workshop, source, plan, made.device, made.launches[0], entry)
 
@@ -329,13 +319,13 @@ class TritonCandidate:
 def _triton(
     workshop: Workshop, source: str, plan: Plan, entry: str, structures: tuple[Structure, ...]
 ) -> TritonBuilt:
-    """The source built for these structures, whose launches all fit. Raises Refused."""
+    """The source built for these structures, whose launches all fit. Raises Failed."""
     plans = None
     if plan.launches:
         plans = tuple(_resolved(workshop, plan, structure) for structure in structures)
     assert workshop.triton is not None
     request = TritonRequest(source, workshop.problem, structures, plans, entry=entry or "run")
-    made = _made(workshop.triton.build(request))
+    made = built_or_failed(workshop.triton.build(request))
     for launches in made.launches:
         _fits(workshop, launches, made.device)
     return made
@@ -354,13 +344,13 @@ class _Tables:
         self._known: dict[int, tuple[Structure, Extra]] = {}
 
     def add(self, structure: Structure, launches: Launches) -> None:
-        """Keeps the launches on a structure. Raises Refused."""
+        """Keeps the launches on a structure. Raises Failed."""
         sizes = tuple(_bytes(each) for each in launches.scratch)
         # The structure is kept as well: its identity is its key.
         self._known[id(structure)] = (structure, Extra(launches.pack(), sizes))
 
     def extra(self, structure: Structure) -> Extra:
-        """Of a structure that was not built for, e.g. a twin. Raises Refused."""
+        """Of a structure that was not built for, e.g. a twin. Raises Failed."""
         if id(structure) not in self._known:
             made = self._build((structure,))
             self.add(structure, self._over_loaded(made.device, made.launches[0]))
@@ -373,7 +363,7 @@ class _Tables:
             if number >= 0:
                 number = self._loaded.get(_identity(device, number), -1)
                 if number < 0:
-                    raise Refused(
+                    raise Failed(
                         Status.UNSUPPORTED,
                         f"{device.kernels[launch.kernel].name} is compiled anew for a pattern of "
                         "the same sizes: let sizes alone decide what is specialised",
@@ -399,7 +389,7 @@ def candidate(
     Builds for the CPU that are foreseen are begun beside it, where the language has such.
 
     Raises:
-        Refused: it cannot be built or launched.
+        Failed: it cannot be built or launched.
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
@@ -413,13 +403,4 @@ BUILT: dict[
     TRITON: lambda workshop, source, seed, _: TritonCandidate.build(workshop, source, seed),
 }
 """How each language that GPUs take becomes a candidate."""
-
-
-def why_not_taken(language: str, target: str) -> str:
-    """Why candidates in this language do not run on the GPU target; empty where they do."""
-    if LANGUAGES.get(language) in BUILT:
-        return ""
-    return (
-        f"language '{language}' does not run on target '{target}': "
-        f"it takes {' and '.join(map(str, BUILT))}"
-    )
+TAKES = f"it takes {' and '.join(map(str, BUILT))}"

@@ -10,27 +10,28 @@ from collections.abc import Callable
 
 from ...kernelbench.languages import CPP, PYTHON, Language, language_of
 from ...sandbox.builders import cpp, python
-from ...sandbox.builders.model import BuildFailed
 from ...sandbox.run.host_code import host_program
 from ...sandbox.run.native import native_program
 from ...sandbox.run.program import Program
+from ..failure import built_or_failed
 from .session import Session
 
 
-def build_program(session: Session, source: str, language: str) -> Program | BuildFailed:
+def build_program(session: Session, source: str, language: str) -> Program:
     """The program of one source.
 
     Args:
         language: One of BUILT.
 
     Raises:
+        Failed: it does not build.
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
     return BUILT[language_of(language)](session, source)
 
 
-def _cpp(session: Session, source: str) -> Program | BuildFailed:
+def _cpp(session: Session, source: str) -> Program:
     built = cpp.build(
         source,
         cpp.prototype(session.problem),
@@ -38,17 +39,15 @@ def _cpp(session: Session, source: str) -> Program | BuildFailed:
         cache_dir=session.cache_dir,
         jail=session.jail,
     )
-    return built if isinstance(built, BuildFailed) else native_program(built, session.cache_dir)
+    return native_program(built_or_failed(built), session.cache_dir)
 
 
-def _python(session: Session, source: str) -> Program | BuildFailed:
-    module = python.check(source, session.problem)
-    if isinstance(module, BuildFailed):
-        return module
+def _python(session: Session, source: str) -> Program:
+    module = built_or_failed(python.check(source, session.problem))
     return host_program(module.built, session.problem, module.entry)
 
 
-BUILT: dict[Language, Callable[[Session, str], Program | BuildFailed]] = {
+BUILT: dict[Language, Callable[[Session, str], Program]] = {
     CPP: _cpp,
     PYTHON: _python,
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...sandbox.run.process import RunFault
 from ...traces.records import Status, Verdict
+from ..failure import ChampionFailed
 from ..request import Order
 
 FALLEN = (
@@ -22,20 +22,6 @@ FALLEN = (
     Status.PROTOCOL_ERROR,
 )
 """What shows that a champion no longer holds; a busy machine or a fault of ours does not."""
-
-
-class ChampionFailed(Exception):
-    """The champion could not be built, started or called while a candidate was timed."""
-
-    def __init__(self, status: Status, reason: str) -> None:
-        super().__init__(f"{status}: {reason}")
-        self.status = status
-        self.reason = reason
-
-    @classmethod
-    def by(cls, fault: RunFault) -> ChampionFailed:
-        """Of what its process did."""
-        return cls(fault.status, fault.reason)
 
 
 def judged(

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from ...sandbox.run.program import Program
 from ...sandbox.run.starting import Plane
 from ...traces.records import Check, Status
 from ..clock.timed_sides import CandidateSide
+from ..failure import built_or_failed
 from ..truth import gates
 from ..truth.trials import Item, Trial, make_item, small_trials
 from . import sanitizer_reports
@@ -68,17 +70,29 @@ class Examined:
     log: str = ""
 
 
-def prepare(session: Session, source: str) -> Prepared | BuildFailed:
-    """Builds the source with the sanitizers.
+class Sanitizers:
+    """Those of a session's compiler; whether they see anything here is found out once."""
 
-    To be called while no process of the candidate's is alive that could hold the build up.
-    """
-    if reason := _obstacle(session):
-        return Prepared(unchecked=f"{NAME}: not run, {reason}")
-    built = _build(session, source)
-    if isinstance(built, BuildFailed):
-        return replace(built, reason=f"built with sanitizers: {built.reason}")
-    return Prepared(native_program(built, session.cache_dir, sanitized=True))
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Why they cannot be used; empty: a planted error was reported."""
+        return _planted(self._session)
+
+    def prepare(self, source: str) -> Prepared:
+        """Builds the source with them. Raises Failed.
+
+        To be called while no process of the candidate's is alive that could hold the build up.
+        """
+        if self.obstacle:
+            return Prepared(unchecked=f"{NAME}: not run, {self.obstacle}")
+        built = _build(self._session, source)
+        if isinstance(built, BuildFailed):
+            built = replace(built, reason=f"built with sanitizers: {built.reason}")
+        cache_dir = self._session.cache_dir
+        return Prepared(native_program(built_or_failed(built), cache_dir, sanitized=True))
 
 
 def examine(
@@ -154,17 +168,8 @@ def _build(session: Session, source: str) -> Built | BuildFailed:
     return built
 
 
-def _obstacle(session: Session) -> str:
-    """Why the sanitizers cannot be trusted to see anything here; found out once per session.
-
-    A planted error must be reported: a read of the element before the first output.
-    """
-    if session.sanitizers is None:
-        session.sanitizers = _planted(session)
-    return session.sanitizers
-
-
 def _planted(session: Session) -> str:
+    """Why a read of the element before the first output is not reported; empty: it is."""
     output = session.problem.outputs[0].name
     body = f"{{ (void)*(const volatile int*)({output} - 1); }}"
     built = _build(session, prototype(session.problem).removesuffix(";") + body)

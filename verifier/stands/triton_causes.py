@@ -23,11 +23,12 @@ from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
 from ...traces.records import Protocol
 from ..clock.timed_sides import CandidateSide
+from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item
 from . import contests
 from .gpu_candidates import TritonCandidate
-from .session import Session
+from .session import EMULATED_CALL_S, Session
 
 BUDGET_S = 6.0
 """For everything that is tried; a hint is worth no more."""
@@ -92,10 +93,17 @@ def explain(session: Session, made: TritonCandidate, item: Item, rng: np.random.
     with contests.arena_for(session, 2 * ROOM) as arena:
         try:
             with contests.started(
-                session, Protocol.FULL, "candidate", made.patient(), arena, rng, extra
+                session,
+                Protocol.FULL,
+                "candidate",
+                made.patient(),
+                arena,
+                rng,
+                extra,
+                timeout_s=EMULATED_CALL_S,
             ) as side:
                 return diagnostics.clean(_found(side, item, request, made.source))
-        except RunFault as fault:
+        except (RunFault, Failed) as fault:
             # Now it ended otherwise, e.g. in another order of its programs.
             return fault.reason if "line" in fault.reason else ""
 

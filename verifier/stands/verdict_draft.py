@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from ...kernelbench.languages import tier_of
 from ...sandbox.builders.model import Built
 from ...traces.records import Check, Measurement, Profile, Status, Verdict, candidate_id
+from ..failure import Failed
 from ..request import Order
+from ..truth import gates
 from .session import Session
 
 
@@ -24,6 +26,9 @@ class Draft:
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
+    """Of its answers and accesses: where one failed it is INCORRECT."""
+    timed: list[Check] = field(default_factory=list)
+    """Of its timing: where one failed it is SUSPECT."""
     unchecked: list[str] = field(default_factory=list)
     suspicions: tuple[str, ...] = ()
     """What may be the cause where an answer is wrong (sandbox.plan.suspicions)."""
@@ -37,6 +42,16 @@ class Draft:
         """Notes what was built."""
         self.artefact, self.compiler, self.log = built.sha256, built.compiler, built.log
 
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing wrong was found until now."""
+        return gates.first_failure(self.checks) is None
+
+    def ensure_right(self) -> None:
+        """Raises Failed where something wrong was found."""
+        if failed := gates.first_failure(self.checks):
+            raise Failed(Status.INCORRECT, f"{failed.name}: {failed.detail}")
+
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
         """Adds the time spent inside to `seconds[name]`."""
@@ -46,6 +61,13 @@ class Draft:
         finally:
             spent = time.monotonic() - start
             self.seconds[name] = round(self.seconds.get(name, 0.0) + spent, 4)
+
+    def fail(self, failed: Failed, cause: str = "", known: Profile | None = None) -> Verdict:
+        """The record of a failure, led by its cause where that is known."""
+        self.timed += [failed.check] if failed.check else []
+        self.log = failed.log or self.log
+        reason = f"{cause}; {failed.reason}" if cause else failed.reason
+        return self.close(failed.status, reason, known=known)
 
     def close(
         self,
@@ -68,7 +90,7 @@ class Draft:
             protocol=self.order.protocol,
             status=status,
             reasons=told if reason else (),
-            checks=tuple(self.checks),
+            checks=(*self.checks, *self.timed),
             unchecked=tuple(self.unchecked),
             measurements=(measured,) if measured else (),
             profile=known,
@@ -83,4 +105,4 @@ class Draft:
 
     def _versions(self) -> dict[str, str]:
         compiler = {"compiler": self.compiler} if self.compiler else {}
-        return {**self.session.versions(), **compiler}
+        return {**self.session.versions, **compiler}

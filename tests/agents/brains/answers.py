@@ -12,6 +12,7 @@ from kernelwright.agents.prompting.parts import Briefing
 from kernelwright.agents.prompting.target_card import Card, cpu_card, device_card
 from kernelwright.agents.roles import Assignment, Member, Situation
 from kernelwright.kernelbench.features import features
+from kernelwright.kernelbench.languages import language_of
 from kernelwright.kernelbench.problem import Problem
 from kernelwright.kernelbench.registry import get
 from kernelwright.traces.place import Place
@@ -73,7 +74,7 @@ def situation(
     problem: Problem | str = "softmax", language: str = "cpp", target: str = "", **more: Any
 ) -> Situation:
     problem = get(problem) if isinstance(problem, str) else problem
-    target = target or ("cpu" if language in ("cpp", "python") else "sm_90")
+    target = target or language_of(language).example_target
     place = Place.parse(more.pop("place", "3/0"))
     return Situation(
         problem=problem,

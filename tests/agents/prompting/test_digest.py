@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.agents.books.progress import Track
+from kernelwright.agents.books.candidate import Candidate
 from kernelwright.agents.prompting import digest, digest_text
 from kernelwright.agents.prompting.attempts import is_before
 from kernelwright.agents.roles import Assignment, Attempt, Digest
@@ -14,7 +14,7 @@ from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
 from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.place import Place
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Status
 
 LONG = Attempt(
     number=7,
@@ -50,14 +50,14 @@ def test_nothing_known_is_nothing_said() -> None:
     assert digest_text.told_digest(Digest(), "0/0") == ""
 
 
-def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> Track:
+def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> Candidate:
     verdict = verdict_with(None, status=status).model_copy(
         update={"log": log, "reasons": (reason,) if reason else ()}
     )
     proposed = CandidateProposed(
         candidate="c", number=1, language="cuda", family="model", operator="write", place="0/0"
     )
-    return Track(proposed, {Protocol.SCREEN: verdict})
+    return Candidate.proposed(proposed, verdict)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_drafts_then_contrasts_and_it_ends_verified(store: Store) -> None:
     assert list(proposed["1/0"].parents) == list(chosen[0].candidates)
     group = {at: d.score for at, d in decided_at(events, GroupScored).items()}
     assert group["2/0"] == -1.5
-    assert group["3/0"] > group["1/0"]  # type: ignore[operator]
+    assert group["3/0"] > group["1/0"]
 
 
 def test_with_too_few_buckets_another_variant_is_drafted(store: Store) -> None:

@@ -50,7 +50,7 @@ def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) ->
     by_place = {
         str(p.place): p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
     }
-    assert [d.base for d in plans] == ["", by_place["0/3"], by_place["1/3"]]
+    assert [d.base for d in plans] == [None, by_place["0/3"], by_place["1/3"]]
     for plan in plans:
         slots = plan.slots
         assert len(slots) == 4

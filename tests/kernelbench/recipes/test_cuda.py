@@ -26,9 +26,12 @@ from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolv
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
 from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.checks.checking import tried
+from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import contests, emulated, gpu_candidates
-from kernelwright.verifier.stands.session import Session
+from kernelwright.verifier.stands import contests, emulated_looks, gpu_candidates
+from kernelwright.verifier.stands.emulated import EmulatedStand
+from kernelwright.verifier.stands.leased import Machine
+from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 from kernelwright.verifier.truth import gates
 from kernelwright.verifier.truth.trials import Trial, hidden
@@ -49,28 +52,30 @@ sampled_recipe = pytest.mark.parametrize("recipe", SAMPLED, ids=lambda r: f"{r.p
 
 
 @pytest.fixture(scope="module")
-def session_for(shared_cache: Path) -> Iterator[Callable[[str], Session]]:
-    """Sessions that judge for sm_90 by emulation."""
-    open_ones: dict[str, Session] = {}
+def stand_for(shared_cache: Path) -> Iterator[Callable[[str], EmulatedStand]]:
+    """Stands that judge for sm_90 by emulation."""
+    open_ones: dict[str, EmulatedStand] = {}
 
-    def find(problem: str) -> Session:
+    def find(problem: str) -> EmulatedStand:
         if problem not in open_ones:
             open_ones[problem] = opened(problem, shared_cache)
         return open_ones[problem]
 
     yield find
-    for session in open_ones.values():
-        session.close()
+    for stand in open_ones.values():
+        stand.close()
 
 
-def opened(problem: str, cache: Path) -> Session:
+def opened(problem: str, cache: Path) -> EmulatedStand:
     workload = registry.get(problem).workload("tiny")
     task = Task(problem=problem, workload=workload, target="sm_90", cache_dir=str(cache))
     try:
         toolchain.find_nvrtc()
-        return Session.open(task)
+        stand = open_stand(task, Machine(allowed=()))
     except PrerequisiteError as error:
         pytest.skip(str(error))
+    assert isinstance(stand, EmulatedStand)
+    return stand
 
 
 def sample(recipe: Recipe, count: int) -> list[Knobs]:
@@ -91,25 +96,23 @@ def planned(source: str) -> Plan:
     return plan
 
 
-def judged(session: Session, source: str) -> None:
+def judged(stand: EmulatedStand, source: str) -> None:
     """The referee's screening: trials, other orders of threads, races on shared memory."""
     order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
-    assert session.device is not None
-    verdict = emulated.look(Draft(order, session, b"recipes!"), session.device)
+    verdict = look(stand, Draft(order, stand.session, b"recipes!"))
     assert verdict.status is Status.SCREENED, (verdict.reasons, verdict.log[-2000:])
-    assert any(check.name == emulated.RACES for check in verdict.checks)
+    assert any(check.name == emulated_looks.RACES for check in verdict.checks)
 
 
-def answers(session: Session, source: str, seed: int) -> None:
+def answers(stand: EmulatedStand, source: str, seed: int) -> None:
     """Every family on the tiny workload, three on each of the hidden shapes."""
-    rng = np.random.default_rng(seed)
+    rng, session = np.random.default_rng(seed), stand.session
     families = list(session.problem.families)
     trials = [Trial("tiny", session.stage.target, family) for family in families]
     for number, (name, structure) in enumerate(islice(hidden(session.stage, rng), HIDDEN)):
         drawn = (families[(3 * number + at) % len(families)] for at in range(3))
         trials += [Trial(name, structure, family) for family in drawn]
-    assert session.device is not None
-    made = gpu_candidates.candidate(session.device, "cuda", source, seed)
+    made = gpu_candidates.candidate(stand.workshop, "cuda", source, seed)
     with (
         contests.arena_for(session, EXTRA_BYTES) as arena,
         contests.started(
@@ -183,42 +186,44 @@ def test_no_sum_goes_through_atomics() -> None:
 
 
 @pytest.mark.slow
-def test_the_example_is_screened(session_for: Callable[[str], Session]) -> None:
-    judged(session_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
+def test_the_example_is_screened(stand_for: Callable[[str], EmulatedStand]) -> None:
+    judged(stand_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
 
 
-def test_a_mistake_is_seen(session_for: Callable[[str], Session]) -> None:
+def test_a_mistake_is_seen(stand_for: Callable[[str], EmulatedStand]) -> None:
     """The trials of this file are worth something: without its tail a recipe fails them."""
-    session, recipe = session_for("spmm_csr"), get("spmm_csr", "row-par", "cuda")
+    stand, recipe = stand_for("spmm_csr"), get("spmm_csr", "row-par", "cuda")
     source = recipe.render(recipe.first()).replace("p < end; p += LANES", "p < end - 1; p += LANES")
     with pytest.raises(AssertionError, match=r"exact bits|G1|G3|probe"):
-        answers(session, source, 1)
+        answers(stand, source, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", SCREENED, ids=lambda r: f"{r.problem}-{r.family}")
 def test_defaults_and_sampled_knobs_are_screened(
-    recipe: Recipe, session_for: Callable[[str], Session]
+    recipe: Recipe, stand_for: Callable[[str], EmulatedStand]
 ) -> None:
-    session = session_for(recipe.problem)
+    stand = stand_for(recipe.problem)
     for knobs in tried_knobs(recipe, is_default=True):
-        judged(session, recipe.render(knobs))
+        judged(stand, recipe.render(knobs))
 
 
 @pytest.mark.slow
 @sampled_recipe
-def test_answers_agree_with_float64(recipe: Recipe, session_for: Callable[[str], Session]) -> None:
-    session = session_for(recipe.problem)
+def test_answers_agree_with_float64(
+    recipe: Recipe, stand_for: Callable[[str], EmulatedStand]
+) -> None:
+    stand = stand_for(recipe.problem)
     for seed, knobs in enumerate(tried_knobs(recipe, is_default=False)):
-        answers(session, recipe.render(knobs), seed)
+        answers(stand, recipe.render(knobs), seed)
 
 
 @pytest.mark.slow
 @sampled_recipe
 def test_sampled_knobs_build(
-    recipe: Recipe, session_for: Callable[[str], Session], tmp_path: Path
+    recipe: Recipe, stand_for: Callable[[str], EmulatedStand], tmp_path: Path
 ) -> None:
-    session = session_for(recipe.problem)
+    session = stand_for(recipe.problem).session
     subject = session.problem.structure(session.problem.default_workload)
     # Of a sample each is built for one target, in turn.
     turn = SAMPLED.index(recipe) % len(TARGETS)

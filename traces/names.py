@@ -1,4 +1,4 @@
-"""How a campaign and one of its candidates are named on the command line.
+"""How a campaign and one of its candidates are named by people.
 
 `ID`, `ID@best`, `ID/CANDIDATE`, `@last`, `@last/12`, and `@best` for the last campaign's champion.
 The store itself knows what an id's beginning stands for.
@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import UsageError
 
 if TYPE_CHECKING:
-    from ..traces.store import Store
+    from .store import Store
+
+
+BEST = "@best"
+"""The champion of a campaign."""
 
 
 class Name(NamedTuple):
@@ -34,10 +38,10 @@ def parse(text: str) -> Name:
     Raises:
         UsageError: a part is empty.
     """
-    if text == "@best":
-        return Name("@last", "@best")
-    if text.endswith("@best"):
-        campaign, candidate = text.removesuffix("@best").removesuffix("/"), "@best"
+    if text == BEST:
+        return Name("@last", BEST)
+    if text.endswith(BEST):
+        campaign, candidate = text.removesuffix(BEST).removesuffix("/"), BEST
     elif "/" in text:
         campaign, _, candidate = text.partition("/")
     else:

@@ -1,4 +1,4 @@
-"""From settings to what the referee is started with. Shared by `run`, `eval` and `audit`."""
+"""From settings to what the referee is started with. Whoever evaluates begins here."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from ..kernelbench.machine import usable_cpus
 from ..kernelbench.targets import AUTO, CPU, target_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..kernelbench.problem import Workload
-    from ..traces.records import Isolation
     from ..verifier.request import Task
 
 
@@ -111,25 +108,4 @@ def check_cpus(cpus: tuple[int, ...]) -> None:
         raise UsageError(
             f"CPU {', '.join(map(str, absent))} of --cpus is none that may be used here",
             hint=f"one or more of: {','.join(map(str, allowed))}; without it all are used",
-        )
-
-
-def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:
-    """Says aloud that nothing will be timed, where it is so."""
-    if is_emulated:
-        prose.print(
-            f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
-            "nothing is timed, modelled times rank and no speed-up is claimed",
-            markup=False,
-        )
-
-
-def warn_of_weakness(prose: Console, isolation: Isolation) -> None:
-    """Says aloud what the sandbox does not enforce."""
-    if isolation.lacking:
-        prose.print(
-            f"warning: the sandbox ({isolation.mechanism}) does not enforce "
-            f"{', '.join(isolation.lacking)}; kernels can do harm here, and results say so",
-            style="yellow",
-            markup=False,
         )

@@ -1,0 +1,107 @@
+"""A candidate of the search: what decisions rest on, and the questions that a search asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...traces.events import CandidateProposed
+from ...traces.fold import Entry, entry_of, most_thorough
+from ...traces.records import Protocol, Verdict
+from ...verifier.profile.model import LAUNCH_US
+from ..search.archive import score_of
+
+NEAR_FLOOR = 1.03
+"""Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
+
+NEAR_ROOF = 0.95
+"""Of the roofline: what is left is within the doubt about the machine's peaks (KernelAgent)."""
+
+
+@dataclass(frozen=True)
+class Candidate(Entry):
+    """One candidate as of now; what the record tells of it is its own, whoever asks."""
+
+    @classmethod
+    def proposed(cls, proposed: CandidateProposed, *relied_on: Verdict) -> Candidate:
+        """A candidate with the verdicts on it."""
+        fresh = entry_of(cls, proposed, 0.0)
+        return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
+
+    @property
+    def looks(self) -> Mapping[Protocol, Verdict]:
+        """By protocol: the verdicts that decisions rest on, in the order of the first looks."""
+        return {verdict.protocol: verdict for verdict in self.relied_on}
+
+    @property
+    def basis(self) -> Verdict | None:
+        """The most thorough verdict, as decisions rest on it."""
+        return self.fallen or most_thorough(self.relied_on)
+
+    @property
+    def screened(self) -> Verdict | None:
+        """Its screening: what candidates are compared by, all alike."""
+        return self.looks.get(Protocol.SCREEN)
+
+    @property
+    def confirmed(self) -> Verdict | None:
+        """Its confirmation in a fresh process."""
+        return self.looks.get(Protocol.CONFIRM)
+
+    @property
+    def score(self) -> float | None:
+        """What ranks it, by its screening; None where it failed or was not screened."""
+        return score_of(self.screened) if self.screened else None
+
+    @property
+    def fault(self) -> Verdict | None:
+        """The first look that found something wrong, at whatever depth; None: none did."""
+        looks = [*self.looks.values(), *([self.fallen] if self.fallen else [])]
+        return next((verdict for verdict in looks if not verdict.status.is_pass), None)
+
+    def is_sound(self, by: int | None = None) -> bool:
+        """Whether no look at it, however thorough, found anything wrong.
+
+        Args:
+            by: The round up to which its fall as champion counts, so that a choice of an earlier
+                round comes out as it did then; None: whatever is known now.
+        """
+        if not all(verdict.status.is_pass for verdict in self.relied_on):
+            return False
+        fell_later = by is not None and not self.fell_beside.is_before(by + 1)
+        return self.fallen is None or fell_later
+
+    def worth(self, by: int | None = None) -> float | None:
+        """Its score, where no look found anything wrong; None otherwise.
+
+        For choices after its confirmation only: before and after it may differ.
+        """
+        return self.score if self.is_sound(by) else None
+
+    @property
+    def is_near_roof(self) -> bool:
+        """Whether there is next to nothing left to gain on this machine."""
+        measured = self.basis.measurement if self.basis else None
+        return measured is not None and (measured.roofline or 0.0) >= NEAR_ROOF
+
+    @property
+    def is_near_floor(self) -> bool:
+        """Whether a modelled time is all compulsory bytes and launches."""
+        modelled = self.basis.modelled_us if self.basis else None
+        profile = self.basis.profile if self.basis else None
+        if modelled is None or profile is None:
+            return False
+        memory_us, launches = profile.get("model_memory_us"), profile.get("launches")
+        if memory_us is None or launches is None:
+            return False
+        return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
+
+
+def better(
+    one: Candidate | None, other: Candidate | None, by: int | None = None
+) -> Candidate | None:
+    """The sound one with the higher score; a tie goes to the lower id. `by`: see `is_sound`."""
+    ranked = [
+        (-worth, c.candidate, c) for c in (one, other) if c and (worth := c.worth(by)) is not None
+    ]
+    return min(ranked, key=lambda each: each[:2])[2] if ranked else None

@@ -1,0 +1,307 @@
+"""The one fold over a campaign's events: its candidates, their verdicts, its champion.
+
+`apply` takes in one event after the other, so that a living search, which feeds each event as it is
+recorded, and a viewer, which feeds a whole history, know the same. Knows nothing of SQLite, files,
+pages or searches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, TypeVar
+
+from pydantic import JsonValue
+
+from ..errors import StorageError
+from .events import (
+    AdviceGiven,
+    CampaignAudited,
+    CampaignFinished,
+    CampaignPrepared,
+    CampaignResumed,
+    CampaignStarted,
+    CandidateMissing,
+    CandidateProposed,
+    ChampionChanged,
+    EvaluationFinished,
+    EvaluationStarted,
+    Event,
+    Payload,
+)
+from .place import NOWHERE, Place
+from .records import Advice, Protocol, Status, Verdict
+from .spending import Spending
+
+_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
+
+
+class Change(NamedTuple):
+    """A change of champion and when it was."""
+
+    at: float
+    event: ChampionChanged
+
+
+class Fall(NamedTuple):
+    """A champion that no longer held, when and beside whom, and who was champion then."""
+
+    at: float
+    candidate: str
+    beside: str
+    champion: str | None
+
+
+class Audited(NamedTuple):
+    """An audit and when it was."""
+
+    at: float
+    event: CampaignAudited
+
+
+def most_thorough(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """The verdict that counts: the most thorough protocol's, the latest of these."""
+    found = list(verdicts)
+    heaviest = max((_WEIGHT[verdict.protocol] for verdict in found), default=0)
+    return next((v for v in reversed(found) if _WEIGHT[v.protocol] == heaviest), None)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate with all that was recorded of it."""
+
+    candidate: str
+    number: int
+    language: str
+    family: str
+    knobs: dict[str, JsonValue]
+    parents: tuple[str, ...]
+    operator: str
+    strategy: str
+    techniques: tuple[str, ...]
+    notes: tuple[str, ...]
+    note: str
+    """What is told of it, in one line."""
+    at: float
+    place: Place = NOWHERE
+    """Where in the workflow it was proposed."""
+    verdicts: tuple[Verdict, ...] = ()
+    """Those that the referee gave in this campaign."""
+    relied_on: tuple[Verdict, ...] = ()
+    """Those that decisions rest on; in a replay the recorded ones."""
+    fallen: Verdict | None = None
+    """Of a champion that no longer held; decisions rest on `relied_on` before that, still."""
+    fell_beside: Place = NOWHERE
+    """Where the challenger was proposed beside whom it fell."""
+    advice: Advice | None = None
+    cut_off: bool = False
+    """Its last evaluation was started and not finished: still running, or its process died."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that counts: the most thorough protocol's, the latest of these."""
+        return most_thorough(self.verdicts)
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Fold(Generic[E]):
+    """The fold. `apply` every event in order; read the rest."""
+
+    def __init__(self, kind: type[E], events: Iterable[Event] = ()) -> None:
+        self._kind = kind
+        self._first: CampaignStarted | None = None
+        self.campaign = ""
+        self.started_at = 0.0
+        self.last_at = 0.0
+        self.last_seq = 0
+        self.entries: dict[str, E] = {}
+        """By candidate, in the order they were proposed."""
+        self.champion: str | None = None
+        self.changes: list[Change] = []
+        self.falls: list[Fall] = []
+        self.finished: CampaignFinished | None = None
+        """None while it runs, was cut off, or was taken up again."""
+        self.resumes = 0
+        self.limits: dict[str, float] = {}
+        """The budget that now holds."""
+        self.spending = Spending()
+        self.prepared: list[CampaignPrepared] = []
+        """Of every process that came so far; those before this was recorded have none."""
+        self.is_prepared = False
+        """Whether the last process that took it up came to its first candidate."""
+        self.missing: dict[Place, CandidateMissing] = {}
+        """Replies of models that held no usable candidate, by their places."""
+        self.audits: list[Audited] = []
+        """What was found by those who verified a champion again; it changes nothing else."""
+        for event in events:
+            self.apply(event)
+
+    @property
+    def started(self) -> CampaignStarted:
+        """The first event. StorageError where there is none."""
+        if self._first is None:
+            raise _without_a_start()
+        return self._first
+
+    @property
+    def evaluated(self) -> int:
+        """How many candidates have a verdict."""
+        return sum(1 for entry in self.entries.values() if entry.verdicts)
+
+    @property
+    def by_status(self) -> dict[Status, int]:
+        """How many candidates have each status, in the order of the statuses."""
+        counts = Counter(e.verdict.status for e in self.entries.values() if e.verdict)
+        return {status: counts[status] for status in Status if counts[status]}
+
+    @property
+    def credits(self) -> dict[str, float]:
+        """Every champion there was, with its credited speed-up."""
+        return {event.candidate: event.credited for _, event in self.changes}
+
+    @property
+    def credited(self) -> float:
+        """The champion's credited speed-up; 0.0 where there is none."""
+        return self.credits.get(self.champion or "", 0.0)
+
+    def heir_of(self, fallen: str) -> str | None:
+        """Who was champion when this one no longer held."""
+        return next((fall.champion for fall in self.falls if fall.candidate == fallen), None)
+
+    def apply(self, event: Event) -> None:
+        """Takes in one event.
+
+        Raises:
+            StorageError: it is not the first and no start, or names a candidate never proposed.
+        """
+        payload = event.payload
+        if self._first is None and not isinstance(payload, CampaignStarted):
+            raise _without_a_start()
+        self.last_seq = event.seq
+        if isinstance(payload, CampaignAudited):
+            # An audit looks from outside: the campaign did not go on by it.
+            self._known(payload.candidate, event)
+            self.audits.append(Audited(event.at, payload))
+            return
+        self.last_at = event.at
+        self.spending.apply(event)
+        if isinstance(payload, CandidateProposed | CandidateMissing | AdviceGiven):
+            self._take_words(payload, event)
+        elif isinstance(payload, EvaluationStarted | EvaluationFinished | ChampionChanged):
+            self._take_work(payload, event)
+        else:
+            self._take_course(payload, event)
+        # Campaigns from before preparations were recorded began with their first candidate.
+        if not isinstance(payload, CampaignStarted | CampaignFinished):
+            self.is_prepared = not isinstance(payload, CampaignResumed)
+
+    def _take_course(self, payload: Payload, event: Event) -> None:
+        match payload:
+            case CampaignStarted():
+                self._start(payload, event)
+            case CampaignResumed():
+                self.finished = None
+                self.resumes += 1
+                self.limits = dict(payload.limits or self.limits)
+            case CampaignPrepared():
+                self.prepared.append(payload)
+            case CampaignFinished():
+                self.finished = payload
+
+    def _take_words(
+        self, payload: CandidateProposed | CandidateMissing | AdviceGiven, event: Event
+    ) -> None:
+        match payload:
+            case CandidateProposed(candidate=candidate):
+                if candidate not in self.entries:
+                    self.entries[candidate] = entry_of(self._kind, payload, event.at)
+            case CandidateMissing(place=place):
+                self.missing[place] = payload
+            case AdviceGiven(advice=advice):
+                entry = self._known(advice.candidate, event)
+                self.entries[advice.candidate] = replace(entry, advice=advice)
+
+    def _take_work(
+        self, payload: EvaluationStarted | EvaluationFinished | ChampionChanged, event: Event
+    ) -> None:
+        match payload:
+            case EvaluationStarted(candidate=candidate):
+                self.entries[candidate] = replace(self._known(candidate, event), cut_off=True)
+            case EvaluationFinished():
+                self._judge(payload, event)
+            case ChampionChanged(candidate=candidate):
+                self._known(candidate, event)
+                self.changes.append(Change(event.at, payload))
+                self.champion = candidate
+
+    def _start(self, payload: CampaignStarted, event: Event) -> None:
+        if self._first is not None:
+            raise StorageError(
+                f"campaign {event.campaign} starts a second time at event {event.seq}",
+                hint="the store was written by something else than kernelwright",
+            )
+        self._first, self.campaign, self.started_at = payload, event.campaign, event.at
+        self.limits = dict(payload.limits)
+
+    def _judge(self, finished: EvaluationFinished, event: Event) -> None:
+        verdict, decided = finished.verdict, finished.decided_on or finished.verdict
+        self._see(verdict, event)
+        entry = self.entries[verdict.candidate]
+        relied_on = (*entry.relied_on, decided)
+        self.entries[verdict.candidate] = replace(entry, relied_on=relied_on)
+        if verdict.champion is not None:
+            self._see(verdict.champion, event)
+        if decided.champion is not None:
+            self._depose(decided.champion, entry, event)
+
+    def _see(self, verdict: Verdict, event: Event) -> None:
+        entry = self._known(verdict.candidate, event)
+        verdicts = (*entry.verdicts, verdict)
+        self.entries[verdict.candidate] = replace(entry, verdicts=verdicts, cut_off=False)
+
+    def _depose(self, verdict: Verdict, beside: Entry, event: Event) -> None:
+        """Without the champion that this verdict is about: the last one before that still holds."""
+        fallen = self._known(verdict.candidate, event)
+        self.entries[verdict.candidate] = replace(fallen, fallen=verdict, fell_beside=beside.place)
+        champions = (change.event.candidate for change in reversed(self.changes))
+        self.champion = next((c for c in champions if self.entries[c].fallen is None), None)
+        self.falls.append(Fall(event.at, verdict.candidate, beside.candidate, self.champion))
+
+    def _known(self, candidate: str, event: Event) -> E:
+        if candidate not in self.entries:
+            raise StorageError(
+                f"event {event.seq} of campaign {event.campaign} is about candidate "
+                f"{candidate[:12]}, which was never proposed",
+                hint="the store was written by something else than kernelwright",
+            )
+        return self.entries[candidate]
+
+
+def entry_of(kind: type[E], proposed: CandidateProposed, at: float) -> E:
+    """A candidate of which nothing else is known."""
+    return kind(
+        candidate=proposed.candidate,
+        number=proposed.number,
+        language=proposed.language,
+        family=proposed.family,
+        knobs=proposed.knobs,
+        parents=proposed.parents,
+        operator=proposed.operator,
+        strategy=proposed.strategy,
+        techniques=proposed.techniques,
+        notes=proposed.notes,
+        note=proposed.said,
+        at=at,
+        place=proposed.place,
+    )
+
+
+def _without_a_start() -> StorageError:
+    return StorageError(
+        "a campaign's events do not begin with its start",
+        hint="give all of its events, from the first one on; where they are all, the store was "
+        "changed by something else: start a new campaign",
+    )

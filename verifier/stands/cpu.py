@@ -1,0 +1,204 @@
+"""The stand for the target `cpu`: candidates and baselines take turns on this machine's CPUs.
+
+A promotion is looked at for accesses beside the tensors and for races under load. While baselines
+still start they are measured, and must not be under that load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from ...kernelbench.features import features
+from ...kernelbench.languages import language_of
+from ...kernelbench.machine import processor
+from ...sandbox.run.program import Program
+from ...traces.records import Measurement, Preparation, Profile, Protocol, Status
+from ..checks import fenced_memory, stress
+from ..checks.checking import run_trials
+from ..clock.roofline import Peaks
+from ..clock.timed_sides import CandidateSide
+from ..failure import Failed
+from ..profile import cpu as profiling
+from ..request import Order
+from . import sanitize
+from .programs import BUILT, build_program
+from .reference import Baselines
+from .session import Session
+from .stand import Beside
+from .timed import Launched, MountedToBeTimed
+from .verdict_draft import Draft
+
+
+@dataclass
+class CpuStand:
+    """See Stand."""
+
+    session: Session
+    peaks: Peaks
+    """Of this machine."""
+    baselines: Baselines
+    sanitizers: sanitize.Sanitizers
+    is_emulated = False
+    beside = Beside.NOTHING
+    languages = tuple(BUILT)
+    takes = f"this release takes {', '.join(map(str, BUILT))}"
+
+    @classmethod
+    def opened(cls, session: Session, peaks: Peaks) -> Self:
+        """Begins to start the baselines."""
+        baselines = Baselines(session, lambda _: peaks)
+        return cls(session, peaks, baselines, sanitize.Sanitizers(session))
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """See Stand."""
+        return {
+            **features(self.session.stage.target),
+            "cpus": float(len(self.session.cpus)),
+            "vector_bytes": float(processor().vector_bytes),
+            "memory_gbs": self.peaks.bandwidth_gbs,
+            "llc_gbs": self.peaks.llc_bandwidth_gbs,
+            "l2_gbs": self.peaks.cache_bandwidth_gbs,
+            "fma_gflops": self.peaks.flops_gflops,
+        }
+
+    def prepared(self) -> Preparation:
+        """See Stand."""
+        self.session.ensure_admitted()
+        return self.baselines.prepared()
+
+    def illness(self) -> str:
+        """See Stand: CPUs are well."""
+        return ""
+
+    def illness_after(self, draft: Draft, failure: str) -> str:
+        """See Stand."""
+        del draft, failure
+        return ""
+
+    def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
+        """See Stand."""
+        order = draft.order
+        with draft.span("build"):
+            program = build_program(self.session, order.source, order.language)
+        draft.take(program.built)
+        sanitized = self._sanitized(draft) if order.protocol is not Protocol.SCREEN else None
+        return MountedOnCpu(draft, rng, self.baselines, program, sanitized)
+
+    def _sanitized(self, draft: Draft) -> Program | None:
+        """The candidate built with sanitizers, where there are any."""
+        order = draft.order
+        if not language_of(order.language).is_native:
+            draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
+            return None
+        with draft.span("sanitize"):
+            prepared = self.sanitizers.prepare(order.source)
+        draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
+        return prepared.program
+
+    def build_ahead(self, order: Order) -> None:
+        """See Stand."""
+        build_program(self.session, order.source, order.language)
+
+    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
+        """See Stand."""
+        return replace(self, session=replace(self.session, cpus=cpus))
+
+    def close(self) -> None:
+        """See Stand."""
+        try:
+            self.baselines.close()
+        finally:
+            self.session.close()
+
+
+class MountedOnCpu(MountedToBeTimed):
+    """See Mounted."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        rng: np.random.Generator,
+        baselines: Baselines,
+        program: Program,
+        sanitized: Program | None,
+    ) -> None:
+        super().__init__(draft, rng, baselines, Launched(program))
+        self._built = program.built
+        self._sanitized = sanitized
+        self._known: Profile | None = None
+
+    @property
+    def threads(self) -> int:
+        """See MountedToBeTimed."""
+        return len(self.draft.session.cpus)
+
+    def champion(self) -> Launched:
+        """See MountedToBeTimed."""
+        order = self.draft.order
+        return Launched(build_program(self.draft.session, order.champion, order.language))
+
+    def try_on(self, side: CandidateSide) -> None:
+        """See Mounted."""
+        draft = self.draft
+        with draft.span("verify"):
+            draft.checks += run_trials(side, draft.session.stage, draft.order.protocol, self.rng)
+
+    def look_closer(self, side: CandidateSide) -> None:
+        """See Mounted: looks at stray accesses, then repeats under load."""
+        draft = self.draft
+        if draft.order.protocol is Protocol.SCREEN:
+            return
+        if language_of(draft.order.language).is_native:
+            self._look_beside(side)
+        if not draft.is_right:
+            return
+        self.await_baselines()
+        with draft.span("load"):
+            draft.checks += stress.under_load(
+                side, draft.session.stage, draft.session.cpus, self.rng
+            )
+
+    def _look_beside(self, side: CandidateSide) -> None:
+        """By sanitizers, which name the line, then in the build that is timed."""
+        draft = self.draft
+        if self._sanitized:
+            with draft.span("sanitize"):
+                found = sanitize.examine(draft.session, self._sanitized, self.rng)
+            draft.log = found.log or draft.log
+            draft.checks.append(found.check)
+            if not found.check.passed:
+                return
+        with draft.span("fences"):
+            draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))
+        if draft.is_right and (reason := sanitize.apart(draft.order.source)):
+            raise Failed(Status.UNSUPPORTED, reason)
+
+    def look_apart(self) -> None:
+        """See Mounted: all was looked at."""
+
+    def time(self, side: CandidateSide) -> None:
+        """See Mounted."""
+        if not self._contest.blocks:
+            self.await_baselines()
+        with self.draft.span("time"):
+            self._contest.add(side)
+
+    def measured(self) -> Measurement:
+        """See Mounted."""
+        found = super().measured()
+        problem, target = self.draft.session.problem, self.draft.session.stage.target
+        flops, moved = problem.flops(target.axes), problem.bytes_moved(target.axes)
+        self._known = profiling.profile(self._built, target, found, flops=flops, moved=moved)
+        return found
+
+    def known(self) -> Profile | None:
+        """See Mounted: nothing before it was timed."""
+        return self._known
+
+    def profile(self) -> Profile | None:
+        """See Mounted."""
+        return self._known

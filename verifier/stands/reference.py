@@ -1,0 +1,152 @@
+"""The baselines of a stand that times: started beside everything else, and what they reach.
+
+They start in the background, because importing torch and compiling takes seconds that builds can
+use. What they reach decides counts, batches and deadlines.
+"""
+
+from __future__ import annotations
+
+import statistics as stats
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import PrerequisiteError
+from ...kernelbench.problem import Family
+from ...traces.records import Preparation
+from ..baselines.process import BaselineProcess, NotReady, Place
+from ..clock.roofline import Peaks
+from ..clock.timed_sides import BaselineSide
+from ..clock.timing import MAX_BATCH
+from ..truth.trials import make_item
+from .session import CALL_S, Session
+
+_CALIBRATION_CALLS = 5
+
+
+@dataclass
+class Reference:
+    """The baselines that run here, fastest first, with a first idea of their times."""
+
+    process: BaselineProcess
+    latency_us: dict[str, float]
+    missing: dict[str, str]
+    peaks: Peaks | None
+    """Of what they run on; None where nobody knows them."""
+
+    @property
+    def fastest_us(self) -> float:
+        """The fastest baseline's median; decides counts, batches and deadlines."""
+        return min(self.latency_us.values())
+
+    def sides(self, within: float = float("inf")) -> list[BaselineSide]:
+        """The baselines within this factor of the fastest; all of them unless told otherwise."""
+        limit = within * self.fastest_us
+        return [
+            BaselineSide(name, self.process) for name, us in self.latency_us.items() if us <= limit
+        ]
+
+    @property
+    def timeout_s(self) -> float:
+        """Deadline of one call: ten times the slowest, at least five seconds."""
+        return max(CALL_S, 10 * max(self.latency_us.values()) * MAX_BATCH / 1e6)
+
+
+class Baselines:
+    """The baselines of a session, in a process of theirs. Raises its error where it is asked."""
+
+    def __init__(
+        self,
+        session: Session,
+        peaks: Callable[[BaselineProcess], Peaks | None],
+        place: Place | None = None,
+    ) -> None:
+        """Begins to start them.
+
+        Args:
+            peaks: What the device reaches that they run on.
+            place: The device; None: they run on the CPUs.
+        """
+        self._session = session
+        self._peaks = peaks
+        self._place = place
+        self._pool = ThreadPoolExecutor(1)
+        self._reference = self._pool.submit(self._start)
+
+    @property
+    def reference(self) -> Reference:
+        """The running baselines; waits until they are ready."""
+        return self._reference.result()
+
+    def wait(self) -> None:
+        """Waits until nothing more is measured in the background."""
+        self._reference.result()
+
+    def prepared(self) -> Preparation:
+        """Which candidates are held against, and which are missing."""
+        held = self.reference
+        return Preparation(baselines=tuple(held.latency_us), missing=held.missing)
+
+    def timeout_s(self) -> float:
+        """Deadline of one call, as far as it is known by now."""
+        return self.reference.timeout_s if self._reference.done() else CALL_S
+
+    def close(self) -> None:
+        """Ends their process."""
+        try:
+            if not self._reference.cancel():
+                self._reference.result().process.close()
+        finally:
+            self._pool.shutdown()
+
+    def _start(self) -> Reference:
+        """Those that are ready in time; one that is not makes the others start again."""
+        session, task = self._session, self._session.task
+        device = self._place.device if self._place else ""
+        fit = tuple(b.name for b in session.problem.baselines if b.runs_on(device))
+        names, late = list(task.baselines or fit), dict[str, str]()
+        while True:
+            process = BaselineProcess(
+                session.problem,
+                session.stage.target,
+                slots=session.slots,
+                cpus=session.cpus,
+                cache_dir=session.cache_dir,
+                place=self._place,
+            )
+            try:
+                return self._ready(process, tuple(names), late)
+            except NotReady as slow:
+                process.close()
+                names.remove(slow.baseline)
+                within = f"{task.preparation_s:g} s"
+                late[slow.baseline] = f"it was not ready within {within} (--max-preparation)"
+            except BaseException:
+                process.close()
+                raise
+
+    def _ready(
+        self, process: BaselineProcess, names: tuple[str, ...], late: dict[str, str]
+    ) -> Reference:
+        session, rng = self._session, np.random.default_rng()
+        usable, missing = process.prepare(names, rng, session.task.preparation_s)
+        missing = late | missing
+        if not usable:
+            waited = "; give them more time: --max-preparation 30m" if late else ""
+            raise PrerequisiteError(
+                f"no baseline of {session.problem.name} runs here: {missing}",
+                hint=f"check that torch and scipy are installed in this environment{waited}",
+            )
+        latency = {name: _calibrated(session, process, name, rng) for name in usable}
+        return Reference(process, latency, missing, self._peaks(process))
+
+
+def _calibrated(
+    session: Session, process: BaselineProcess, name: str, rng: np.random.Generator
+) -> float:
+    side = BaselineSide(name, process)
+    item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
+    side.take([item], 0)
+    return stats.median(side.take([item], 0) for _ in range(_CALIBRATION_CALLS))

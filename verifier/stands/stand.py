@@ -1,0 +1,120 @@
+"""What an evaluation asks of a stand: where candidates of one target are built, tried and timed.
+
+The sequence is evaluation.py's. A stand says how each of its steps is done here; which steps there
+are, and what ends them early, it does not decide.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Protocol as Interface
+from typing import Self
+
+import numpy as np
+
+from ...kernelbench.languages import Language
+from ...traces.records import Measurement, Preparation, Profile
+from ..clock.timed_sides import CandidateSide
+from ..failure import Failed
+from ..request import Order
+from .session import Session
+from .verdict_draft import Draft
+
+
+class Beside(StrEnum):
+    """What may go on beside an evaluation."""
+
+    NOTHING = "nothing"
+    """It is timed on the CPUs: builds only between two evaluations."""
+    BUILDS = "builds"
+    """It is timed elsewhere."""
+    EVALUATIONS = "evaluations"
+    """Nothing is timed."""
+
+
+class Mounted(Interface):
+    """One candidate, built for its stand, during one evaluation.
+
+    What is wrong with it is a failed check in the draft, or raised as Failed or RunFault.
+    """
+
+    def ready(self) -> AbstractContextManager[None]:
+        """What its processes need, made while none is alive. Raises ChampionFailed."""
+
+    def process(self) -> AbstractContextManager[CandidateSide]:
+        """A fresh process of it."""
+
+    def try_on(self, side: CandidateSide) -> None:
+        """Holds its answers against the truth, up to the first wrong one."""
+
+    def look_closer(self, side: CandidateSide) -> None:
+        """What a right candidate pays for beyond that, with the tried process still there."""
+
+    def look_apart(self) -> None:
+        """The same in processes of their own, once the tried one has ended."""
+
+    def time(self, side: CandidateSide) -> None:
+        """One block of paired samples, where candidates are timed. Raises ChampionFailed."""
+
+    def goes_on(self) -> bool:
+        """Whether another process of it is to be timed."""
+
+    def measured(self) -> Measurement | None:
+        """What its times come to, with the checks of its timing; None where nothing is timed."""
+
+    def known(self) -> Profile | None:
+        """What is known of it by now, whatever becomes of it."""
+
+    def profile(self) -> Profile | None:
+        """All that is told of one that passed, once its times were taken."""
+
+    def cause(self, failed: Failed) -> str:
+        """The sentence to lead its failure with; empty where the failure says it all."""
+
+
+class Stand(Interface):
+    """Opened once by `opening.open_stand`, and asked for each candidate."""
+
+    session: Session
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the target is a device that is not here: then nothing is timed."""
+
+    @property
+    def beside(self) -> Beside:
+        """What may go on beside an evaluation here."""
+
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        """What candidates may be written in."""
+
+    @property
+    def takes(self) -> str:
+        """The same in words."""
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What recipes may ask about the workload and the machine."""
+
+    def prepared(self) -> Preparation:
+        """Waits until candidates can be judged; which baselines they are held against."""
+
+    def illness(self) -> str:
+        """Why nothing can be judged here now; empty: it can."""
+
+    def illness_after(self, draft: Draft, failure: str) -> str:
+        """The same, after a failure that may be the stand's own."""
+
+    def mount(self, draft: Draft, rng: np.random.Generator) -> Mounted:
+        """Builds the candidate of a draft, before any process of it is alive. Raises Failed."""
+
+    def build_ahead(self, order: Order) -> None:
+        """Leaves in the build cache what an evaluation of the order will ask for."""
+
+    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
+        """The same stand on some of its CPUs."""
+
+    def close(self) -> None:
+        """Gives everything back."""

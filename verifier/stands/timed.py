@@ -1,0 +1,129 @@
+"""A candidate on a stand that times: what the CPUs and a device have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...sandbox.run.arena import Arena, Behind, nothing_more
+from ...sandbox.run.program import Program
+from ...traces.records import CHAMPION, Measurement
+from ..clock import clocks, roofline, timing
+from ..clock.timed_sides import CandidateSide
+from ..failure import Failed
+from . import contests
+from .champion_side import champions_own
+from .reference import Baselines
+from .verdict_draft import Draft
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a runner is started with: a program, and what its calls are given."""
+
+    program: Program
+    extra: Behind = nothing_more
+    room: int = 0
+    """Bytes that its calls on the target need behind their tensors."""
+
+
+class MountedToBeTimed(ABC):
+    """See stand.Mounted; a stand adds how it looks at a candidate, and what it waits for."""
+
+    waits_first = False
+    """Whether the baselines must be ready before a process of the candidate is there."""
+    _arena: Arena
+    _contest: contests.Contest
+    found: Measurement
+    """What was measured last."""
+
+    def __init__(
+        self, draft: Draft, rng: np.random.Generator, baselines: Baselines, launched: Launched
+    ) -> None:
+        self.draft = draft
+        self.rng = rng
+        self.baselines = baselines
+        self._launched = launched
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """That a call of a candidate may take."""
+
+    @abstractmethod
+    def champion(self) -> Launched:
+        """The champion of the order, built. Raises Failed."""
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """See Mounted."""
+        session, order = self.draft.session, self.draft.order
+        rival = None
+        if order.champion:
+            with champions_own():
+                held = self.champion()
+            rival = contests.Rival(held.program, held.extra, held.room)
+        if self.waits_first:
+            self.await_baselines()
+        self._contest = contests.Contest(session, self.baselines, order.protocol, rival, self.rng)
+        with contests.arena_for(session, self._launched.room) as self._arena:
+            yield
+
+    def await_baselines(self) -> None:
+        """So that nothing is measured in the background any more."""
+        with self.draft.span("wait for baselines"):
+            self.baselines.wait()
+
+    @contextmanager
+    def process(self) -> Iterator[CandidateSide]:
+        """See Mounted."""
+        with ExitStack() as stack:
+            with self.draft.span("start"):
+                started = contests.started(
+                    self.draft.session,
+                    self.draft.order.protocol,
+                    "candidate",
+                    self._launched.program,
+                    self._arena,
+                    self.rng,
+                    self._launched.extra,
+                    timeout_s=self.baselines.timeout_s(),
+                )
+                side = stack.enter_context(started)
+            yield side
+
+    def goes_on(self) -> bool:
+        """See Mounted."""
+        return self._contest.goes_on()
+
+    def measured(self) -> Measurement:
+        """See Mounted."""
+        session, series = self.draft.session, self._contest.series
+        reference, axes = self.baselines.reference, session.stage.target.axes
+        self.draft.timed += clocks.checks(series.seen, len(session.cpus))
+        flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
+        peaks = reference.peaks
+        found = timing.measurement(
+            series,
+            "candidate",
+            [name for name in series.names if name not in ("candidate", CHAMPION)],
+            CHAMPION if CHAMPION in series.names else None,
+            missing=reference.missing,
+            workload=session.task.workload.name,
+            floor_us=roofline.floor_us(flops, moved, peaks) if peaks else 0.0,
+            threads=self.threads,
+            rng=self.rng,
+        )
+        if peaks:
+            self.draft.timed.append(roofline.plausible(found.candidate.median_us, found.floor_us))
+        self.found = found
+        return found
+
+    def cause(self, failed: Failed) -> str:
+        """See Mounted."""
+        del failed
+        return ""

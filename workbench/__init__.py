@@ -1,0 +1,1 @@
+"""What `import kernelwright` offers, and what the command line is written on."""

@@ -1,0 +1,159 @@
+"""Evaluating candidates from Python: one referee for as many of them as one likes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ..config import Config, resolve
+from ..errors import UsageError
+from ..kernelbench.languages import LANGUAGES, languages_of_suffix, listed
+from ..kernelbench.targets import AUTO, CPU
+from ..traces.records import Isolation, Protocol
+from ..verifier.process.client import RefereeProcess, open_referee
+from ..verifier.request import Order
+from . import tasks
+from .candidate import Candidate
+
+
+def language_of_file(file: Path, target: str) -> str:
+    """The language by the file's ending; of two the one for a GPU where the target is one.
+
+    Raises:
+        UsageError: nothing is written in files that end so.
+    """
+    found = languages_of_suffix(file.suffix)
+    if not found:
+        known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
+        raise UsageError(
+            f"the ending of {file.name} names no language that candidates are written in",
+            hint=f"say it with --language {listed()}, or end it in one of {' '.join(known)}",
+        )
+    wants_gpu = target not in (AUTO, CPU)
+    return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
+
+
+class Evaluator:
+    """A problem, a workload and a target that candidates are verified and timed on.
+
+    It opens the referee, which prepares the baselines once:
+
+        with kernelwright.Evaluator("softmax") as softmax:
+            for file in folder.glob("*.cpp"):
+                print(softmax.evaluate(file))
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        language: str = "cpp",
+        workload: str | None = None,
+        matrix: Path | None = None,
+        config: Config | None = None,
+        **settings: Any,
+    ) -> None:
+        """Args:
+            problem: Its name; `kernelwright.problems()` lists them.
+            workload: Its name; None: the problem's own.
+            matrix: A Matrix Market or .npz file, for problems on sparse matrices.
+            config: Settings that were resolved before; else those of the environment and files.
+            settings: Single ones on top of that: `target`, `jail`, `cpus`, `cache_dir` …
+
+        Raises:
+            UsageError: there is no such problem, workload, target or setting.
+        """
+        self.config = config or resolve(settings).config
+        self.target = tasks.choose_target(self.config.target, language, devices=self.config.devices)
+        self.language = language
+        self.task = tasks.make_task(self.config, problem, workload, matrix, self.target, language)
+        self._stack = ExitStack()
+        self._referee: RefereeProcess | None = None
+
+    def __enter__(self) -> Self:
+        """Starts the referee. Raises PrerequisiteError where something is missing."""
+        self._referee = self._stack.enter_context(open_referee(self.task))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._referee = None
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def isolation(self) -> Isolation:
+        """What the sandbox enforces, as measured when the referee started."""
+        return self._opened().isolation
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the target is a device that is not here: then nothing is timed."""
+        return self._opened().is_emulated
+
+    def evaluate(self, source: str | Path, *, record: bool = False) -> Candidate:
+        """Verifies and times a source. A bad kernel is a verdict and never an exception.
+
+        Args:
+            source: The text of one source file, or its path.
+            record: 300 trials instead of 30.
+        """
+        text = read_source(source) if isinstance(source, Path) else source
+        protocol = Protocol.RECORD if record else Protocol.FULL
+        order = Order(source=text, language=self.language, protocol=protocol)
+        verdict = self._opened().evaluate(order)
+        return Candidate(self.task.problem, self.target, self.language, text, verdict)
+
+    def _opened(self) -> RefereeProcess:
+        if self._referee is None:
+            raise UsageError("the evaluator is not open", hint="use it in a `with` block")
+        return self._referee
+
+
+def evaluate(
+    problem: str,
+    source: str | Path,
+    *,
+    language: str | None = None,
+    workload: str | None = None,
+    matrix: Path | None = None,
+    record: bool = False,
+    **settings: Any,
+) -> Candidate:
+    """Verifies and times one candidate; see Evaluator, which takes several.
+
+    Args:
+        source: The path of one source file, whose ending names the language, or its text.
+        language: Needed with a text.
+    """
+    config = resolve(settings).config
+    if language is None:
+        if not isinstance(source, Path):
+            raise UsageError(
+                "a text does not say which language it is in",
+                hint=f"give language= ({listed()}), or a Path",
+            )
+        language = language_of_file(source, config.target)
+    evaluator = Evaluator(
+        problem, language=language, workload=workload, matrix=matrix, config=config
+    )
+    with evaluator:
+        return evaluator.evaluate(source, record=record)
+
+
+def read_source(file: Path) -> str:
+    """The text of a source file. Raises UsageError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"the candidate {file} cannot be read: {error.strerror}",
+            hint="give the path of one source file",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the candidate {file} is not UTF-8 text", hint=str(error)) from error

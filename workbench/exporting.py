@@ -1,0 +1,87 @@
+"""A candidate leaves the house, with its plan, its record and what was not shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import UsageError
+from ..kernelbench.languages import language_of
+from ..traces import export as files
+from ..traces import names
+from ..traces.history import History, derive
+from ..traces.store import Store
+from .candidate import Candidate
+from .cases import recorded_cases
+from .home import Campaign
+from .plans import launch_plan
+
+
+def export(
+    what: Campaign | Candidate,
+    folder: str | Path,
+    *,
+    form: str | None = None,
+    unverified: bool = False,
+) -> list[Path]:
+    """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
+
+    Args:
+        form: `package` (a torch operator; C++ only) or `source`; None: what its language allows.
+        unverified: Also what is not VERIFIED; every file then says so at its head.
+
+    Raises:
+        UsageError: there is nothing that may be exported; the hint says what may.
+    """
+    if isinstance(what, Campaign):
+        campaign, candidate = what.id, names.BEST
+    else:
+        campaign, candidate = what.campaign, what.id
+    if what.home is None:
+        raise UsageError(
+            "a candidate that was evaluated on its own has no record to go with it",
+            hint="export a candidate of a campaign",
+        )
+    with Store.open(what.home, read_only=True) as store:
+        return export_from(
+            store, campaign, candidate, Path(folder), form=form, unverified=unverified
+        )
+
+
+def export_from(
+    store: Store,
+    campaign: str,
+    candidate: str,
+    folder: Path,
+    *,
+    form: str | None,
+    unverified: bool,
+) -> list[Path]:
+    """The same with a store at hand; the candidate may be `@best`."""
+    history = derive(store.events(campaign))
+    chosen = _chosen(store, history, candidate, unverified=unverified)
+    language = history.entries[chosen].language
+    form = form or ("package" if language_of(language).is_native else "source")
+    source = store.get_blob(chosen).decode("utf-8", "replace")
+    bundle = files.bundle_from_store(
+        store,
+        campaign,
+        chosen,
+        cases=recorded_cases(history.started.problem) if form == "package" else (),
+        plan=launch_plan(history.started, language, source) if form == "source" else None,
+    )
+    return files.export(bundle, form, folder, unverified=unverified)
+
+
+def _chosen(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
+    """The candidate that is named; the champion, or, if asked for, who leads by modelled time."""
+    leader = history.leader
+    if wanted != names.BEST or history.champion is not None or leader is None:
+        return store.resolve_candidate(history.campaign, wanted)
+    if unverified:
+        return leader.candidate
+    raise UsageError(
+        f"campaign {history.campaign} has no verified winner: its candidates were only emulated "
+        f"for {history.started.target}, never timed on a device",
+        hint=f"--unverified exports the one that leads by modelled time, #{leader.number}, with "
+        "that mark in every file",
+    )

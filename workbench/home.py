@@ -1,0 +1,149 @@
+"""What campaigns left in a home: each with its candidates, its champion and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+from ..config import resolve
+from ..traces import names
+from ..traces.fold import Entry
+from ..traces.history import History, derive
+from ..traces.outcome import why_no_winner
+from ..traces.report import render_report
+from ..traces.store import Store
+from ..traces.wording import usd
+from .candidate import Candidate, table
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign as it stood when it was looked at."""
+
+    home: Path
+    history: History
+
+    @property
+    def id(self) -> str:
+        """The name that every command takes."""
+        return self.history.campaign
+
+    @property
+    def problem(self) -> str:
+        """What it works on."""
+        return self.history.started.problem
+
+    @property
+    def target(self) -> str:
+        """Where its kernels run."""
+        return self.history.started.target
+
+    @property
+    def usd(self) -> float | None:
+        """What models cost; None where a price is unknown."""
+        return self.history.usd
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Everything that was proposed, in order."""
+        with Store.open(self.home, read_only=True) as store:
+            return tuple(self._told(store, entry) for entry in self.history.entries.values())
+
+    @property
+    def champion(self) -> Candidate | None:
+        """The fastest verified candidate; None: there is none, and `why_no_winner` says why."""
+        best = self.history.best
+        return self.candidates[best.number - 1] if best else None
+
+    @property
+    def why_no_winner(self) -> str:
+        """One sentence; empty where there is a champion."""
+        return why_no_winner(self.history)
+
+    def report(self, file: str | Path) -> Path:
+        """Writes the campaign as one HTML file that needs nothing else."""
+        path = Path(file)
+        with Store.open(self.home, read_only=True) as store:
+            path.write_text(render_report(store, self.id), encoding="utf-8")
+        return path
+
+    def _told(self, store: Store, entry: Entry) -> Candidate:
+        started = self.history.started
+        source = store.get_blob(entry.candidate).decode("utf-8", "replace")
+        return Candidate(
+            started.problem,
+            started.target,
+            entry.language,
+            source,
+            entry.verdict,
+            self.id,
+            self.home,
+            entry.number,
+            entry.family,
+            entry.strategy,
+        )
+
+    def __repr__(self) -> str:
+        best = self.champion
+        end = repr(best) if best else self.why_no_winner
+        return f"<Campaign {self.id} {self.problem} on {self.target}: {end}>"
+
+    def _repr_html_(self) -> str:
+        """A line and a table of the candidates."""
+        rows = [
+            (f"#{each.number}", each.family or each.strategy, each.result())
+            for each in self.candidates
+        ]
+        spent = f", {usd(self.usd)}" if self.history.tokens else ""
+        head = f"<p><b>{escape(self.id)}</b> {escape(self.problem)} on {escape(self.target)}{spent}"
+        head += f": {escape(self.why_no_winner or repr(self.champion))}</p>"
+        return head + table(("#", "family", "result"), rows)
+
+
+class Home:
+    """A folder of campaigns, read without changing it. Iterate over it, or ask it by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __getitem__(self, name: str) -> Campaign:
+        """The campaign of this id, a unique part of it, or `@last`. Raises UnknownNameError."""
+        with Store.open(self.path, read_only=True) as store:
+            return self._read(store, names.find(store, name).campaign)
+
+    def __iter__(self) -> Iterator[Campaign]:
+        """Every campaign, the newest first."""
+        with Store.open(self.path, read_only=True) as store:
+            found = [self._read(store, campaign) for campaign in store.campaigns()]
+        return iter(found)
+
+    def __len__(self) -> int:
+        with Store.open(self.path, read_only=True) as store:
+            return len(store.campaigns())
+
+    def _read(self, store: Store, campaign: str) -> Campaign:
+        return Campaign(self.path, derive(store.events(campaign)))
+
+    def __repr__(self) -> str:
+        return f"<Home {self.path}: {len(self)} campaigns>"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.id, each.problem, each.target, repr(each.champion)) for each in self]
+        return table(("campaign", "problem", "target", "champion"), rows)
+
+
+def open_home(path: str | Path | None = None) -> Home:
+    """The campaigns of a folder.
+
+    Args:
+        path: None: the home of the settings, as the command line finds it.
+
+    Raises:
+        NoStoreError: no campaign was ever kept there.
+    """
+    home = resolve({"home": path}).config.home
+    Store.open(home, read_only=True).close()
+    return Home(home)
