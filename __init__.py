@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import typing
 
+from . import version as _version
+
 if typing.TYPE_CHECKING:
     from .errors import KernelwrightError
     from .kernelbench.problem import Problem, Workload
@@ -20,7 +22,8 @@ if typing.TYPE_CHECKING:
     from .workbench.home import Campaign, Home, open_home
     from .workbench.optimizing import optimize
 
-__version__ = "0.1.0"
+
+__version__ = _version.VERSION
 
 __all__ = [
     "Campaign",

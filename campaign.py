@@ -36,6 +36,7 @@ from .traces.events import (
     CampaignStarted,
     Event,
 )
+from .traces.options import Options
 from .verifier.request import Referee
 
 __all__ = [
@@ -234,19 +235,16 @@ def _loop(
         problem=players.problem,
         target=started.target,
         language=started.language,
-        seed=started.seed,
         facts=referee.facts,
         coder=coder,
         judge=judge,
         ledger=ledger,
         budget=budget,
         stop=stop,
-        rounds=started.rounds,
-        patience=started.patience,
+        asked=Options.of(started),
         slots=players.slots,
         asks_models=bool(players.models),
         aids=aids,
-        options=started.options,
         source=ledger.source(started.source) if started.source else "",
         cursor=store.cursor_path(ledger.campaign),
     )

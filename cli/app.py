@@ -17,9 +17,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .. import __version__
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
+from ..version import VERSION
 from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run
 from .common import Globals
 
@@ -53,7 +53,7 @@ _ParserError = cast(type[Exception], typer.BadParameter.__mro__[2])
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"kernelwright {__version__}\n")
+        sys.stdout.write(f"kernelwright {VERSION}\n")
         raise typer.Exit
 
 
@@ -162,7 +162,7 @@ def _report_internal(error: Exception, arguments: Sequence[str]) -> int:
 
 def _logged(text: str, arguments: Sequence[str]) -> str:
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    words = f"kernelwright {__version__} {' '.join(arguments[:1])}\n{text}"
+    words = f"kernelwright {VERSION} {' '.join(arguments[:1])}\n{text}"
     for folder in _log_folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -103,7 +103,6 @@ def bench(
         model=config.model,
         judge_model=config.judge_model,
         label=label or "",
-        accept_weak_isolation=config.accept_weak_isolation,
         cpus=config.cpus,
     )
     check(planned)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ..agents.stop import Stop
 from ..config import Config
 from ..errors import ExitCode
 from ..traces.history import History, derive
+from ..traces.options import Options
 from ..workbench import tasks
 from ..workbench.limits import with_an_end
 from . import planning
@@ -45,9 +46,7 @@ class Fresh:
     matrix: Path | None
     limits: dict[str, float]
     """As asked for; none at all: the usual ones of the Coder."""
-    seed: int
-    rounds: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    asked: Options
     source: str = ""
 
 
@@ -253,6 +252,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
     task = tasks.make_task(config, job.problem, job.workload, job.matrix, target, language)
     limits = with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
+        **dict(job.asked),
         problem=job.problem,
         workload=task.workload.matrix or task.workload.name,
         target=target,
@@ -260,13 +260,8 @@ def _ready_fresh(job: Fresh) -> _Ready:
         workflow=workflow,
         model=config.model,
         judge_model=config.judge_model,
-        rounds=job.rounds,
-        options=dict(job.options),
         source=job.source,
         limits=limits,
-        seed=job.seed,
-        accept_weak_isolation=config.accept_weak_isolation,
-        cpus=config.cpus,
     )
     admission.check_request(request)
     admission.check_coder(workflow, has_model=config.model not in OFFLINE)
@@ -285,12 +280,7 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
     config = job.config
     campaign = store.resolve(config.model.removeprefix(replay.PREFIX))
     recording = recording_of(store, campaign)
-    asked = CampaignRequest(
-        problem=job.problem,
-        limits=job.limits,
-        accept_weak_isolation=config.accept_weak_isolation,
-        cpus=config.cpus,
-    )
+    asked = CampaignRequest(problem=job.problem, limits=job.limits)
     request = replay_request(asked, recording)
     admission.check_coder(request.workflow, has_model=recording.coder not in OFFLINE)
     workload = Workload.model_validate(recording.started.workload_spec)

@@ -5,9 +5,10 @@ Data goes to stdout, everything for people to stderr. It knows no problem and no
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ import typer
 from .. import config as settings
 from ..config import Config, Resolved
 from ..kernelbench.languages import listed
+from ..traces.options import Flag, Options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +30,42 @@ SCHEMA_VERSION = 1
 def option(flag: str, meaning: str, **more: Any) -> Any:
     """An option that is None unless it is given."""
     return typer.Option(flag, help=meaning, show_default=False, **more)
+
+
+Given = Mapping[str, Any]
+"""What the user gave of a campaign's options, by name; None where nothing."""
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with a flag for each option of a campaign, where it wants what was `given`."""
+    signature = inspect.signature(command, eval_str=True)
+    flags = Options.flags()
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if parameter.name == "given":
+            parameters += [_parameter(name, flag) for name, flag in flags.items()]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def run(**values: Any) -> None:
+        # A flag that may be repeated is an empty list where it is not given.
+        given = {name: None if (value := values.pop(name)) == [] else value for name in flags}
+        command(**values, given=given)
+
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameter(name: str, flag: Flag) -> inspect.Parameter:
+    annotated: Any = Annotated
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=annotated[flag.takes | None, option(flag.name, flag.meaning, min=flag.least)],
+    )
 
 
 HomeOption = Annotated[Path | None, option("--home", "Folder of the store.")]

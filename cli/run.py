@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from ..agents import offered
 from ..agents.workflows.workflow import WORKFLOWS
 from ..config import Config, Resolved, Source, parse_duration
 from ..errors import ExitCode, UsageError
+from ..traces.options import Options
 from . import common
 
 if TYPE_CHECKING:
@@ -57,19 +58,14 @@ MaxDeviceTimeOption = Annotated[
     str | None,
     common.option("--max-device-time", "Stop after so long on the target, without builds."),
 ]
-RoundsOption = Annotated[int | None, common.option("--rounds", "Rounds of a chain [10].", min=1)]
-SetOption = Annotated[
-    list[str] | None,
-    common.option("--set", "A setting of the workflow, as NAME=VALUE; repeatable."),
-]
 FromOption = Annotated[
     Path | None, common.option("--from", "A .cu or .py file for --workflow transpile.")
 ]
-SeedOption = Annotated[int | None, common.option("--seed", "Of every random choice [default: 0].")]
 ResumeOption = Annotated[str | None, common.option("--resume", "Take up this campaign again.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")]
 
 
+@common.takes_options
 def run(
     ctx: typer.Context,
     problem: ProblemArgument = None,
@@ -85,10 +81,9 @@ def run(
     max_usd: MaxUsdOption = None,
     max_tokens: MaxTokensOption = None,
     max_device_time: MaxDeviceTimeOption = None,
-    rounds: RoundsOption = None,
-    settings: SetOption = None,
+    *,
+    given: common.Given,
     source: FromOption = None,
-    seed: SeedOption = None,
     resume: ResumeOption = None,
     dry_run: DryRunOption = False,
     jail: common.JailOption = None,
@@ -134,10 +129,8 @@ def run(
             "--judge-model": judge_model,
             "--matrix": matrix,
             "--workload": workload,
-            "--seed": seed,
-            "--rounds": rounds,
-            "--set": settings or None,
             "--from": source,
+            **{flag.name: given[name] for name, flag in Options.flags().items()},
         },
     )
     from . import carry_out
@@ -153,9 +146,7 @@ def run(
             workload=workload,
             matrix=matrix,
             limits=limits,
-            seed=seed or 0,
-            rounds=rounds,
-            options=_options(settings or []),
+            asked=Options.read(given),
             source=_source(source) if source else "",
         )
     outcome = carry_out.carry_out(
@@ -196,14 +187,6 @@ def _check_named(problem: str | None, resume: str | None, fixed: Mapping[str, ob
         raise UsageError(
             "run needs the name of a problem", hint="`kernelwright problems` lists them"
         )
-
-
-def _options(settings: Sequence[str]) -> dict[str, str]:
-    named = [text.partition("=") for text in settings]
-    for name, equals, _ in named:
-        if not name or not equals:
-            raise UsageError(f"--set '{name}' is no NAME=VALUE", hint="--set islands=2")
-    return {name.strip().replace("-", "_"): value.strip() for name, _, value in named}
 
 
 def _source(file: Path) -> str:

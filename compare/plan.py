@@ -56,7 +56,6 @@ class Bench:
     judge_model: str = "rules"
     label: str = ""
     """Tells repetitions of the same bench apart."""
-    accept_weak_isolation: bool = False
     cpus: tuple[int, ...] = ()
 
     @property
@@ -85,8 +84,6 @@ class Bench:
             patience=NO_BOUND,
             limits=dict(self.limits),
             seed=trial.seed,
-            accept_weak_isolation=self.accept_weak_isolation,
-            cpus=self.cpus,
             trial=self.key(trial),
         )
 

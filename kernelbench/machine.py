@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from .. import __version__
+from ..version import VERSION
 
 PACKAGES = ("numpy", "scipy", "torch", "triton", "langgraph", "pydantic")
 CPUINFO = Path("/proc/cpuinfo")
@@ -113,7 +113,7 @@ def machine_facts() -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Of Kernelwright, Python and the packages that are installed."""
-    found = {"kernelwright": __version__, "python": platform.python_version()}
+    found = {"kernelwright": VERSION, "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)

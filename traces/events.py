@@ -13,11 +13,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from .decisions import StoredDecision, earlier_form
+from .options import Options
 from .place import NOWHERE, StoredPlace
 from .records import Advice, Preparation, Record, Speedup, Status, Verdict
 
 
-class CampaignStarted(Record):
+class CampaignStarted(Options):
     """First event: the resolved request, the machine and the versions (style.md 25)."""
 
     kind: Literal["campaign.started"] = "campaign.started"
@@ -33,17 +34,10 @@ class CampaignStarted(Record):
     workflow: str
     workflow_version: str = ""
     """Of the graph and, where a model is asked, of the prompts: only the same one may resume."""
-    rounds: int | None = None
-    """Rounds of the workflow, where the user set them."""
-    patience: int | None = None
-    """Rounds without a credited gain that end it, where the user set them."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    """Settings of the workflow, where the user set them."""
     source: str = ""
     """The blob of the foreign source it begins from, if there is one."""
     model: str
     judge_model: str
-    seed: int
     limits: dict[str, float]
     """Budget: `evaluations`, `seconds`, `usd`, `tokens`, `device_seconds`, each where set."""
     machine: dict[str, str] = Field(default_factory=dict)

@@ -14,6 +14,7 @@ from ...kernelbench.machine import machine_facts, versions
 from ...kernelbench.problem import Problem, Tensor, Workload
 from ...kernelbench.targets import CPU
 from ...traces.events import CampaignStarted
+from ...traces.options import Options
 from ...traces.records import Record, Speedup
 from ...verifier.request import Referee
 from ..offered import usual_workflow
@@ -22,7 +23,7 @@ from .ledger import Ledger
 from .progress import Progress
 
 
-class CampaignRequest(Record):
+class CampaignRequest(Options):
     """What a user asks for."""
 
     # An infinite limit is refused by check_limits, in words for people.
@@ -37,19 +38,10 @@ class CampaignRequest(Record):
     workflow: str = Field(default_factory=lambda given: usual_workflow(given["model"]))
     """The usual one of the Coder, unless told otherwise."""
     judge_model: str = "rules"
-    rounds: int | None = Field(default=None, ge=1)
-    """None: as many as the workflow has by itself."""
-    patience: int | None = Field(default=None, ge=1)
-    """Rounds without a credited gain that end a chain; None: the workflow's own number."""
     limits: dict[str, float] = Field(default_factory=dict)
     """Hard caps: `evaluations`, `seconds`, `usd`, `tokens`, `device_seconds`, each where set."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    """Settings of the workflow, by name; each has its own (`Settings` of its module)."""
     source: str = ""
     """A foreign source to begin from: CUDA or PyTorch, for `transpile`."""
-    seed: int = 0
-    accept_weak_isolation: bool = False
-    cpus: tuple[int, ...] = ()
     trial: str = ""
     """Of a campaign of a bench: the key under which the bench finds it again."""
 
@@ -103,6 +95,7 @@ def first_event(
 ) -> CampaignStarted:
     """The resolved request, the machine and the versions: a resumption needs no more."""
     return CampaignStarted(
+        **dict(Options.of(request)),
         problem=problem.name,
         problem_version=problem.version,
         workload=workload.name,
@@ -112,13 +105,9 @@ def first_event(
         tier=tier_of(request.language),
         workflow=request.workflow,
         workflow_version=workflow_version,
-        rounds=request.rounds,
-        patience=request.patience,
-        options=request.options,
         source=sha256(request.source.encode()).hexdigest() if request.source else "",
         model=request.model,
         judge_model=request.judge_model,
-        seed=request.seed,
         limits=request.limits,
         machine=machine_facts(),
         versions=versions(),

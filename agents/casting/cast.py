@@ -17,6 +17,7 @@ from ...config import DEFAULT_PATIENCE_S
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
+from ...traces.options import Options
 from ...traces.records import Protocol, Verdict
 from ..aids import Aids
 from ..books.asking import Asker, Asking
@@ -178,10 +179,7 @@ _KEPT = (
     "language",
     "workflow",
     "judge_model",
-    "seed",
-    "rounds",
-    "patience",
-    "options",
+    *Options.model_fields,
 )
 
 

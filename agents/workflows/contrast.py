@@ -75,7 +75,7 @@ START_STATE: State = {"round": 0, "champion": None, "stale": 0, "queue": [], "bo
 
 def settings(loop: Loop) -> Settings:
     """Those of the campaign."""
-    return Settings.model_validate(loop.options)
+    return Settings.model_validate(loop.asked.options)
 
 
 def plan(state: State, loop: Loop) -> State:
@@ -179,7 +179,7 @@ def _choose(loop: Loop, place: Place) -> None:
     if loop.progress.decided(place, ExemplarsChosen) or steps.is_placed(loop, place):
         return
     known = scores(loop, place.numbers[0])
-    drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.seed}:{place}"))
+    drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.asked.seed}:{place}"))
     if drawn:
         filled = contrast_pairs.buckets(known)
         chances = contrast_pairs.chances(filled, known)

@@ -197,7 +197,7 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    chosen = Settings.model_validate(loop.options)
+    chosen = Settings.model_validate(loop.asked.options)
     until = steps.rounds_of(loop, chosen.generations)
     return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
 

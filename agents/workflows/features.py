@@ -59,7 +59,7 @@ START_STATE: State = {"depth": 0, "turn": 0, "champion": None, "stale": 0, "queu
 
 def settings(loop: Loop) -> Settings:
     """Those of the campaign."""
-    return Settings.model_validate(loop.options)
+    return Settings.model_validate(loop.asked.options)
 
 
 def plan(state: State, loop: Loop) -> State:
@@ -185,7 +185,7 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     planned = FeaturesPlanned(
         base=base.candidate if base else None,
         bound=bound,
-        slots=tuple(_draws(names, worth, bound, depth, count, loop.seed)),
+        slots=tuple(_draws(names, worth, bound, depth, count, loop.asked.seed)),
         is_repair=base is not None and fastest is None,
     )
     loop.ledger.decide(Place(depth, "plan"), planned)

@@ -259,7 +259,7 @@ def lessons(loop: Loop, number: int) -> tuple[str, ...]:
 
 
 def _slot(loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings) -> PlannedSlot:
-    rng = random.Random(f"{loop.seed}:{Place(number, slot)}")
+    rng = random.Random(f"{loop.asked.seed}:{Place(number, slot)}")
     island = (number * chosen.proposals + slot) % chosen.islands
     parent = islands.parent(island, rng)
     if not parent:

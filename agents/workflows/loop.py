@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from ...kernelbench.problem import Problem
 from ...kernelbench.recipe import Facts
+from ...traces.options import Options
 from ..aids import Aids
 from ..books.budget import Budget
 from ..books.ledger import Ledger
@@ -26,24 +25,19 @@ class Loop:
     problem: Problem
     target: str
     language: str
-    seed: int
     facts: Facts
     coder: Coder
     judge: Judge
     ledger: Ledger
     budget: Budget
     stop: Stop = field(default_factory=Stop)
-    rounds: int | None = None
-    """As the user set it; None: the workflow's own number."""
-    patience: int | None = None
-    """As the user set it; None: the workflow's own number."""
+    asked: Options = field(default_factory=Options)
+    """What the user set."""
     slots: int = 0
     """Calls of the Coder that may be in flight at once; 0 where it asks no model."""
     asks_models: bool = True
     """Whether anybody here does."""
     aids: Aids = field(default_factory=Aids)
-    options: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Settings of the workflow, as the user set them."""
     source: str = ""
     """The foreign source to begin from, where the user gave one."""
     cursor: Path | None = None
@@ -64,7 +58,7 @@ class Loop:
             language=self.language,
             facts=self.facts,
             round=progress.count,
-            seed=self.seed,
+            seed=self.asked.seed,
             parents=tuple(self.ledger.member(candidate) for candidate in parents),
             seen=progress.seen,
             assignment=given,

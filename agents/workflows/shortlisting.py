@@ -121,7 +121,7 @@ def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) ->
                 found = ()
             loop.ledger.decide(place, SoftVerdicts(candidate=candidate, opinions=found))
         opinions[candidate] = _recorded(loop, place)
-    chosen = soft_verifier.shortlist(opinions, count, f"{loop.seed}:{number}")
+    chosen = soft_verifier.shortlist(opinions, count, f"{loop.asked.seed}:{number}")
     order = {candidate: at for at, candidate in enumerate(candidates)}
     kept = tuple(sorted(chosen, key=lambda c: order[c]))
     passed_over = tuple(c for c in candidates if c not in kept)

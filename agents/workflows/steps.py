@@ -74,7 +74,7 @@ def is_placed(loop: Loop, place: Place) -> bool:
 
 def rounds_of(loop: Loop, own: int) -> int:
     """As many as the user set, else the workflow's own number."""
-    return own if loop.rounds is None else loop.rounds
+    return own if loop.asked.rounds is None else loop.asked.rounds
 
 
 def why_ended(
@@ -94,7 +94,7 @@ def why_ended(
         stale: Rounds in a row without a gain.
         leader: The candidate with the best figure so far, which may be a modelled one.
     """
-    patience = patience if loop.patience is None else loop.patience
+    patience = patience if loop.asked.patience is None else loop.asked.patience
     if done >= most:
         return "rounds"
     fastest, best = loop.progress.find(champion), loop.progress.find(leader)

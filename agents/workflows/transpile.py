@@ -111,7 +111,7 @@ def check(request: CampaignRequest) -> None:
 
 def settings(loop: Loop) -> Settings:
     """Those of the campaign."""
-    return Settings.model_validate(loop.options)
+    return Settings.model_validate(loop.asked.options)
 
 
 def translation(place: Place, source: str, checked: str = "") -> Assignment:
@@ -154,7 +154,7 @@ def admit(state: State, loop: Loop) -> State:
     if "stopped_by" in state:
         return {}
     # Where another workflow takes over, the user's number is of its rounds.
-    last = None if settings(loop).hand_over else loop.rounds
+    last = None if settings(loop).hand_over else loop.asked.rounds
     if last is not None and state["round"] >= last:
         return {"stopped_by": "rounds"}
     kind = _kind(state, loop)

@@ -68,7 +68,7 @@ def propose(state: State, loop: Loop) -> State:
     """The round's candidate, whose parents are drawn from the best of every family."""
     place = _place(state)
     by = steps.why_not_admitted(loop, place)
-    if loop.rounds is not None and state["round"] >= loop.rounds:
+    if loop.asked.rounds is not None and state["round"] >= loop.asked.rounds:
         by = "rounds"
     try:
         found = None if by else steps.propose(loop, Assignment(place=place), _parents(loop, place))
@@ -128,7 +128,7 @@ def _due(state: State, loop: Loop) -> str | None:
         # It waits for a resumption: the champion stands, and the user's limit is near.
         return None
     waited = progress.count - progress.known(best).number
-    confirm_after = Settings.model_validate(loop.options).confirm_after
+    confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     is_last_call = bool(state["ended_by"]) or _is_last_call(loop)
     return best if is_last_call or waited >= confirm_after else None
 
@@ -150,7 +150,7 @@ def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
     progress = loop.progress
     if steps.is_placed(loop, place):
         return ()
-    rng = random.Random(f"{loop.seed}:{progress.count}:parents")
+    rng = random.Random(f"{loop.asked.seed}:{progress.count}:parents")
     return progress.archive.parents(rng)
 
 

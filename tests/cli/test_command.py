@@ -91,6 +91,8 @@ def test_no_command_is_a_usage_error_with_help(kw) -> None:
         (["run"], "run needs the name of a problem"),
         (["run", "spmm_csr", "--resume", "@last"], "cannot be given PROBLEM"),
         (["run", "--resume", "@last", "--seed", "3"], "cannot be given --seed"),
+        (["run", "--resume", "@last", "--seed", "0"], "cannot be given --seed"),
+        (["run", "--resume", "@last", "--set", "a=1"], "cannot be given --set"),
         (["problems", "--signature", "cpp"], "--signature needs the name of a problem"),
         (["--color", "pink", "config", "show"], "color = 'pink'"),
         (["view", "--port", "70000"], "--port"),

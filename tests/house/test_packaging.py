@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from package_tree import ROOMS, ROOT
 
+import kernelwright
+
 
 def declared() -> dict[str, Any]:
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -52,6 +54,7 @@ def test_the_licence_is_the_one_declared() -> None:
     assert "END OF TERMS AND CONDITIONS" in text
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert content["project"]["license"] == "Apache-2.0"
+    assert content["project"]["version"] == kernelwright.__version__
     assert content["project"]["license-files"] == ["LICENSE"]
 
 

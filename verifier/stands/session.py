@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ... import __version__
 from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
 from ...sandbox.isolation.model import Jail
 from ...sandbox.run.arena import footprint
 from ...traces.records import Isolation
+from ...version import VERSION
 from ..clock.timing import MAX_BATCH
 from ..request import Task
 from ..truth import null_kernels
@@ -59,7 +59,7 @@ class Admission:
 def versions() -> dict[str, str]:
     """What figures depend on, wherever they are measured."""
     return {
-        "kernelwright": __version__,
+        "kernelwright": VERSION,
         "python": platform.python_version(),
         "kernel": platform.release(),
         "cpu": processor().name or platform.machine(),

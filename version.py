@@ -1,0 +1,5 @@
+"""The version of this package; `pyproject.toml` says the same."""
+
+from __future__ import annotations
+
+VERSION = "0.1.0"
