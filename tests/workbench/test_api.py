@@ -106,6 +106,7 @@ def test_a_kernel_for_a_device_that_is_not_here_is_screened(
 
 @pytest.mark.slow
 @pytest.mark.timed
+@pytest.mark.timeout(600)
 def test_the_examples_of_the_page_run_as_printed(
     shared_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
