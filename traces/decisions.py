@@ -7,7 +7,7 @@ not have its form, is kept as it was stored: it can be shown, and no workflow re
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -378,7 +378,7 @@ def read_decision(value: object) -> AnyDecision:
         return OtherDecision.model_validate({"what": value["what"], "details": details})
 
 
-def earlier_form(event: Any) -> Any:
+def earlier_form(event: object) -> object:
     """A stored event whose decision stands in the fields `what` and `details`, as it is now."""
     if not isinstance(event, dict) or "decision" in event or "what" not in event:
         return event

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
@@ -171,7 +171,7 @@ class Decided(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_earlier_form(cls, event: Any) -> Any:
+    def _read_earlier_form(cls, event: object) -> object:
         return earlier_form(event)
 
 
