@@ -6,7 +6,7 @@ still start they are measured, and must not be under that load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -28,16 +28,15 @@ from .contests import Launched
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
-from .stand import Beside
+from .stand import Beside, Stand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class CpuStand:
+class CpuStand(Stand):
     """See Stand."""
 
-    session: Session
     peaks: Peaks
     """Of this machine."""
     baselines: Baselines
@@ -71,15 +70,6 @@ class CpuStand:
         self.session.ensure_admitted()
         return self.baselines.prepared()
 
-    def illness(self) -> str:
-        """See Stand: CPUs are well."""
-        return ""
-
-    def illness_after(self, draft: Draft, failure: str) -> str:
-        """See Stand."""
-        del draft, failure
-        return ""
-
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
         """See Stand."""
         order = draft.order
@@ -103,10 +93,6 @@ class CpuStand:
     def build_ahead(self, order: Order) -> None:
         """See Stand."""
         build_program(self.session, order.source, order.language)
-
-    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
-        """See Stand."""
-        return replace(self, session=replace(self.session, cpus=cpus))
 
     def close(self) -> None:
         """See Stand."""

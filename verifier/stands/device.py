@@ -6,7 +6,7 @@ sends it into quarantine. The candidate's process holds no host code of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -28,16 +28,15 @@ from .gpu_candidates import DeviceCandidate, OnDevice, Workshop
 from .leased import Leased
 from .reference import Baselines
 from .session import Session
-from .stand import Beside
+from .stand import Beside, Stand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class DeviceStand:
+class DeviceStand(Stand):
     """See Stand."""
 
-    session: Session
     workshop: Workshop
     leased: Leased
     baselines: Baselines
@@ -100,10 +99,6 @@ class DeviceStand:
         stage = self.session.stage
         made = gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
         made.on_device([stage.target, *(structure for _, structure in stage.others)])
-
-    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
-        """See Stand."""
-        return replace(self, session=replace(self.session, cpus=cpus))
 
     def close(self) -> None:
         """See Stand."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +27,8 @@ from ..truth.trials import patient_plan, plan, small_trials
 from . import contests, cuda_causes, emulated_looks, gpu_candidates, triton_causes
 from .cuda_causes import Failing
 from .gpu_candidates import CudaCandidate, DeviceCandidate, TritonCandidate, Workshop
-from .session import EMULATED_CALL_S, Session
-from .stand import Beside
+from .session import EMULATED_CALL_S
+from .stand import Beside, Stand
 from .verdict_draft import Draft
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
@@ -43,11 +42,9 @@ _PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
 
 
 @dataclass
-class EmulatedStand:
-    """See Stand."""
+class EmulatedStand(Stand):
+    """See Stand; its session has workloads that are small enough to be emulated."""
 
-    session: Session
-    """Of workloads that are small enough to be emulated."""
     workshop: Workshop
     is_emulated = True
     beside = Beside.EVALUATIONS
@@ -63,15 +60,6 @@ class EmulatedStand:
         """See Stand: there are no baselines to hold it against."""
         self.session.ensure_admitted()
         return Preparation()
-
-    def illness(self) -> str:
-        """See Stand: there is no device that could be ill."""
-        return ""
-
-    def illness_after(self, draft: Draft, failure: str) -> str:
-        """See Stand."""
-        del draft, failure
-        return ""
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedInEmulation:
         """See Stand."""
@@ -89,10 +77,6 @@ class EmulatedStand:
     def build_ahead(self, order: Order) -> None:
         """See Stand."""
         gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
-
-    def on_cpus(self, cpus: tuple[int, ...]) -> Self:
-        """See Stand."""
-        return replace(self, session=replace(self.session, cpus=cpus))
 
     def close(self) -> None:
         """See Stand."""

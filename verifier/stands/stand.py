@@ -6,10 +6,12 @@ are, and what ends them early, it does not decide.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import ClassVar, Self
 from typing import Protocol as Interface
-from typing import Self
 
 import numpy as np
 
@@ -73,48 +75,50 @@ class Mounted(Interface):
         """The sentence to lead its failure with; empty where the failure says it all."""
 
 
-class Stand(Interface):
+@dataclass
+class Stand(ABC):
     """Opened once by `opening.open_stand`, and asked for each candidate."""
 
     session: Session
+    is_emulated: ClassVar[bool]
+    """Whether the target is a device that is not here: then nothing is timed."""
+    beside: ClassVar[Beside]
+    """What may go on beside an evaluation here."""
+    languages: ClassVar[tuple[Language, ...]]
+    """What candidates may be written in."""
+    takes: ClassVar[str]
+    """The same in words."""
 
     @property
-    def is_emulated(self) -> bool:
-        """Whether the target is a device that is not here: then nothing is timed."""
-
-    @property
-    def beside(self) -> Beside:
-        """What may go on beside an evaluation here."""
-
-    @property
-    def languages(self) -> tuple[Language, ...]:
-        """What candidates may be written in."""
-
-    @property
-    def takes(self) -> str:
-        """The same in words."""
-
-    @property
+    @abstractmethod
     def facts(self) -> dict[str, float]:
         """What recipes may ask about the workload and the machine."""
 
+    @abstractmethod
     def prepared(self) -> Preparation:
         """Waits until candidates can be judged; which baselines they are held against."""
 
     def illness(self) -> str:
         """Why nothing can be judged here now; empty: it can."""
+        return ""
 
     def illness_after(self, draft: Draft, failure: str) -> str:
         """The same, after a failure that may be the stand's own."""
+        del draft, failure
+        return ""
 
+    @abstractmethod
     def mount(self, draft: Draft, rng: np.random.Generator) -> Mounted:
         """Builds the candidate of a draft, before any process of it is alive. Raises Failed."""
 
+    @abstractmethod
     def build_ahead(self, order: Order) -> None:
         """Leaves in the build cache what an evaluation of the order will ask for."""
 
     def on_cpus(self, cpus: tuple[int, ...]) -> Self:
         """The same stand on some of its CPUs."""
+        return replace(self, session=replace(self.session, cpus=cpus))
 
+    @abstractmethod
     def close(self) -> None:
         """Gives everything back."""
