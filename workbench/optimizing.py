@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..agents.stop import Stop
 from ..campaign import CampaignRequest, run_campaign
 from ..config import Config, resolve
 from ..traces.events import Event
+from ..traces.options import Options
 from ..traces.store import Store
 from ..verifier.process.client import open_referee
 from . import tasks
@@ -29,9 +30,6 @@ def optimize(
     matrix: Path | None = None,
     max_usd: float | None = None,
     max_tokens: int | None = None,
-    rounds: int | None = None,
-    options: Mapping[str, object] | None = None,
-    seed: int = 0,
     on_event: Callable[[Event], None] | None = None,
     stop: Stop | None = None,
     **settings: Any,
@@ -46,23 +44,25 @@ def optimize(
         language: None: the usual one of the target.
         max_usd: US dollars that models may cost.
         max_tokens: Tokens that models may take.
-        rounds: Of the workflow; None: its own number.
-        options: Settings of the workflow by name, as `--set` takes them.
         on_event: Told every event after it was recorded.
         stop: Asked by somebody else, it ends the campaign in order.
-        settings: `target`, `home`, `workflow`, `model`, `judge_model`, `max_evals`, `max_time` in
-            seconds and all others that `kernelwright config show` lists.
+        settings: The campaign's own (`traces.options.Options`: rounds, seed, and `options` of the
+            workflow by name), and those of every run: `target`, `home`, `workflow`, `model`,
+            `judge_model`, `max_evals`, `max_time` in seconds, and all others that
+            `kernelwright config show` lists.
 
     Raises:
         KernelwrightError: the harness failed, or was asked for what cannot be; what was found
             before is kept and can be resumed.
     """
+    asked = Options(**{name: settings.pop(name) for name in Options.model_fields & settings.keys()})
     config = resolve(settings).config
     target = tasks.choose_target(config.target, language or "", devices=config.devices)
     spoken = language or tasks.languages_of(target)[0]
     task = tasks.make_task(config, problem, workload, matrix, target, spoken)
-    asked = _limits(config, max_usd=max_usd, max_tokens=max_tokens)
+    caps = _limits(config, max_usd=max_usd, max_tokens=max_tokens)
     request = CampaignRequest(
+        **dict(asked),
         problem=problem,
         workload=task.workload.matrix or task.workload.name,
         target=target,
@@ -70,12 +70,9 @@ def optimize(
         workflow=config.workflow or usual_workflow(config.model),
         model=config.model,
         judge_model=config.judge_model,
-        rounds=rounds,
-        options={name: str(value) for name, value in (options or {}).items()},
-        limits=with_an_end(asked, config.model, config.judge_model),
-        seed=seed,
+        limits=with_an_end(caps, config.model, config.judge_model),
     )
-    models = ModelSettings.of(config, seed)
+    models = ModelSettings.of(config, asked.seed)
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(config.home))
         players = stack.enter_context(seated(None, request, store, models))

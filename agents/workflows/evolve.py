@@ -11,6 +11,7 @@ its island. Where soft verifiers choose, nothing is evaluated before all waves a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -50,6 +51,11 @@ class Generations:
     until: int
     """The number of the generation that is not begun any more."""
 
+    @cached_property
+    def past(self) -> generation_plan.Past:
+        """The islands before each generation."""
+        return generation_plan.Past(self.chosen)
+
     def plan(self, state: State, loop: Loop) -> State:
         """Whether another generation begins, and what each of its slots is to do."""
         chosen, number = self.chosen, state["generation"]
@@ -57,7 +63,7 @@ class Generations:
         if by := steps.why_ended(loop, number, self.until, champion, stale):
             return {"stopped_by": by}
         if not generation_plan.is_planned(loop, number):
-            generation_plan.plan(loop, number, waves.width(loop, chosen.proposals), chosen)
+            generation_plan.plan(loop, number, waves.width(loop, chosen.proposals), self.past)
         return self._wave(loop, number, 0)
 
     def propose(self, state: State, loop: Loop) -> State:
@@ -94,7 +100,7 @@ class Generations:
 
     def archive(self, state: State, loop: Loop) -> State:
         """Records the niche of everybody who was evaluated, and the islands as they now stand."""
-        generation_plan.record(loop, state["generation"], self.chosen)
+        generation_plan.record(loop, state["generation"], self.past)
         return {}
 
     def promote(self, state: State, loop: Loop) -> State:

@@ -23,6 +23,7 @@ from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
 from ..books.candidate import Candidate, better
+from ..books.progress import Progress
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..prompting.history import strategies
@@ -57,15 +58,43 @@ MOST_REPAIRS = 2
 """Of one candidate, where its island has nobody who passed."""
 
 
+class Past:
+    """The islands as of the beginning of a generation: a fold over what was recorded before it.
+
+    A generation whose niches are recorded changes no more, so that the fold goes on from where it
+    was asked last.
+    """
+
+    def __init__(self, chosen: Settings) -> None:
+        self.chosen = chosen
+        self._begin()
+
+    def _begin(self) -> None:
+        chosen = self.chosen
+        self._folded = 0
+        self._islands = Islands(
+            chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
+        )
+
+    def before(self, progress: Progress, number: int) -> Islands:
+        """The islands that the parents of a generation are drawn from."""
+        if self._folded > number:
+            self._begin()
+        for generation in range(self._folded, number):
+            self._islands.generation(generation, _births(progress, generation))
+        self._folded = number
+        return self._islands
+
+
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
     return loop.progress.decided(Place(number, "plan"), GenerationPlanned) is not None
 
 
-def plan(loop: Loop, number: int, count: int, chosen: Settings) -> None:
+def plan(loop: Loop, number: int, count: int, past: Past) -> None:
     """Decides what each slot does, from the islands as of now."""
-    islands = islands_before(loop, number, chosen)
-    slots = tuple(_slot(loop, number, slot, islands, chosen) for slot in range(count))
+    islands = past.before(loop.progress, number)
+    slots = tuple(_slot(loop, number, slot, islands, past.chosen) for slot in range(count))
     loop.ledger.decide(Place(number, "plan"), GenerationPlanned(slots=slots))
 
 
@@ -172,7 +201,7 @@ def second_places(loop: Loop, number: int) -> list[Place]:
     return [Place(number, count + slot) for slot in sorted(again) if slot < count]
 
 
-def record(loop: Loop, number: int, chosen: Settings) -> None:
+def record(loop: Loop, number: int, past: Past) -> None:
     """Records the niches of the generation, and the islands that follow from them."""
     for each in loop.progress.screened_in(number):
         if loop.progress.decided(each.place, Born) is None:
@@ -183,23 +212,13 @@ def record(loop: Loop, number: int, chosen: Settings) -> None:
                 island=island_of(loop, each.place),
             )
             loop.ledger.decide(each.place, born)
-    shown = tuple(islands_before(loop, number + 1, chosen).shown())
+    shown = tuple(past.before(loop.progress, number + 1).shown())
     loop.ledger.decide(Place(number, "archive"), IslandsStood(islands=shown))
 
 
 def niche_of(loop: Loop, member: Member) -> niches.Niche:
     """Where an evaluated candidate stands."""
     return niches.niche(member.source, loop.language, figures_of(member))
-
-
-def islands_before(loop: Loop, number: int, chosen: Settings) -> Islands:
-    """The islands as of the beginning of a generation: a fold over what was recorded before."""
-    islands = Islands(
-        chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
-    )
-    for generation in range(number):
-        islands.generation(generation, _births(loop, generation))
-    return islands
 
 
 def island_of(loop: Loop, place: Place) -> int:
@@ -293,9 +312,9 @@ def _to_repair(loop: Loop, number: int, island: int) -> str | None:
     return newest.candidate if newest else None
 
 
-def _births(loop: Loop, number: int) -> Iterator[Birth]:
-    for born in loop.progress.decisions.in_round(number, Born).values():
-        found = loop.progress.known(born.candidate)
+def _births(progress: Progress, number: int) -> Iterator[Birth]:
+    for born in progress.decisions.in_round(number, Born).values():
+        found = progress.known(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         failed = [v for v in found.looks.values() if not v.status.is_pass]

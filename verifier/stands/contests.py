@@ -69,13 +69,14 @@ SHIFT_ROOM = 8192
 
 
 @dataclass(frozen=True)
-class Rival:
-    """The champion, as it is timed beside a candidate."""
+class Launched:
+    """What a runner is started with, the candidate's or the champion's."""
 
     program: Program
     extra: Behind = nothing_more
+    """What its calls are given behind their tensors."""
     room: int = 0
-    """Bytes for what its calls are given behind their tensors."""
+    """Bytes that this takes, of all calls on the target."""
 
 
 class Contest:
@@ -86,7 +87,7 @@ class Contest:
         session: Session,
         baselines: Baselines,
         protocol: Protocol,
-        champion: Rival | None,
+        champion: Launched | None,
         rng: np.random.Generator,
     ) -> None:
         self.blocks = 0
@@ -139,7 +140,7 @@ class Contest:
         self.blocks += 1
 
     @contextmanager
-    def _beside(self, champion: Rival) -> Iterator[ChampionSide]:
+    def _beside(self, champion: Launched) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
         session = self._session
         with ExitStack() as stack:

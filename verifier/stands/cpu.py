@@ -24,11 +24,12 @@ from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
 from . import sanitize
+from .contests import Launched
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
 from .stand import Beside
-from .timed import Launched, MountedToBeTimed
+from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 

@@ -22,13 +22,14 @@ from ..request import Order
 from ..truth import gates, trials
 from ..truth.trials import Stage, Trial
 from . import device_tools, gpu_candidates
+from .contests import Launched
 from .emulated_looks import static_of
 from .gpu_candidates import DeviceCandidate, OnDevice, Workshop
 from .leased import Leased
 from .reference import Baselines
 from .session import Session
 from .stand import Beside
-from .timed import Launched, MountedToBeTimed
+from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 

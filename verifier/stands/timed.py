@@ -5,30 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
-from ...sandbox.run.arena import Arena, Behind, nothing_more
-from ...sandbox.run.program import Program
+from ...sandbox.run.arena import Arena
 from ...traces.records import CHAMPION, Measurement
 from ..clock import clocks, roofline, timing
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from . import contests
 from .champion_side import champions_own
+from .contests import Contest, Launched
 from .reference import Baselines
 from .verdict_draft import Draft
-
-
-@dataclass(frozen=True)
-class Launched:
-    """What a runner is started with: a program, and what its calls are given."""
-
-    program: Program
-    extra: Behind = nothing_more
-    room: int = 0
-    """Bytes that its calls on the target need behind their tensors."""
 
 
 class MountedToBeTimed(ABC):
@@ -37,7 +26,7 @@ class MountedToBeTimed(ABC):
     waits_first = False
     """Whether the baselines must be ready before a process of the candidate is there."""
     _arena: Arena
-    _contest: contests.Contest
+    _contest: Contest
     found: Measurement
     """What was measured last."""
 
@@ -62,14 +51,13 @@ class MountedToBeTimed(ABC):
     def ready(self) -> Iterator[None]:
         """See Mounted."""
         session, order = self.draft.session, self.draft.order
-        rival = None
+        rival: Launched | None = None
         if order.champion:
             with champions_own():
-                held = self.champion()
-            rival = contests.Rival(held.program, held.extra, held.room)
+                rival = self.champion()
         if self.waits_first:
             self.await_baselines()
-        self._contest = contests.Contest(session, self.baselines, order.protocol, rival, self.rng)
+        self._contest = Contest(session, self.baselines, order.protocol, rival, self.rng)
         with contests.arena_for(session, self._launched.room) as self._arena:
             yield
 

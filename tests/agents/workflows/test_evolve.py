@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.model import Ask
 from kernelwright.agents.models.ensemble import Ensemble
 from kernelwright.agents.stop import Stop
+from kernelwright.agents.workflows.generation_plan import Past
+from kernelwright.agents.workflows.generation_settings import Settings
 from kernelwright.campaign import resume_campaign, run_campaign
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.asked import as_it_says, kernel, source
@@ -158,6 +161,17 @@ def test_s7_parents_are_in_the_archive_as_of_the_beginning_of_the_generation(sto
         for slot in plan.slots:
             named = [slot.base, *slot.exemplars]
             assert {c for c in named if c} <= passed
+
+
+def test_the_islands_are_the_same_however_they_are_asked_for(store: Store) -> None:
+    """Folded on from generation to generation, from the beginning, and as they were recorded."""
+    events = play(store, 5, Improviser(answer=distinct, slots=4))
+    progress, going_on = Progress(events), Past(Settings())
+    stood = decided_at(events, IslandsStood)
+    for number in (1, 2, 3, 5, 4):
+        recorded = stood[f"{number - 1}/archive"].islands
+        assert tuple(going_on.before(progress, number).shown()) == recorded
+        assert tuple(Past(Settings()).before(progress, number).shown()) == recorded
 
 
 @pytest.mark.slow
