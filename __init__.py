@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernelwright: an LLM-agent workbench that generates, verifies and optimises kernels.
 
 The names below are the public face; each is imported when it is first used, so that importing the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m kernelwright`: the same as the command `kernelwright`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verifies a stored champion again and says whether its record still stands.
 
 It decides what an audit's findings mean and what a record lacks. It opens no referee and prints

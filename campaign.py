@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign from request to result: wires problem, brains, ledger, budget and workflow together.
 
 Here stands the outermost loop, which records how a campaign ended, whatever ended it. What one is

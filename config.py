@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of one run and where each came from; every environment variable is read here.
 
 Precedence: flags, then the environment (`KERNELWRIGHT_*`), then the project's file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tree of errors that Kernelwright raises, and the exit codes of its command line.
 
     KernelwrightError           anything below; a message with what happened and the remedy

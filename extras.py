@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages that only some commands need: which extra brings them, and whether it is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What helps a search beside its Coder and its Judge, where a model is at hand: doubts and lessons.
 
 None decides anything: doubts order the work before it is evaluated, lessons go into prompts, and a

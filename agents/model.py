@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of a language model, what it answers, and how it can fail: provider-neutral.
 
 A Model makes one attempt and knows no budget, no event and no retry: `agents/books/asking.py`

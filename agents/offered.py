@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user may name as a brain, with a line for each, and what follows from the name.
 
 It imports nothing, so that `kernelwright run --help` can print it.

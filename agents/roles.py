@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Coder and a Judge are. The brains that fill these roles stand in `brains/`."""
 
 from __future__ import annotations

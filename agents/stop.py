@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a campaign is asked to stop, and how its steps end it in order."""
 
 from __future__ import annotations

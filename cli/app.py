@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the command line and turns whatever happened into an exit status.
 
 The commands stand beside this file, one file for each family. Nothing heavy is imported before a

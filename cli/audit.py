@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`audit`: verify stored champions again. Opens store and referee, prints, decides nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`bench`: workflows against each other at equal spend. It wires parts together and prints."""
 
 from __future__ import annotations

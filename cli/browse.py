@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`list`, `show`, `view`, `report`: reading what campaigns left in the store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`show --calls` and `show --call N`: what models were asked and answered, and at what cost."""
 
 from __future__ import annotations

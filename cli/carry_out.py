@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens the store and the referee, shows the plan, runs a campaign and hears Ctrl-C.
 
 What a campaign does is decided in `campaign`; this file holds the ends of its strings.

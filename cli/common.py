@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the commands share: the options that recur, the two streams, and JSON documents.
 
 Data goes to stdout, everything for people to stderr. It knows no problem and no store.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`config`: the settings that hold here, and where each came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The doctor's questions about NVIDIA devices and the tools that look into them."""
 
 from __future__ import annotations

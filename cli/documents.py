@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the commands say of a campaign, a candidate and a verdict, as JSON documents.
 
 Pure functions of what the store derived. These shapes are a stable part of the command line.

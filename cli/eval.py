@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`eval`: verify and time one candidate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thing that the doctor tried, and how it bears on a run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The doctor's questions: one function a topic, each really trying what it reports on.
 
 It knows how to ask; what the answers mean for a run is decided by the one who asks.

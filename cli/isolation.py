@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The isolation matrix in words: what a kernel cannot do here, and what it costs where it can.
 
 Pure: it turns what the canary measured into findings. What closes each row is known from the jails;

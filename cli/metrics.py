@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`metrics`: which hardware metrics are collected, and which of them a Judge is fed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of a campaign in words: what runs where, under which limits, and what it may cost."""
 
 from __future__ import annotations

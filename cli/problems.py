@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`problems`: what there is to work on, and the signature a candidate must have."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees while a campaign runs: one live panel on a terminal, else one line a verdict.
 
 It is fed the campaign's events after they were stored and decides nothing.

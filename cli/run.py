@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`run`: a campaign, from the plan to the winner. It wires parts together and decides nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bench's result for people and for programs. Pure functions of what `bench` summed up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person reads at the end: a verdict in full, a campaign's winner and what to do next."""
 
 from __future__ import annotations

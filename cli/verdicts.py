@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How verdicts and winners are put into words for a terminal. Pure; prints nothing by itself."""
 
 from __future__ import annotations

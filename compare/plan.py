@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a bench runs: every workflow on every problem with every seed, each as one campaign.
 
 A bench keeps no record of its own. The key of a trial, made of everything that its result rests on,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a bench, or what is left of one, and gives the scores of all its campaigns."""
 
 from __future__ import annotations

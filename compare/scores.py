@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How one campaign of a bench went: its credited speed-up, and what had been spent at each step.
 
 A pure function of the campaign's events.

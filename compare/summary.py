@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scores of a bench show, workflow by workflow.
 
 Every (problem, seed) counts, and one without a verified winner counts as 0. Intervals come from a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Baselines of cupy, where it is installed: cuSPARSE and cuBLAS by another way than torch's.
 
 They work on the tensors that stand for a call's arrays on the device, through DLPack and without

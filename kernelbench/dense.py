@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the dense problems share: structures that are axis values only, and hidden variations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Element types: how wide they are, how they round, and what each language calls them.
 
 A type that stands here can be named, passed and sized. Tensors of problems have one of TENSORS:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws float32 arrays from the families of input distributions.
 
 It knows distributions and where a reduction lies in an array; which input of which operator gets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts about a workload's structure, for recipes and launch plans: axes and row statistics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws sparse patterns: by a law of degrees, as R-MAT, or as one of a few hard shapes.
 
 Everything is a function of its arguments and a seed. It knows statistics of graphs, not where they

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The languages that candidates are written in: the one registry.
 
 What a floor above knows of a language (how it is built and run, what a prompt says of it, what its

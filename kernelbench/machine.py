@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts of the machine and the versions at work: the one reader of what the system says of them.
 
 It reads what the operating system and the installed packages say of themselves; it imports none of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads Matrix Market and scipy .npz files into CSR patterns, and says what is wrong with a file.
 
 Only the pattern is kept, since values are drawn afresh for every call; the file's own values are

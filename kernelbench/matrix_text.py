@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the head of a Matrix Market text, before a fast parser reads its entries.
 
 It knows the header's grammar and where an entry's line is; entries themselves are parsed by scipy.

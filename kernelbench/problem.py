@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Problem and a Workload are. How one operator is computed stands in `problems/`.
 
 A Problem is frozen data (names, axes, tensors, precision, source) plus a few pure functions of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Recipe is: a parametrised, hand-written kernel family with named knobs and constraints.
 
 The offline Coder instantiates recipes. A recipe renders source text and nothing else; it knows no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds problems and workloads by name. It holds no operator itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints a problem's entry point in each language that a candidate can be written in."""
 
 from __future__ import annotations

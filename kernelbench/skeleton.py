@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole candidates to start from: for each problem and language a naive kernel that is right.
 
 What computes an answer stands in `skeletons/`, a TOML file for each problem; this module puts the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sparse problems share: structures from generators and matrix files, hidden variations.
 
 It knows CSR patterns as index arrays; the values on them belong to each problem.

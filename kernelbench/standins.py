@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published sizes of well-known graphs, for drawing offline stand-ins with the same statistics.
 
 Rows, non-zeros and the coefficient of variation of the row lengths are those of the SNAP and

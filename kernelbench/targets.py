@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a CUDA architecture allows, and what the devices built on it reach at most.
 
 Limits are those of the CUDA C++ Programming Guide's table of technical specifications per compute

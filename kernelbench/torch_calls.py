@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of a call's memory as torch tensors, for the baselines.
 
 Nothing is copied: a baseline must see new inputs at the same addresses. The functions raise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other CSR patterns of exactly the same sizes, for telling a kernel that kept the pattern.
 
 A near twin differs in two or four entries and, where it can, not in the sums of its index arrays:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control plane between the referee and a runner: frames of 24 bytes, nothing else.
 
 A frame is `<IIQQ`: kind, nonce, two numbers, and one packet of the channel. There is no frame that

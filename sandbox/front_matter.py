@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds and reads a candidate's front matter, and says where in the file each value stands.
 
 Front matter is TOML: in a C++ or CUDA file between `/*---` and `---*/` in a comment before any

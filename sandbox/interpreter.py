@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python that programs inside jails run in, and what a jail must show of it.
 
 It is the one that runs the harness, started isolated. Knows nothing of what is run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every source must be before anything reads it: text of a sane size, with no null bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each key and value of a TOML document stands, which tomllib does not tell.
 
 The text must be a document that tomllib has read: what is checked there is not checked here, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts an audit into one sentence: what was found, against what had been recorded.
 
 Pure. Knows neither how an audit is made nor where the sentence is shown.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Content-addressed files: sources and logs, each under the SHA-256 of its bytes.
 
 Knows how a blob is written so that it is whole or absent, and verified when it is read. Knows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what was said to a model and what it said, out of the blobs that events name.
 
 Tolerant: a blob that is missing or of another shape is told in a sentence, and the rest is shown.

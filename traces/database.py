@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the SQLite file is made and opened: schema, journal, versions, read-only folders.
 
 Knows the tables and their pragmas. Knows nothing of what is read from or written to them.

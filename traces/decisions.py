@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The choices that workflows record: one record a kind, told apart by `what`.
 
 What an earlier version recorded is read into the same records. What is of no known kind, or does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of events of a campaign. Append-only; everything shown anywhere is derived from them.
 
 An Event's payload is one of the frozen records below, told apart by `kind`. Blobs (sources, logs)

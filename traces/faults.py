@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts what SQLite and the file system say into words: what happened, where, and what to do.
 
 Knows error codes and remedies. Knows nothing of what was being stored.

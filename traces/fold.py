@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one fold over a campaign's events: its candidates, their verdicts, its champion.
 
 `apply` takes in one event after the other, so that a living search, which feeds each event as it is

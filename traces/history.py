@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A campaign as its events tell it to people: who leads, how it was isolated, its best so far."""
 
 from __future__ import annotations

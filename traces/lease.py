@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lease of a campaign: only one process at a time may run it.
 
 An advisory lock on a small file; the kernel drops it however its holder dies. Knows nothing of

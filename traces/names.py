@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a campaign and one of its candidates are named by people.
 
 `ID`, `ID@best`, `ID/CANDIDATE`, `@last`, `@last/12`, and `@best` for the last campaign's champion.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be set of a campaign, besides who takes part in it and what it may spend.
 
 An option is declared here and read by the workflow off its loop; nothing between the two names it.

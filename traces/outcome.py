@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a campaign has no winner, in one sentence: what every place that shows a campaign says of it.
 
 A pure function of a History. It knows no page, no command and no unit but those of the records.

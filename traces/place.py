@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where in a workflow something is asked, decided or proposed: the one reader and writer of places.
 
 A place is stored as `round/slot/purpose/turn`, of which the end may be missing. What is done for a

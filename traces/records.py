@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records that are stored and that cross processes: verdicts and what they are made of.
 
 They stand on the ground floor, since the referee writes them, the store keeps them and the viewer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One campaign as one self-contained HTML file: it opens from a disk, without a network.
 
 Made of the same templates as the viewer. Knows nothing of where the file goes.

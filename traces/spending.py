@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign's calls of models and its evaluations cost, folded from its events.
 
 The same fold serves the budget of a running campaign and whoever shows a finished one. A request

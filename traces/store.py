@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store: one SQLite file per home, an append-only table of events, and blobs beside it.
 
 Knows how events are kept durably and read while another process writes. What they mean together is

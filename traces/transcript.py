@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was asked of models and what came of it, place by place: a fold over a campaign's events.
 
 Knows the order of things and what each cost. What was said stands in blobs, which it only names;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How figures are worded: the same digits for the same figure in terminal, pages, report and files.
 
 Pure. Knows units and phrases; knows nothing of tables, pages or the store.

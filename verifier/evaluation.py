@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sequence of an evaluation: admit, build, try, look closer, time, conclude, on any stand.
 
 The verdict is this module's own variable; no message of the candidate's process means "pass".

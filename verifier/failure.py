@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ends an evaluation early: a candidate, or its champion, that did not do what it must.
 
 Builders give a result and runners raise a fault; here both become one exception.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the campaign asks the referee, and the one interface it asks through."""
 
 from __future__ import annotations

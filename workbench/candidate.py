@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate as users meet it: its source, where it comes from and what the referee found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small recorded inputs with their float64 answers: what an exported package tests itself on.
 
 They come from the problem alone: its tiny workload and two of its hidden shapes.

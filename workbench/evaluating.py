@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evaluating candidates from Python: one referee for as many of them as one likes."""
 
 from __future__ import annotations

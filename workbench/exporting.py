@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate leaves the house, with its plan, its record and what was not shown."""
 
 from __future__ import annotations

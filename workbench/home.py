@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What campaigns left in a home: each with its candidates, its champion and its figures."""
 
 from __future__ import annotations

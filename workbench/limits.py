@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which caps a campaign has that nobody gave enough of: none runs for ever."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate's launch plan as data, for exports: as declared, and resolved for a workload.
 
 What cannot be had (a matrix file that has moved, a plan with a fault) is said in its place.

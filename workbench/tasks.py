@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From settings to what the referee is started with. Whoever evaluates begins here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks models: reserve, record, try, settle. The one place that spends on them and that retries.
 
 An answer is stored under a key made of the campaign, the workflow's version, the place and what is

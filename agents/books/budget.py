@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign may spend: hard caps on evaluations, seconds, dollars, tokens, device time.
 
 It knows figures and a clock that it is given. What was spent before a resume comes from the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate of the search: what decisions rest on, and the questions that a search asks of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The decisions of a campaign so far, found by place, by kind and by round without a search."""
 
 from __future__ import annotations

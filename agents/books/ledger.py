@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything a campaign does passes through here: recorded first, and never done twice.
 
 A candidate's source is stored before the event that names it, an evaluation's start before the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What models learn of the record: a script where it stopped, an ensemble who was worth asking.
 
 Both are folds over events, so that a resumed campaign asks on as if it had never stopped.

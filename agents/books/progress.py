@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a living search stands: the fold over a campaign's events, and what only a search needs.
 
 The same fold serves a live campaign, which feeds each event as it is recorded, and a resumed one,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign is asked and what it answers: its request, its first event and its result.
 
 It only describes; how a campaign is run stands in `campaign.py`, its rounds in `workflows/`.

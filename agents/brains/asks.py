@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the brains that speak to a model share: whom they ask, and one second chance for a reply."""
 
 from __future__ import annotations

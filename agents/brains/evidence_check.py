@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a Judge's evidence stands in the profile of the very candidate it speaks of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The offline Judge's rules for candidates on GPUs, over static and emulated metrics.
 
 They stand in the order in which a cause hides the next: what spills, then what the memory system

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds prompts to one candidate: the source, the verdict, the profile and the advice on it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distils what attempts showed into at most three conclusions; memory holds these and no logs."""
 
 from __future__ import annotations

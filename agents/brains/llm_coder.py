@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Coder that asks a language model: one prompt for each mode, one candidate out of the reply.
 
 A reply that cannot be used is asked for once again; after that there is no candidate, which is a

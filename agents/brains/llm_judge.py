@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Judge that asks a language model, and speaks by rules where the model's words cannot be used.
 
 The verdict decides the mode: what failed is to be repaired, what passed to be made faster. The

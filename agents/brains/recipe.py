@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The offline Coder: samples, mutates and crosses over hand-written recipes.
 
 It knows the recipes of one problem and what the Situation tells. Every choice is drawn from the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The offline Judge: rules over the metrics of a verdict's profile and its measurement.
 
 It names one bottleneck and one change, in words and as hints in the knobs of the recipes at hand.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second look at a result that is too good: a model says whether it looks earned.
 
 What it says is a label. It keeps a candidate from being shown to others as an example; it credits,

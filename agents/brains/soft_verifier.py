@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three soft verifiers: a model's guess at what a candidate would fail at, before it is built.
 
 A guess orders the work and never decides it. What guesses were worth is a pure fold over the pairs

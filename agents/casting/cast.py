@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who takes part in a campaign: the problem, the brains, and the models that the brains ask.
 
 It seats them by the names that a request or a campaign's first event holds, a recorded campaign in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a campaign would ask first and could cost at most: nothing is sent, nothing is recorded."""
 
 from __future__ import annotations

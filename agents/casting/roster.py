@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which brains there are, by name. Each is imported only when it is asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One model asked in one manner: `openai/NAME@temperature=0.9,effort=high`.
 
 An ensemble of the same model in several manners is how temperature and effort are searched: its

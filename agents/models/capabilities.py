@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an endpoint takes of the parameters that servers disagree about, per model.
 
 The record starts from what is known of the endpoint or from the user's file, and is corrected by

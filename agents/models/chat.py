@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An Ask as the parameters of chat.completions, and what comes back as a Reply.
 
 Pure functions on what was sent and received: no HTTP, no money, no retries.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the name that a user gives to the Model: `openai/<name>`, `scripted:<file>`, `A+B`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a refusal teaches about an endpoint: the parameter that it names, dropped or renamed."""
 
 from __future__ import annotations

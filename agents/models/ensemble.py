@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several models, and a bandit that asks the one which improves most per dollar.
 
 Which model answers at a place is a pure function of the outcomes told so far, the seed and the

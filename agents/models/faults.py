@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What went wrong with a call, from whatever the client raised: a ModelFault without any key.
 
 It reads exceptions by their names and attributes, since the HTTP library below the `openai` package

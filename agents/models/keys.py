@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """API keys: where they come from, and how they are kept out of everything that is written.
 
 A key stands in the environment (`OPENAI_API_KEY`) or in a file that only its owner can read, by

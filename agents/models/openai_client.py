@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models behind an OpenAI-compatible endpoint: `openai/<name>`, asked over chat.completions.
 
 One attempt per `complete`, and no retry but one: a refusal that names an unsupported parameter is

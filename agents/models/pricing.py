@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tokens cost: the shipped table, and the user's own prices above it.
 
 A price belongs to an endpoint and a model. An unknown price is None and never zero; zero is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`replay:CAMPAIGN`: a recorded campaign in the place of its models, without the network.
 
 What is replayed are the models' words: each request is answered by what was recorded for the same

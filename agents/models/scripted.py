@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that plays a file: `scripted:<file>`. No network, no cost; the same answers every time.
 
 A TOML file of `[[turn]]` tables, or JSON lines with one turn each. A call gets the first turn not

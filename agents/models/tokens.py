@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many tokens a text can be at most, without anybody's tokenizer.
 
 The estimate must not fall short, since money is reserved by it. It assumes a tokenizer of 32,000

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One candidate as those are told of it who are asked later: its claim, its change, its figures.
 
 And which candidates a place may be told of: those whose work was done before the place was begun,

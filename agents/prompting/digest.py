@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a whole campaign has found so far, in few entries: the same for whoever is asked at a place.
 
 The fastest candidates with what they changed, the last ones that failed with why, and what the

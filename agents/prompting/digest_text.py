@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The digest of a campaign as prompts tell it, to the Coder and to the Judge alike.
 
 Claims, changed lines and causes come from models, candidates and tools: each list is fenced as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the offline Judge's rules read and say: the metrics of one candidate, and a finding."""
 
 from __future__ import annotations

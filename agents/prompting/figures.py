@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a candidate as prompts show them: defined, and only those that tell something.
 
 What a figure means stands in `figures.toml`. What is left out here cannot be cited either: a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What prompts say of a language: how a candidate in it is written, built and called.
 
 The words stand in templates, one guide and one example for each language.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Known ways of looking fast without doing the work (`hack_cases.toml`), and those near a source.
 
 For showing to a model beside a surprising candidate. What a candidate did is for the referee.

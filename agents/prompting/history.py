@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was tried before: on the lineage of a candidate, and by the whole campaign.
 
 A fold over what was recorded of the work before the place that asks. It repeats what the referee

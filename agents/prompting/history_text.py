@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was tried before, as prompts tell it to the Coder and to the Judge alike."""
 
 from __future__ import annotations

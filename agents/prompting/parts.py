@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts that prompts are filled with: the task, a candidate, its verdict and its profile.
 
 Pure functions from the records to text. Everything that a candidate or a tool wrote (sources,

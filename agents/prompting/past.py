@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of a prompt that grows with the campaign; it stands behind what stays the same."""
 
 from __future__ import annotations

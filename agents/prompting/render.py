@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders prompts. Their words stand in `templates/*.md`; what fills them, in `parts.py`.
 
 A file's variables are exactly what it must be given: one that is missing, unknown or not text is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target card: what a writer of kernels must know of the machine it writes for.
 
 Figures come from the driver and the system first, from the table of architectures next, from a

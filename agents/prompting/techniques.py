@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The closed catalogue of techniques (`techniques.toml`), and which of them apply where.
 
 A technique is a name with words for a Coder; an applicability test rests on the problem's tags, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The version of the prompts: one hash over every file of the rooms that word them.
 
 Whole folders, so that no file can be forgotten: a template, a table and the code that fills them

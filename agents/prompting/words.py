@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What workflows tell a model beside the record: they order the work, and these are their words."""
 
 from __future__ import annotations

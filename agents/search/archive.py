@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The population that evolution keeps: the best few candidates of every niche.
 
 It knows ids, niches and scores. It knows no sources, no store and no clock, and it is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may challenge the champion, and who displaces it.
 
 Pure rules over verdicts. A screening is quick and may flatter; so it decides only who is timed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which variants are shown side by side, and what a group's scores are: pure functions (CUDA-L1).
 
 Variants stand in buckets of like score. Distinct buckets give contrast, a softmax over their means

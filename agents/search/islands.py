@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The populations of `evolve`: several islands, each with the best of every niche.
 
 A pure fold over births, generation by generation: the same births give the same islands, guests

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a candidate stands among all that could be: its niche, from its source and its profile.
 
 Three axes of four levels each (KernelFoundry): how it uses memory, how far its algorithm was

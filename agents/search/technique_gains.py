@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each technique was worth, by what bounds the kernel it was tried on: a fold over credits.
 
 The table is a result by itself (bottleneck, technique, observed gain, count), and Thompson sampling

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what models write and words what they are shown: pure functions on strings.
 
 A reply is text of unknown origin. Everything here says what it found or why it found nothing, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the one whole source in a Coder's reply, or says why there is none.
 
 A reply that ended early is never searched. Of the closed fenced blocks whose info string fits the

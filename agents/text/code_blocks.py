@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Splits Markdown into fenced blocks and the lines around them, line by line.
 
 The rules are CommonMark's where they matter to us: three or more backticks or tildes open a block;

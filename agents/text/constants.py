@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of a source that may be other numbers: tile sizes, unrolling, schedules.
 
 A knob search needs no model where a source names its constants. Which of them are free is not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The difference of two sources as text, for records, prompts and the command line."""
 
 from __future__ import annotations

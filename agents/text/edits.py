@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search/replace edits of a source, in the one form that a reply may have them:
 
     <<<<<<< SEARCH

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a foreign source is, what can be told of it unrun, and how it may be run as a candidate.
 
 Pure functions on text. CUDA can only be read here. A PyTorch module is host code, which the referee

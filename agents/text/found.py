@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reading a reply ends in: the text that was looked for, or why there is none.
 
 A useless reply is a result, not an exception: `Unusable` is what a `candidate.missing` event says.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a small typed reply: the last JSON object of a text, held against a form.
 
 Used below the rung where a server enforces a schema, and above it, too: a server may say that it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a candidate in each language looks like from outside, by text alone; nothing is executed.
 
 Front matter is required of CUDA. In C++ and Python it is optional, as it is of Triton with host

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells how alike two sources are, whatever their comments and spacing.
 
 For novelty only: what is the same candidate is said by its id. The front matter counts, since it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes away what a model thought aloud before its answer, where a server left it in the text."""
 
 from __future__ import annotations

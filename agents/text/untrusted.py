@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words text of unknown origin for a prompt: sources, compiler output, logs, earlier replies.
 
 It is made readable, capped, put between two lines that it cannot hold, and introduced as data. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a campaign may begin, or go on, under its workflow as it is now."""
 
 from __future__ import annotations

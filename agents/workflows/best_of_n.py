@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`best_of_n`: first kernels only, none an edit of another: the control for every other workflow.
 
 A sample is told which one it is, what the samples of earlier blocks try and, as everywhere, the

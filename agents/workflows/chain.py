@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What chains share: one candidate a round, each an edit of one before (`forge`, `transpile`).
 
 admit → (judge →) propose → evaluate → promote → decide → admit. What a round is, what it edits and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`contrast`: two measured variants side by side, why one is faster, and a third (after CUDA-L1).
 
 plan → (ask × slots → propose → evaluate …) × waves → suspect → promote → plan. The first round

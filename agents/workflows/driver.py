@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the graph of a workflow, with a cursor beside the store, and takes it up again.
 
 The cursor is langgraph's checkpointer in a file of its own. It only saves time: every step answers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`evolve`: generations on islands, as one graph (robust-kbench, ShinkaEvolve).
 
 plan → (ask × slots → propose → evaluate …) × waves → (again) → doubt × candidates → shortlist →

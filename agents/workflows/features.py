@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`features`: a search over an explicit catalogue of techniques (after CUDA-LLM's FSR).
 
 plan → (ask × slots → propose → evaluate …) × waves → (repair → …) → promote → credit → plan. Each

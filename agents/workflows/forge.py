@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`forge`: one chain of repairs and optimisations, with a Judge between (after CudaForge).
 
 Round 0 writes a kernel; every later round edits the one before it, repairing it if it failed and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a generation of `evolve` is made of: plans of slots, novelty, niches, leaders and lessons.
 
 Everything is recorded as a decision at its place and read back from there; whoever asks again gets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be set of `evolve`: known to its steps and to what plans a generation."""
 
 from __future__ import annotations

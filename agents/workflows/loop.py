@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the nodes of every workflow work with. It is handed to each node and never stored."""
 
 from __future__ import annotations

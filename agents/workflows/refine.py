@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`refine`: `forge` without its Judge. One model edits its own last kernel on raw feedback.
 
 It is the control that tells what a Judge is worth: the same chain, the same referee, the same caps.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the module of a workflow brings: what may be set, what is asked, and how it is run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Soft verifiers in a generation: votes, the shortlist, and what the record says they were worth.
 
 A doubt orders work and never decides it. Every generation evaluates one candidate that the doubts

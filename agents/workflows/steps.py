@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The steps that workflows share: admit, propose, evaluate, judge, promote.
 
 Each answers from the ledger where its work was done before, so that a graph may run again from any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`transpile`: a foreign source becomes a candidate, then a faster one (after HPCTransCompile).
 
 check → admit → (judge →) propose → evaluate → promote → decide → admit. CUDA is translated to C++

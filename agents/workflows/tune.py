@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tune`: a search over hand-written recipes, without a model to write candidates.
 
 propose → evaluate → judge → challenge → promote → propose → …

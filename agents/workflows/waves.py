@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several proposals side by side, and what is evaluated of them, for workflows with rounds.
 
 A round is asked in waves: the calls of a wave run at once, as many as the endpoint takes, and what

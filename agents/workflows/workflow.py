@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a workflow is, and the one table of them.
 
 Here stand the facts that a help text prints. The rules stand in the workflow's own module, which

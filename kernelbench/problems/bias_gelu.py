@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bias per column, then GELU in its tanh form: what follows a matrix product in a transformer.
 
 With s = x + bias and z = sqrt(2/pi) (s + 0.044715 s^3) the answer is s (1 + tanh z) / 2. For

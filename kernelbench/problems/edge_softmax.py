@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax over the entries of each row of a sparse pattern, per head: attention on a graph.
 
 The scale is that of `softmax`, with the row's length as the number of terms.

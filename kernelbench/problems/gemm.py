@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C = A B, all dense: the yardstick, since a library is already near the machine's peak."""
 
 from __future__ import annotations

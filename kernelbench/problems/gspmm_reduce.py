@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The maximum or the mean of weighted neighbours: the pooling step of GraphSAGE.
 
 An empty row gives 0 in both. The maximum is exact: the product of two float32 numbers rounds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layer normalisation over rows: mean and biased variance, eps 1e-5, then gamma and beta.
 
 How far an honest float32 kernel may be off: the mean of N terms is off by u sqrt(N) E|x|, which

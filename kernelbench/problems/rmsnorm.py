@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Root-mean-square normalisation over rows, eps 1e-6, then gamma.
 
 A sum of squares has no cancellation: the relative error is u times the root of the number of

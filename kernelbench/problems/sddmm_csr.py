@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dot products of rows of U and V at the entries of a sparse pattern: attention on a graph."""
 
 from __future__ import annotations

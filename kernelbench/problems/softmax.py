@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax over the rows of a dense matrix.
 
 How far an honest float32 kernel may be off: exp(x - max) takes the rounding of its argument,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backward of softmax over rows: the gradient of its input from that of its answer.
 
 The sum of y dy has a rounding error of u times the root of N times the sum of |y dy|; the

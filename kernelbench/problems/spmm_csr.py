@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C = A B with A sparse in CSR and B dense: the aggregation step of a graph network."""
 
 from __future__ import annotations

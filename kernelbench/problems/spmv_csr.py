@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """y = A x with A sparse in CSR: one column of spmm_csr, bound by memory alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes front matter: what a candidate says of itself, as TOML. It knows no template.
 
 The file alone says which recipe and knobs it came from and, where the language has launch plans,

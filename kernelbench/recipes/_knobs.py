@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Knobs and constraints that several recipes share.
 
 A constraint that asks for a fact nobody knows does not bind: the space is then larger, never wrong.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns a template and knobs into a whole candidate file. It knows no recipe and no compiler."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which recipes there are. It only collects; how one is written stands in the modules beside it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recipes for the dense product. It knows templates and knobs only."""
 
 from __future__ import annotations

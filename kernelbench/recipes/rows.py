@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recipes for operators on the rows of a dense matrix. It knows templates and knobs only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recipes for the operators on a CSR pattern. It knows templates and knobs only.
 
 Every operator has the two ways of sharing the work: by rows, cheap where rows are alike, and by

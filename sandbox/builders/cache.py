@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The build cache: what was built, under the hash of everything it depends on.
 
 An entry is one file: a line with the SHA-256 of the rest, a line of JSON, then the artefacts. It is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which compilers make code that a driver loads, by NVIDIA's CUDA compatibility guide.
 
 A driver loads cubins of its own major release, those of later minor ones too, and of every older

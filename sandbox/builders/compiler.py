@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C++ compiler of this machine: which one, which version, which flags.
 
 Knows nothing of candidates, jails or caches. The flags are fixed here; a candidate has no say.

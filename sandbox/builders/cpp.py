@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a C++ candidate: one source file in, one shared object or a reason out.
 
 The compiler runs in a jail that shows it the toolchain and one private folder. A header with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a cubin says of its kernels: registers, memory, parameters, bounds.
 
 A cubin is an ELF file. Each kernel has a function symbol that is marked as an entry, a section

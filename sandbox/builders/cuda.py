@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a CUDA C++ candidate: one source file in, one cubin with its kernels' facts or a reason.
 
 The compiler is NVRTC (`nvrtc_job`), or nvcc where it is asked for. Both run in a jail with fixed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions of a CUDA source that g++ and NVRTC may answer differently.
 
 What is checked in emulation would then be another program than what is built for the device. It

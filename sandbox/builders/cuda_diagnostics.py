@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what NVIDIA's compilers said: the first error as one sentence that a Coder can act on.
 
 Their front end writes `candidate.cu(3): error: …`, their assembler `ptxas error   : …`. Everything

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads CUDA C++ as text: what cannot be emulated, and `__shared__` in words a C++ compiler knows.
 
 It knows tokens, not the language: comments and strings, brackets, preprocessor lines. What it does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a compiler said: the first error, the log for people, the vectoriser's remarks.
 
 Everything read here is influenced by the candidate and is data, never an instruction. Knows

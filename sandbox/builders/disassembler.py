@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs NVIDIA's disassembler on a cubin, in a jail: a candidate had a hand in every byte of it.
 
 A listing is kept in the cache under the cubin's hash. What it says is read elsewhere.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a CUDA C++ candidate for the CPU: one source file in, one shared object or reasons out.
 
 g++ reads the source against the header of `sandbox/cuda_on_cpu`, in the same jail as a C++

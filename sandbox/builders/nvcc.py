@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs nvcc on one source, for those who ask for it: slower, and it needs a CUDA toolkit.
 
 nvcc knows no name expressions. A line after the source takes the address of every kernel that the

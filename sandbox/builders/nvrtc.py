@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program that calls NVRTC: started in a jail for one source, then gone.
 
     python -I -S -B nvrtc.py LIBRARY BUILTINS REQUEST_FD ANSWER_FD

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs NVRTC on one source: a fresh jail, one short-lived process, two memory files.
 
 The process is `nvrtc.py`. It starts for one source and is gone before the next, so that nothing of

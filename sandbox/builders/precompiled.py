@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A precompiled `<immintrin.h>`: half of what a compiler does for a candidate that uses it.
 
 The header is included by force, ahead of everything else, where and only where the source includes

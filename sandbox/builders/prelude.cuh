@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What nvcc has a source find without an #include, for NVRTC, which reads this ahead of each
 // candidate: fixed-width integers, limits, constants, and the part of std that device code uses.
 //

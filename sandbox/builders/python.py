@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks a Python candidate: one source file in, the same bytes or a reason out.
 
 The source is parsed and nothing of it is executed or imported here; what the module does when it

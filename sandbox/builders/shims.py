@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a source may include, and what it finds without: headers for compilers of device code.
 
 nvcc reads a host's headers ahead of each source; NVRTC has none, and reads `prelude.cuh` for them.

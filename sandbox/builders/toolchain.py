@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where NVIDIA's tools lie on this machine: NVRTC with its headers, nvcc, the disassembler.
 
 They come from the toolkit that this process prefers, from the wheels of the extra

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a Triton candidate for a target that need not be there: cubins and launches, or a reason.
 
 The candidate's module is executed in a jail, by a child of a warm process (`warm`, and inside the

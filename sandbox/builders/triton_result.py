@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a Triton build has left, none of which is trusted.
 
 Whoever wrote it ran the candidate's code: the launches are a claim about launches, as a plan is,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A warm builder process in its jail: asked for a build, it forks one; see `triton_on_cpu/zygote`.
 
 One build at a time. What a build leaves in the workplace is removed before the next one, and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a compiler works on a candidate: a private folder, a jail around it, and limits.
 
 Shared by the builders that run a compiler of this machine. Knows no language and no flags.

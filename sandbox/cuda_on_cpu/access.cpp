@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the access build makes of the accesses that it is told: races, requests, and the report.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the access build sees the accesses of one block: where they are in the code, which of them
 // a warp makes together, and which are ordered.
 #pragma once

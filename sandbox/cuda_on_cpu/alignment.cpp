@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every access of the candidate in the plain build is asked by the compiler whether it stands where
 // its type may; one that does not comes here, in place of a sanitizer's library.
 #include "block.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Atomic operations, real ones: blocks run on several threads of the operating system.
 #pragma once
 

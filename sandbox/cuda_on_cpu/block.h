@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a thread knows while it runs: where it is, its block, and how to wait for others.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mathematics: CUDA's names beyond those of C, integer intrinsics, conversions by rounding mode.
 //
 // The fast intrinsics are as wrong as the device's may be: each result is moved by a share of its

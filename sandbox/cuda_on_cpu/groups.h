@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cooperative groups within a block. Grids and clusters are not here: their blocks run one after
 // the other.
 #pragma once

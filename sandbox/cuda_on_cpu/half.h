@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // half and bfloat16: 16 bits in memory, arithmetic in float, rounded to nearest even.
 #pragma once
 

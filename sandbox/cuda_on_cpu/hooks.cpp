@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every access of the candidate in the access build calls one of these: the compiler's
 // instrumentation for a thread sanitizer, which is not linked.
 #include "access.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA C++ for an ordinary C++ compiler: what a device source may use, on top of our own runtime.
 //
 // Included by force ahead of every source, precompiled; the headers with CUDA's names are empty.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays a launch table, and ends the process where that cannot be done.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How kernels are called: their addresses with the types of their parameters, and the table.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ledger's rules: what orders two accesses to one word of global memory.
 #include "ledger.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who wrote and who read each word of global memory within a launch, and which of them nothing
 // orders. Blocks run one after the other while it is kept, so that one number tells the time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wmma: matrix fragments over a warp, with a mapping of elements to lanes of our own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers packed into one word: four of 8 bits, or two of 16.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mathematics that few kernels use: inverse error functions, norms, functions of pi x, conversions
 // of long long. Exact as far as double goes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report: what is asked in its head, and the lines that are written into it.
 #include "report.h"
 

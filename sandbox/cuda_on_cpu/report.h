@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all threads of the operating system have found out together.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a request of a warp costs, and which of its lanes have heard of each other.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime in one piece: it is compiled once on a machine for each variant.
 #include "stacks.cpp"
 #include "scheduler.cpp"

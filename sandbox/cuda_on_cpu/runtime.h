@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's own view: stacks, threads and blocks. Candidates never see this file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which thread of a block runs next, and what the threads wait for.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of a block: one piece of the heap for each static variable, one for the dynamic part.
 #include <cstdlib>
 

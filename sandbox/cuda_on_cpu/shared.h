@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared memory. The builder rewrites `__shared__ float a[4], b;` to
 //
 //     struct kw_3 { float a[4], b; };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stacks and the change from one to another.
 #include <sys/mman.h>
 #include <unistd.h>

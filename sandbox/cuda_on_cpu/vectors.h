@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's vector types, with the alignments that the programming guide's table gives them.
 #pragma once
 

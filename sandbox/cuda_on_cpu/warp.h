@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations of a warp: shuffles, votes, matches, reductions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the access build is told while threads run; in the other builds there is nothing to tell.
 #pragma once
 

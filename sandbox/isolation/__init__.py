@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jails: running a command that is not trusted, and measuring how well that is kept."""
 
 from __future__ import annotations

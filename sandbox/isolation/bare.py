@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jail that confines nothing: limits, an own process group and a subreaper, no more.
 
 It is for people who accept that: code runs as this user, sees its files and may use the network.

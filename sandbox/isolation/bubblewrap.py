@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jail of choice: the system's bwrap gives the job own mount, pid, network and user namespaces.
 
 The job sees /usr and what its Confinement lists, a private /tmp, its own /proc and a minimal /dev.

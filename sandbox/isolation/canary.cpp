@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in hostile program: it tries what a jail must refuse and says what it managed.
 // Its claims are `name=value` lines; canary.py holds them against what it sees from outside.
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures what a jail really refuses: runs the built-in hostile program and looks from outside.
 
 A row of the matrix is `enforced` only where the program says how it was refused *and* nothing of

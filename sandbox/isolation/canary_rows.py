@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what the canary said and what was seen to the rows of the matrix. Pure: it runs nothing."""
 
 from __future__ import annotations

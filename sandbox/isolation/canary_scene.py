@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the canary is let loose on: a secret, a folder, a listener, a bystander, a variable.
 
 It sets them up so that only the jail stands between the program and them (files open to everybody),

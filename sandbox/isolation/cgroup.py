@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A control group of one job: memory and number of tasks, where this process may make one.
 
 Version 2 needs a delegated group with the controllers switched on, version 1 needs root. Where

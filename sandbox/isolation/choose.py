@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which jail this machine gets."""
 
 from __future__ import annotations

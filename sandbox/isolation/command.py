@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every jail asks of a command and its Confinement before it starts anything."""
 
 from __future__ import annotations

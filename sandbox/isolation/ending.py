@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends a process and everything below it, whatever sessions and groups they made for themselves.
 
 For trusted processes of ours that are to go at once; what a jail holds is ended by its supervisor.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One running job: a watcher thread drains its output, holds it to its limits and sees it end.
 
 Every jail uses it. What differs between jails is behind `Launched`: how the tree is started, listed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The jail without namespaces: Landlock, a system-call filter and, for root, a uid of its own.
 
 It works inside containers that refuse user namespaces. It has no private /tmp, no pid namespace and

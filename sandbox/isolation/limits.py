@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the limits of a job are put into force: rlimits before it starts, and what a watcher checks.
 
 It knows the figures; `job` acts on them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a jail is asked for and what it gives back. The mechanisms stand beside this file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The system-call filter: which calls a jailed program is refused, as classic BPF bytes.
 
 It knows the numbers of two machines (x86-64, aarch64) and builds a `struct sock_filter` array; it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor of one job, a program of its own: `python -I -S supervised.py CONTROL_FD`.
 
 It is started fresh and small, so that forking costs little and holds no secret. It becomes a

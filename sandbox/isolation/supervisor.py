@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness's side of `supervised.py`: starts it, hands over its order, hears how the job ended.
 
 It does not decide what a job is refused; `landlock` and `bare` write that into the order.

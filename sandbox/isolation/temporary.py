@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder for the temporary files of one job, where the jail has no file system to give it.
 
 The harness makes it and counts what is in it; the job's supervisor removes it, so that it goes even

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What /proc says of a process tree: who belongs to it, what it holds and what it has used.
 
 It reads; it signals nobody. A process that ends while it is read counts as nothing.

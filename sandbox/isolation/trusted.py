@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process of ours with everything that it starts: it ends as one, and with us.
 
 Nothing is confined. A supervisor stands above it, as above a job (`supervised.py`), so that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launch plans: what a device-only candidate declares about its launches, as data."""
 
 from __future__ import annotations

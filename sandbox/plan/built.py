@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds launches against what the compiler says of their kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words of a C++ source, without comments, strings and preprocessor lines.
 
 This is no compiler: macros are known by their definitions, conditional branches are all read, and

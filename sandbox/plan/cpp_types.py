@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C++ types of kernel parameters: which element type they mean, and how it must be aligned."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the `__global__` kernels of a CUDA source and what they take, before anything is built.
 
 What only a compiler can tell (macros with arguments, parameter packs) is left to it: such a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A launch plan as a candidate declares it: symbolic, for every workload."""
 
 from __future__ import annotations

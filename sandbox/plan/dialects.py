@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What launch plans hold in each language that has them, and how they are read from a source."""
 
 from __future__ import annotations

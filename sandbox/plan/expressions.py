@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arithmetic of launch plans: `cdiv(M, 4) * 2 if avg_row < 32 else N % 8`.
 
 Numbers, names, `+ - * // %`, comparisons, `and or not`, `a if c else b` and six functions, with

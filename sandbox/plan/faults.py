@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with a launch plan: a value that is handed back, never an error of ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads single values of a plan's front matter; every refusal has the value's place."""
 
 from __future__ import annotations

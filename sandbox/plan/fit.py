@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds a plan against the problem and the kernels' signatures, before anything is built.
 
 Nothing here depends on a workload: a mistake in a launch that few sizes need is seen at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a target allows a launch to ask for, and what to change where it asks for more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launch plan comes to for one set of axes: concrete launches, as data.
 
 `parse` reads the front matter, `resolve` evaluates it for one workload and holds it against the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the launch plan in a candidate's front matter; docs/launch-plans.md is its language.
 
 What can be known from the file alone is checked here: keys, types, names and the syntax of

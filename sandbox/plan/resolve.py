@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a plan and one workload to concrete launches, held against the limits of a target."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a kernel takes, as its source says: names and types of parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the `@triton.jit` kernels of a Triton source and what they take, by its syntax tree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The data plane: two sealed memfds per process, with guard bands around every tensor.
 
 The first holds the call table and the inputs and reaches the process read-only; the second holds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runners' programs: compiled once per machine from our own sources and kept in the cache."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of calls at the start of a runner's inputs: what each argument is, and where it lies.
 
 `wire.hpp` and `runner.py` read what is written here, and hold the same numbers. Nothing here knows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What host code must be, what it is given, and in one sentence what it cannot do.
 
 `runner.py` and the builder of Triton candidates load this file beside themselves; it imports

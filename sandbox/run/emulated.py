@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA candidates on the CPU: what `build/emulated.py` built, loaded by the ordinary runner."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate at which a process waits for a call, and the freezing of that process while it waits.
 
 The process watches a word in shared memory without sleep and counts its looks in another one. While

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Host-code candidates: a Python module that our Python runner executes in a process of its own.
 
 The contract of such a module for a problem with axes M, N, input x and output y is one of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton candidates without a device: their kernels run in Triton's interpreter, in our jail.
 
 Nothing is timed. The interpreter runs the programs of a grid one after the other; calls take

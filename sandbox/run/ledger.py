@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the access build's ledger tells: races, and which thread wrote each element last.
 
 The runtime in the candidate's process keeps it (sandbox/cuda_on_cpu/ledger.h), so it is a claim.

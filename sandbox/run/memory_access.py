@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the access build of a CUDA candidate once: races, and what each line asks of the memory.
 
 The runtime in the candidate's process writes the report, so it is a claim: it can find fault with a

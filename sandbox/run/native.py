@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Native candidates: a shared object that our compiled runner loads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One call of an emulated candidate outside of any trial: memory of its own, a process, outputs.
 
 It lays out the arguments that `builders/emulated.py` describes and starts the ordinary runner. It

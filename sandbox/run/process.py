@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One runner process: started in a jail, called by frames and a gate, measured from outside.
 
 It turns whatever goes wrong inside into a RunFault with the status the candidate gets. It knows no

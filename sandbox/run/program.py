@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a runner process is made of: what differs between the languages of candidates, and no more.
 
 `native` and `host_code` beside this file each make one; `process.Runner` starts it. A Program is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runner: a fresh process that loads one built candidate and calls it when the referee says so.
 //
 //   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD GATE_FD LOOKS_FD ARTEFACT

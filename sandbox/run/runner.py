@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The Python runner: a fresh process that executes one candidate module and calls it when told to.
 
     python -I -S -B runner.py \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that is shared with a runner process: a sealed file, which keeps its size for ever."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a runner's process begins, and processes that have begun before there is a candidate.
 
 A process in waiting is in its jail, under its limits, has imported what takes long, and waits at

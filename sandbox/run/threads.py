@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time of each thread of another process, as the kernel accounts for it (schedstat, proc(5)).
 
 It is exact for threads that do not run: of a process that is stopped.

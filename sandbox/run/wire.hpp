@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a runner shares with the referee: frames, the call table, shared memory, the filter.
 //
 // Knows no kernel and no device. sandbox/frames.py, run/call_table.py and run/arena.py hold the same numbers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs inside a jail for Triton candidates: the warm builder, and the interpreter's runner.
 
 `start` puts these modules into an isolated interpreter under a name of their own; nothing else of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One build in a child of the zygote: a source in, cubins and launches or a reason out.
 
 The folder holds `request.json` and the index arrays; `result.json` and what it names are written

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target's card as host code sees it, where no card is: what torch and Triton answer of it.
 
 Both the builder and the interpreter put it in front of a candidate before its module is executed,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions and scans with a function of the candidate's own, as trees over whole tiles.
 
 Triton's interpreter calls the function for each element, which takes seconds for a tile. A device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where programs that did not run would have stored, by where those that ran pointed their stores.
 
 A launch's footprint is plain where each program makes the same stores, each to a tile of one shape

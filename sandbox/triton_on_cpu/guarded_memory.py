@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory for interpreted kernels: each tensor ends where its pages end, or begins where they do.
 
 A tensor lies in a stretch of address space of its own, most of which can be neither read nor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gives Triton's interpreter a `watch.Watch`, and makes it stricter where a device would be.
 
 Masked-off elements of a load without `other` hold garbage, not zeros; `rounding.py` has the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runner of interpreted Triton candidates: `run/runner.py` with eyes on what kernels do.
 
     start.py interpreting CONTROL INPUTS INPUT_BYTES OUTPUTS OUTPUT_BYTES ... FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA's device functions in the interpreter: what `libdevice` calls, by the name of the symbol.
 
 Full-precision functions are computed in float64 and rounded once, which is closer than the one or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes a source as a module whose functions Triton can find the text of."""
 
 from __future__ import annotations

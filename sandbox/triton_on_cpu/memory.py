@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors that stand for device memory while host code is recorded.
 
 What a kernel would read or write has addresses here and no contents: its pages can be neither read

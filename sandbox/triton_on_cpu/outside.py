@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the house starts what is in this folder; the one module here that stays outside."""
 
 from __future__ import annotations

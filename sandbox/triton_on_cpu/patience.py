@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long interpreted calls may take, and how much of a call has run."""
 
 from __future__ import annotations

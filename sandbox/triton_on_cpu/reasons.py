@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What went wrong in a candidate's code, in one sentence with the line in its file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A driver for Triton that launches nothing: it keeps every launch as data.
 
 The host code of a candidate, decorators and all, runs unchanged against it; Triton specialises and

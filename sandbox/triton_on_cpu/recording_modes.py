@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What host code may do with tensors while it is recorded, and how the CPU's tensors look to it.
 
 Views, allocations and filling with zeros can be replayed. Whatever else torch would compute between

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tensors that interpreted kernels may reach, found again by the addresses of an access."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes Triton's interpreter round as a GPU does where that decides whether an answer is right.
 
 Exponentials are the hardware's approximate ones, atomic sums of float32 flush denormals, and

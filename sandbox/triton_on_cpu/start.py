@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program itself: `python -I -S -B start.py MODULE PACKAGES ARGUMENTS...`.
 
 The folder becomes a package of another name, so that the modules find each other while the house

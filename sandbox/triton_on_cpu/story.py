@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a call's kernels did, line by line, for the referee to explain a wrong answer with.
 
 Written beside the outputs as JSON, with the number of the store that wrote each word of each

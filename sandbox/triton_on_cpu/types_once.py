@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes what Triton's interpreter says of a tensor's type once for each type, not for each value.
 
 Its front end was written for a compiler, which meets each line once; interpreted, a line runs for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launch gives host code back in the interpreter: a compiled kernel's figures.
 
 Tutorials compile a kernel ahead (`warmup`), reckon with its registers and launch what they got. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watches what interpreted programs do to memory, and in which order they run.
 
 Triton's interpreter runs the programs of a grid one after the other and reads and writes through

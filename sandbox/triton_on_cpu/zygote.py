@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The warm builder: imports Triton and torch once, then forks for each source.
 
 It never executes a candidate's code, so no source can leave anything behind in it for the next

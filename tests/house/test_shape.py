@@ -109,3 +109,9 @@ def test_the_rules_see_what_they_forbid() -> None:
     assert body_lines(ast.parse(long).body[0]) > MAX_FUNCTION  # type: ignore[arg-type]
     bare = Module("x", Path("x.py"), ast.parse("def f(a) -> None: ...\ndef _g(a): ..."))
     assert list(bare_functions(bare)) == ["x.py:1: f"]
+
+
+def test_every_module_names_its_licence() -> None:
+    line = "# SPDX-License-Identifier: Apache-2.0\n"
+    silent = [str(m.path) for m in modules() if not m.path.read_text("utf-8").startswith(line)]
+    assert silent == []

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hands a verified kernel over as source or as a package, with its evidence."""
 
 from .bundle import Ancestor, Bundle, Case, TensorSpec

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How axis values follow from tensor shapes. Pure; it writes no code and no file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an export is made from: a candidate, its evidence and enough of its problem to call it.
 
 It stands on the store's floor: a problem is described here by plain records, so that an export

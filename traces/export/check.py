@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a bundle must satisfy before a file is written. It raises and changes nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pieces of the generated operator module: parameter lists, calls and shapes as Python text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a bundle as people read them: one place for every README and benchmark line."""
 
 from __future__ import annotations

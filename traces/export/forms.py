@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of each form of export. It renders and encodes; writing them is another's work."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fills the templates beside this file. Whatever comes from a bundle is quoted for its language."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a Bundle from the store: the events of one campaign and the source's blob.
 
 It asks the store for two things only, so that any reader of events serves. What the problem is

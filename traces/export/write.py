@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes an export to a folder, whole or not at all, and never over files of somebody else."""
 
 from __future__ import annotations

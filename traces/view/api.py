@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON side of the viewer: stored records as they are, sources as text, tables as CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The web application: which address gives which page. Read-only on the store.
 
 Knows HTTP and templates; what pages show is worked out in `pages.py`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures as Plotly's JSON: data and layout, built here and only drawn in the browser.
 
 Colours are names of CSS tokens (`--pass`), which the page's script replaces, so that a chart

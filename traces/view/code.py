@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources as highlighted lines, and the difference of two sources with unchanged runs folded.
 
 Knows Pygments and difflib. Everything it gives back is escaped HTML of single lines.

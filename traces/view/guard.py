@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may ask the viewer, and what a browser may do with its answers.
 
 Only loopback names are answered, so that a page elsewhere cannot reach it by a rebound name; only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of pages: on the server, and inside one report."""
 
 from __future__ import annotations

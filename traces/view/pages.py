@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each page shows, worked out from histories: rows, states, funnels, lineages.
 
 Pure functions from the store's records to what templates print. Knows no HTML and no HTTP.

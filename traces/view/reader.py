@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the store for pages: one read-only opening per request, campaigns kept by their newest seq.
 
 Knows nothing of HTTP or HTML.

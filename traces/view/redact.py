@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes out of a report what must not leave the machine: home folders, keys, secrets.
 
 Works on whole events, so that everything derived from them is clean.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The template environment: strict, always escaping, with the words as filters."""
 
 from __future__ import annotations

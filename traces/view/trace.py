@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the trace shows: each place of the workflow with its prompts, replies and what came of them.
 
 Texts are capped, and a message that was sent many times is shown once, so that a page and a report

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How statuses, moments and verdicts are put into words on pages.
 
 Knows phrases. Knows nothing of pages or of the store.

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What candidates are held against: torch and libraries, prepared in a process of their own."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where baselines run for a GPU: tensors of the device that stand for the arrays of the calls.
 
 Part of the baseline process. Inputs are copied to the device before a call and outputs back after

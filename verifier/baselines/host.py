@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process that runs the baselines: torch and scipy, trusted, pinned, and never the candidate's.
 
 Run as `python -m kernelwright.verifier.baselines.host CONTROL_FD CPU,CPU…`. Requests and answers

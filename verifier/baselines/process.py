@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The referee's end of the baseline process: starts it, prepares the baselines, calls them.
 
 A baseline that this machine cannot run is left out and the reason is kept; a baseline whose answer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The correctness phase: every trial of the plan, then the metamorphic ones.
 
 Each trial is one call on fresh inputs at a fresh address, with poisoned outputs and guard bands.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads out of bounds in the build that is timed: tensors beside pages that cannot be accessed.
 
 Sanitizers look at another build than the timed one, and a source may tell. Here the same process

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Determinism under load: the same call twenty times while every CPU is busy with something else.
 
 Threads then run one after the other and in other orders than on an idle machine, which is where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the referee's clocks say of timed calls, and what a call counts as.
 
 Pure functions of figures. No claim lowers a time: a call counts as long as the referee saw it take,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what this machine can do at best: bytes per second by working set, and flops per second.
 //
 // Arguments: bytes of the three working sets (second-level cache, last-level cache, memory), then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The roofline: the least time that a machine with these peaks can take for so much work.
 
 Peaks are measured, by peaks.cpp in a process of its own on the CPUs that candidates use, once per

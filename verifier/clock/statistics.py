@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From times to claims: what speed-up may be credited, and how small a one could be seen.
 
 Pure functions of samples and a random generator, which the referee seeds. They know no clock. A

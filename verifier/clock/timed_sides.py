@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One side of a paired timing: something that is given fresh inputs and is called.
 
 A candidate's side poisons its outputs before each call and holds answers against the truth

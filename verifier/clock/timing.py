@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Interleaved paired timing: every round gives fresh inputs to every side, in a random order.
 
 The number of rounds and the calls per sample are decided by the fastest baseline, never by the

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The referee as a process of its own, and who speaks with it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The campaign's end of the referee: starts the process and asks it.
 
 The referee gets an allow-list of the environment, so that API keys of the campaign never reach it

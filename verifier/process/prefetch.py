@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done before it is asked for, on CPUs that the running evaluation leaves free.
 
 While a device is timed the next candidates are built: the build cache holds them by the time they

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The referee process: holds the seeds, the truth, the clock and the verdict.
 
 Run as `python -m kernelwright.verifier.process.referee CONTROL_FD` by verifier/process/client.py

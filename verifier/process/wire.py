@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages between the campaign and its referee: JSON with a length before it. Both are ours."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which loads of a stretch of code wait for the answers of others: first an index, then a value.
 
 Registers are followed from where they are written to where they are read, and values through shared

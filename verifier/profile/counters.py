@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a Profile of what the hardware's counters said: figures, stalls, roofline, what bounds it.
 
 Where counters could not be read, `without_counters` gives what is left. Every remark says how its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a candidate uses the machine: what the compiler said, the shape of the work, the clocks.
 
 Gathers figures under fixed names and judges nothing. It runs nothing: the remarks come from the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which metrics go with the time: chosen from measured candidates, as CudaForge describes.
 
 For each task (a problem with its workload) the fastest and the slowest candidates are taken, so

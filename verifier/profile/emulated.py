@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an emulation saw of a kernel's memory accesses, as metrics and as remarks on lines.
 
 Figures follow the hardware's rules for a warp: 32-byte sectors of global memory per request, and

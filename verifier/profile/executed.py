@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the instructions of a kernel execute, from what an emulation counted.
 
 The emulation counts accesses to memory by source line, as g++ compiled them; the device's code

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which hardware metrics there are to collect, and which of them a Judge is fed: `metrics.toml`.
 
 It knows names and where they hold, no values. A user's own file, as `kernelwright metrics derive`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the user's metrics' file: what a Judge is fed, derived from measured candidates.
 
 Tables of other targets and families that are there already stay.

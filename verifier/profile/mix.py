@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kinds of instructions a kernel is made of: classes, widths of accesses, arithmetic.
 
 Counts are of instructions in the code, once each; those in loops are counted apart. How often they

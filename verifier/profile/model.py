@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A modelled time: what a launch would take, from its code and its shape. Never a measurement.
 
 How often instructions execute, and what their accesses touch, an emulation counted (`executed`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what `ncu --csv --page raw --print-units base` writes: one row for each profiled launch.
 
 Below the header stands a row of units. Lines of ncu itself begin with `==`. Numbers may hold

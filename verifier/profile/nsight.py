@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs Nsight Compute over a candidate's launches, and says why where that cannot be done.
 
 ncu starts a host program of ours (`device_runner play`), which calls the candidate a few times; the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Theoretical occupancy: how many blocks of a kernel one SM holds, what limits it, what helps.
 
     warps      = ceil(threads / 32)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The remarks of a static profile: sentences on launches, on source lines and on the model.
 
 Each says what a reader can act on and could not tell from the figures alone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a disassembler's listing: the instructions of each kernel, its loops and source lines.
 
 A loop is what lies between a label and a branch back to it. The compiler makes several versions of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One launch of a kernel with all that is known of it; the static profile is made of these."""
 
 from __future__ import annotations

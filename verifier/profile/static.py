@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the code and the launches of a candidate say without running it: the static profile.
 
 Everywhere the same: registers, spills, memory, occupancy and what limits it, the mix of

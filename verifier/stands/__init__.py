@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where candidates are tried: this machine's CPUs, a device, the emulators."""

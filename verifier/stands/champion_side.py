@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The champion as a side that is timed: at its own risk, and held against the truth as ever.
 
 That it was right as a candidate does not mean that it is as the champion: a source can tell the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timing one candidate beside its rivals: how many processes, how many rounds, who takes part.
 
 It starts the processes and hands them to timing.py; it judges nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stand for the target `cpu`: candidates and baselines take turns on this machine's CPUs.
 
 A promotion is looked at for accesses beside the tensors and for races under load. While baselines

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a candidate failed: its failing call once more, in the builds that look closer.
 
 Whatever failed (a trial, a metamorphic one, a fence, another schedule), one call of it is kept as

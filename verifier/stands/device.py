@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stand for a GPU that is here: candidates and baselines take turns on a leased device.
 
 Launches come with a call, the device is watched while it is timed, and a candidate that breaks it

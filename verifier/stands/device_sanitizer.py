@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer at promotion: four tools over a candidate's call, each a check of its own.
 
 memcheck finds accesses outside of allocations and misaligned ones, racecheck races on shared

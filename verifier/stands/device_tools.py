@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What NVIDIA's tools say of a candidate on a leased device: compute-sanitizer, Nsight Compute.
 
 Both start a program of ours over one placed call. Where a tool is missing or forbidden that is

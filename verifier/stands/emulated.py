@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stand for a GPU that is not here: candidates are built for it and checked in emulation.
 
 What passes is SCREENED and emulated: right on this machine's emulation of the target, in several

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is looked at in builds of an emulated candidate that are not the one that was tried.
 
 The access build shows races and counts what launches do, the sanitized one accesses out of bounds;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates for a GPU, one class for each language: what they build to, and how they are emulated.
 
 A candidate is parsed, resolved for the workload that was asked for and built before anything of it

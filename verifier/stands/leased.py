@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The device that a session measures on: found, leased, watched, and given up where it is ill.
 
 A target whose device is present is measured; one that is absent is emulated. Nothing here builds,

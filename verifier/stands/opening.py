@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens the stand that a task asks for: the CPUs, a device that is here, or its emulation.
 
 This is where it is decided what candidates run on; nobody asks again. The isolation of this machine

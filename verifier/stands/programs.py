@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a candidate's source to the program that a runner process is made of, for each language.
 
 It knows which builder and which runner a language has, and what a candidate's language says of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The baselines of a stand that times: started beside everything else, and what they reach.
 
 They start in the background, because importing torch and compiling takes seconds that builds can

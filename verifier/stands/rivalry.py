@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done where the champion's own process fails beside a candidate.
 
 The candidate must neither pay for it nor gain by it: one that starves its rival would be crowned

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sanitizers at promotion: the candidate built with ASan and UBSan, on a handful of small inputs.
 
 Every tensor stands in a block of its own that ends where it ends, so that reads beside it are seen

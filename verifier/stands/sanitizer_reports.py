@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a sanitizer wrote before it ended a process: one sentence for the verdict.
 
 The text comes from the candidate's process and may be its own words: it is only ever read as a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every stand has for a campaign: the problem, its structures, the jail, the CPUs.
 
 Nothing here knows which stand it is, and nothing is timed. The gate that refuses a workload on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an evaluation asks of a stand: where candidates of one target are built, tried and timed.
 
 The sequence is evaluation.py's. A stand says how each of its steps is done here; which steps there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate on a stand that times: what the CPUs and a device have in common."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why an interpreted Triton kernel is wrong: the line, found by running the failing call again.
 
 The interpreter tells which store wrote which answer, and runs the call with one thing changed:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes a verdict while an evaluation is under way."""
 
 from __future__ import annotations

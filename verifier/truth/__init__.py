@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs, right answers and what an answer is held against."""

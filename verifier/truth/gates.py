@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The error gates: is one output the right answer, within what its arithmetic allows?
 
 Pure functions of arrays (verification.md §3). They know no process, no problem and no clock. An

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fresh inputs for timed calls, at the price of a copy.
 
 Drawing a million normal values takes longer than most kernels, and hundreds of pairs are needed to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Null kernels: do these inputs tell a kernel that computes nothing from one that computes?
 
 A test counts only if it rejects kernels that do no work (verification.md §3.12). Each null kernel

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Poison and guard bands: what an output holds before a call, and what must not change around it.
 
 Outputs are filled with a tagged NaN, one of two patterns chosen at random, so that an element

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which inputs a candidate is tried on, drawn from a secret seed after it was frozen.
 
 A plan mixes the workload itself, the problem's other workloads, hidden shapes that exist nowhere

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Knobs and constraints that several recipes in CUDA C++ share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes recipes in CUDA C++: a template, knobs that become constants, and a launch plan.
 
 A knob that is an integer is the constant of its name in capitals, in the source and in the plan's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA recipes for the dense product."""
 
 from __future__ import annotations

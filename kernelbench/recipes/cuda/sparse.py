@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA recipes for operators on the entries of a CSR pattern, but for those of `spmm`."""
 
 from __future__ import annotations

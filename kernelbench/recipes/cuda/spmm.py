@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA recipes for a sparse matrix times a dense one, and for its relatives that reduce otherwise.
 
 For `spmm_csr` these are the ladder of GE-SpMM (Huang et al., SC'20): `naive`, `crc`, `crc-cwm`; and

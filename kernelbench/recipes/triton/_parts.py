@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Triton recipes share: knobs, constraints, and how a file is put together.
 
 Sizes of tiles are expressions of the launch plan, so that one source fits narrow and wide workloads

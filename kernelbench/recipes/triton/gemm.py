@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton recipes for the dense product, in float32 without TF32."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton recipes for operators on the rows of a dense matrix."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Triton recipes for the operators on a CSR pattern.
 
 A tile has rows, entries of each row, and columns of the dense operand. Where rows are long, their

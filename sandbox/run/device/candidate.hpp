@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The candidate as the device sees it: its modules, its kernels, and one call's launches.
 //
 // `device.plan`, written by program.py, says how many axes and tensors a call has and which kernel

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a runner reaches one device: the driver's library, its nodes, and what the library reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device runner: a fresh process that plays the launches of one built candidate on one GPU.
 //
 //   device_runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD FOLDER LIBCUDA N

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of the CUDA driver API that the device runner uses, declared here and found at run time.
 //
 // Names, types and numbers are those of the CUDA driver API reference; the ABI of each entry point

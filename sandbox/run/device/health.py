@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a device is well: a fresh process of ours sets, copies and compares memory on it.
 
 It is asked after a hang or a failure of the device, and before a quarantined one is used again.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process at a time on a device, and devices that are kept out of use.
 
 A lease is an advisory lock on a small file of the cache folder; the kernel drops it however its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of calls on the device: every tensor with its guard bands, as they are on the host.
 //
 // A slot is uploaded right before its call, so that no kernel finds the inputs of a later one, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the driver tells of NVIDIA devices through NVML: what they are, and how they are just now.
 
 Reads only; it never sets a clock, a limit or a mode. NVML is the module `pynvml` of nvidia-ml-py,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device candidates: cubins and launch tables that our compiled device runner plays.
 
 What a call is given is what a native candidate gets (sandbox/run/arena.py), and behind it the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate's call as a program of its own, for what wants to start a program: ncu, a sanitizer.
 
 It is our device runner in the mode `play`: it reads one placed call from a file, plays it a few

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A started device runner: what its process is asked beyond a runner that shares our memory.
 
 Tensors are copied to the device for a call and their outputs back after it, and no gate is watched.
