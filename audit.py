@@ -68,7 +68,7 @@ UNJUDGED = (Status.UNSUPPORTED, Status.NOT_DISCRIMINATING, Status.HARNESS_ERROR)
 _NOT_RUN = ("not run", "skipped")
 
 
-class Bench(Interface):
+class OpenReferee(Interface):
     """Opens a referee for a problem, a workload and a target."""
 
     def __call__(
@@ -93,7 +93,7 @@ class AuditStore(Interface):
         """Keeps every other process off the campaign."""
 
 
-def audit_campaign(campaign: str, store: AuditStore, bench: Bench) -> CampaignAudited:
+def audit_campaign(campaign: str, store: AuditStore, bench: OpenReferee) -> CampaignAudited:
     """Verifies the campaign's champion again on this machine and records what was found.
 
     A champion that cannot be verified again, because its source, its problem or its workload is
@@ -123,7 +123,7 @@ def audit_campaign(campaign: str, store: AuditStore, bench: Bench) -> CampaignAu
 
 
 def _looks(
-    started: CampaignStarted, entry: Entry, store: AuditStore, bench: Bench
+    started: CampaignStarted, entry: Entry, store: AuditStore, bench: OpenReferee
 ) -> tuple[Verdict, ...]:
     """One verdict, or two where the first may be the machine's mood; the last one counts."""
     _require_same_problem(started)

@@ -20,7 +20,7 @@ from .agents.books.budget import Budget, Clock, check_limits, check_priced
 from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
 from .agents.books.progress import Progress
-from .agents.books.request import Best, CampaignRequest, CampaignResult, first_event, result_of
+from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
 from .agents.casting.cast import Players, seated
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
@@ -41,7 +41,7 @@ from .traces.options import Options
 from .verifier.request import Referee
 
 __all__ = [
-    "Best",
+    "BestFound",
     "CampaignRequest",
     "CampaignResult",
     "CampaignStore",

@@ -52,7 +52,7 @@ class Ask(Record):
         return canonical(self.model_dump(mode="json"))
 
 
-class Usage(Record):
+class TokenUsage(Record):
     """Tokens of one call. Reasoning tokens are inside the completion's."""
 
     prompt_tokens: int = 0
@@ -84,7 +84,7 @@ class Reply(Record):
 
     text: str
     finish: Finish
-    usage: Usage
+    usage: TokenUsage
     model: str = ""
     """As the server names it."""
     request_id: str = ""
@@ -95,7 +95,7 @@ class Reply(Record):
     seconds: float = 0.0
 
 
-class Bound(NamedTuple):
+class CostBound(NamedTuple):
     """The most that one attempt can cost."""
 
     tokens: int
@@ -160,10 +160,10 @@ class Model(Interface):
     slots: int
     """Calls that may be in flight at once."""
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost, by an upper estimate of the prompt's tokens."""
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """US dollars of a call; None where the price is unknown."""
 
     def complete(self, ask: Ask) -> Reply:
@@ -183,7 +183,7 @@ class Paced(Interface):
 
 
 @runtime_checkable
-class Placed(Interface):
+class PlacedModel(Interface):
     """A Model that answers by where in the workflow it is asked, such as a recorded campaign."""
 
     def at(self, place: Place) -> Model:

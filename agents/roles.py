@@ -63,7 +63,7 @@ class Mode(StrEnum):
     """A PyTorch source into the campaign's language."""
 
 
-class Sample(NamedTuple):
+class SampleNumber(NamedTuple):
     """One of several first candidates of the same task."""
 
     number: int
@@ -92,14 +92,14 @@ class Assignment:
     """Lessons, and strategies of the earlier slots of this generation."""
     source: str = ""
     """The foreign source of TRANSLATE and CONVERT."""
-    sample: Sample | None = None
+    sample: SampleNumber | None = None
     """Which one it is of several first candidates."""
     may_patch: bool = True
     """Whether search/replace edits may stand in for a whole source."""
 
 
 @dataclass(frozen=True)
-class Missing:
+class NoProposal:
     """A Coder's reply that held no usable candidate."""
 
     outcome: str
@@ -109,7 +109,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class TriedChange:
     """A change that was tried before, and what came of it."""
 
     number: int
@@ -140,23 +140,23 @@ class Attempt:
 class Digest:
     """What the whole campaign has found so far, in few entries."""
 
-    best: tuple[Attempt, ...] = ()
+    best: tuple[TriedChange, ...] = ()
     """The fastest right candidates, the best first."""
-    failed: tuple[Attempt, ...] = ()
+    failed: tuple[TriedChange, ...] = ()
     """The last ones in which something was wrong, oldest first."""
     refused_code: tuple[str, ...] = ()
     """What the tool-chain said of code that did not build, whoever wrote it; each once."""
 
 
 @dataclass(frozen=True)
-class History:
+class Lineage:
     """What earlier rounds showed of the base, or, without a base, of first candidates."""
 
     standing: str = ""
     """Whether the base is the best so far, in our words."""
-    led_here: tuple[Attempt, ...] = ()
+    led_here: tuple[TriedChange, ...] = ()
     """How the base came about, oldest first."""
-    tried: tuple[Attempt, ...] = ()
+    tried: tuple[TriedChange, ...] = ()
     """Other changes of the same base, oldest first."""
     refused: tuple[str, ...] = ()
     """Why replies about the base held no candidate, oldest first."""
@@ -181,7 +181,7 @@ class Situation:
     seen: frozenset[str] = field(default_factory=frozenset)
     """Ids of everything proposed so far: never propose one of these again."""
     assignment: Assignment = field(default_factory=Assignment)
-    history: History = field(default_factory=History)
+    history: Lineage = field(default_factory=Lineage)
     """Of the assignment's base."""
 
 
@@ -190,7 +190,7 @@ class Coder(Protocol):
 
     name: str
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         """The next candidate, why there is none this time, or None when nothing new is left."""
 
 

@@ -131,7 +131,7 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     rng, session = np.random.default_rng(seed), stand.session
     ours, theirs = (_built(session, source) for source in (candidate, champion))
     contest = contests.Contest(
-        session, stand.baselines, Protocol.CONFIRM, contests.Launched(theirs), rng
+        session, stand.baselines, Protocol.CONFIRM, contests.RunnerLaunch(theirs), rng
     )
     with contests.arena_for(session) as arena:
         while contest.goes_on():

@@ -17,7 +17,7 @@ from . import common
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..audit import Bench
+    from ..audit import OpenReferee
     from ..traces.events import CampaignAudited
     from ..traces.history import History
     from ..traces.store import Store
@@ -130,7 +130,7 @@ def _carry_out(
     return found, derive(store.events(campaign))
 
 
-def _bench(config: Config, prose: Console) -> Bench:
+def _bench(config: Config, prose: Console) -> OpenReferee:
     from contextlib import contextmanager
 
     from ..kernelbench.problem import Workload

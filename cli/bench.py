@@ -135,7 +135,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from ..verifier.process.client import RefereeProcess, open_referee
     from ..workbench import tasks
     from . import carry_out
-    from .progress import Progress
+    from .progress import ProgressLines
 
     prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
     opened: list[RefereeProcess] = []
@@ -153,7 +153,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
         prose.print(_heading(standing), markup=False, soft_wrap=True)
         before = store.events(standing.campaign) if standing.campaign else ()
         with (
-            Progress(prose, dict(planned.limits), before) as progress,
+            ProgressLines(prose, dict(planned.limits), before) as progress,
             carry_out.interrupts(stop, progress, opened[-1].kill, lambda: GOES_ON),
         ):
             yield progress.on_event
@@ -177,13 +177,13 @@ def _check_budget(planned: Bench, settings: ModelSettings) -> None:
     """Names of models and prices are looked at before anything is started."""
     from ..agents.casting.cast import choose
     from ..agents.models.replay import PREFIX
-    from ..compare.plan import Trial, check_ends
+    from ..compare.plan import BenchCampaign, check_ends
 
     if planned.model.startswith(PREFIX):
         raise UsageError(
             "a bench cannot replay a campaign", hint="give it a model that answers anything"
         )
-    trial = Trial(planned.workflows[0], planned.problems[0], 0)
+    trial = BenchCampaign(planned.workflows[0], planned.problems[0], 0)
     players = choose(planned.request(trial), None, settings)
     try:
         check_ends(planned.limits, players.models)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..traces.conversation import (
-    Answer,
+    FullReply,
     Prompt,
     call_row,
     read_answer,
@@ -23,11 +23,11 @@ from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.names import Found
+    from ..traces.names import FoundIds
     from ..traces.store import Store
 
 
-def show_all(config: Config, store: Store, found: Found, *, as_json: bool) -> None:
+def show_all(config: Config, store: Store, found: FoundIds, *, as_json: bool) -> None:
     """Prints the calls of a campaign, or of the place where one candidate was proposed."""
     events = store.events(found.campaign)
     transcript = transcribe(events)
@@ -140,7 +140,7 @@ def _print_prompt(prompt: Prompt) -> None:
         _print_part("schema of the reply", prompt.schema)
 
 
-def _print_answer(answer: Answer) -> None:
+def _print_answer(answer: FullReply) -> None:
     if answer.reasoning:
         _print_part("reasoning (recorded only, never fed back)", answer.reasoning)
     _print_part("reply", answer.problem or answer.text)

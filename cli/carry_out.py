@@ -23,7 +23,7 @@ from ..traces.options import Options
 from ..workbench import tasks
 from ..workbench.limits import with_an_end
 from . import planning
-from .progress import Progress
+from .progress import ProgressLines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ Job = Fresh | Resume
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a run left behind; a dry run has only a plan."""
 
     plan: dict[str, Any]
@@ -92,7 +92,7 @@ class _Ready:
         return self.names if isinstance(self.names, CampaignRequest) else None
 
 
-def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outcome:
+def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunOutcome:
     """Prints the plan and, unless it is a dry run, carries it out.
 
     Args:
@@ -123,7 +123,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> Outc
         plan = planning.show_plan(subject, players, referee, prose, note=ready.note)
         if is_dry:
             foreseen = planning.show_foreseen(subject, players, referee, prose)
-            return Outcome(plan | {"first_call": foreseen})
+            return RunOutcome(plan | {"first_call": foreseen})
         assert store is not None
         if pressed:
             raise KeyboardInterrupt
@@ -142,13 +142,13 @@ class _Running:
     tail: str
 
 
-def _run(parts: _Running, plan: dict[str, Any]) -> Outcome:
+def _run(parts: _Running, plan: dict[str, Any]) -> RunOutcome:
     from ..campaign import resume_campaign, run_campaign
 
     ready, store, referee = parts.ready, parts.store, parts.referee
     stop = Stop()
     before = store.events(ready.campaign) if ready.campaign else ()
-    watched = Progress(parts.prose, ready.limits, before)
+    watched = ProgressLines(parts.prose, ready.limits, before)
     with (
         watched as progress,
         interrupts(stop, progress, referee.kill, lambda: _resume_line(progress, parts.tail)),
@@ -170,10 +170,10 @@ def _run(parts: _Running, plan: dict[str, Any]) -> Outcome:
                 players=parts.players,
             )
     history = derive(store.events(result.campaign))
-    return Outcome(plan, history, result, is_interrupted=stop.requested)
+    return RunOutcome(plan, history, result, is_interrupted=stop.requested)
 
 
-def _resume_line(progress: Progress, tail: str) -> str:
+def _resume_line(progress: ProgressLines, tail: str) -> str:
     resume = f"kernelwright run --resume {progress.campaign} {tail}".rstrip()
     return f"resume   {resume}" if progress.campaign else ""
 
@@ -197,7 +197,7 @@ def remembered_presses() -> Iterator[list[int]]:
 
 @contextmanager
 def interrupts(
-    stop: Stop, progress: Progress, kill: Callable[[], None], goes_on: Callable[[], str]
+    stop: Stop, progress: ProgressLines, kill: Callable[[], None], goes_on: Callable[[], str]
 ) -> Iterator[None]:
     """The first Ctrl-C asks for an end in order; the second ends everything at once.
 

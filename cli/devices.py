@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..errors import KernelwrightError, PrerequisiteError
-from .finding import Finding, Level
+from .finding import Finding, Severity
 
 if TYPE_CHECKING:
     from ..sandbox.run.device.nvml import Device, Snapshot
@@ -27,10 +27,10 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
             for device in found:
                 yield _device(config, device, facts.snapshot(module, device.uuid))
     except PrerequisiteError as error:
-        yield Finding("gpu", Level.WARN, str(error), error.hint)
+        yield Finding("gpu", Severity.WARN, str(error), error.hint)
         return
     if not found:
-        yield Finding("gpu", Level.WARN, "the driver shows no device", NOT_NEEDED)
+        yield Finding("gpu", Severity.WARN, "the driver shows no device", NOT_NEEDED)
         return
     yield from _numbered(config, found)
     yield from _reach(found[0])
@@ -43,7 +43,7 @@ def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
     if is_mixed and any(word.isdecimal() for word in config.devices or ()):
         yield Finding(
             "gpu",
-            Level.WARN,
+            Severity.WARN,
             f"devices {', '.join(config.devices or ())} are taken by nvidia-smi's numbers; other "
             "programs count different devices by speed",
             "name them by UUID (nvidia-smi -L), or set CUDA_DEVICE_ORDER=PCI_BUS_ID everywhere",
@@ -68,7 +68,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     if device.architecture not in ARCHITECTURES:
         return Finding(
             "gpu",
-            Level.WARN,
+            Severity.WARN,
             f"{text}; kernels cannot be built for it",
             f"use one of {', '.join(ARCHITECTURES)}",
         )
@@ -76,21 +76,21 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     if note is not None:
         return Finding(
             "gpu",
-            Level.WARN,
+            Severity.WARN,
             f"{text}; in quarantine: {note.reason}",
             "the next run probes it; if it stays ill, its administrator must look at it",
         )
     if device.has_mig:
         return Finding(
             "gpu",
-            Level.WARN,
+            Severity.WARN,
             f"{text}; it is divided into MIG instances",
             "give the container one instance, or a whole device: counters and clocks are shared",
         )
     held = lease.holder(config.cache_dir, device.uuid)
     busy = f"; held by {held}" if held else ""
     others = f"; {len(now.processes)} processes compute on it" if now.processes else ""
-    return Finding("gpu", Level.PASS, text + busy + others)
+    return Finding("gpu", Severity.PASS, text + busy + others)
 
 
 def _reach(device: Device) -> Iterator[Finding]:
@@ -100,10 +100,10 @@ def _reach(device: Device) -> Iterator[Finding]:
     try:
         found = access(device)
     except KernelwrightError as error:
-        yield Finding("gpu", Level.WARN, str(error), error.hint)
+        yield Finding("gpu", Severity.WARN, str(error), error.hint)
         return
     nodes = ", ".join(node.name for node in found.nodes) or "no device nodes"
-    yield Finding("gpu", Level.PASS, f"{found.library}; {nodes}")
+    yield Finding("gpu", Severity.PASS, f"{found.library}; {nodes}")
 
 
 def _loaded(config: Config, device: Device) -> Iterator[Finding]:
@@ -119,10 +119,10 @@ def _loaded(config: Config, device: Device) -> Iterator[Finding]:
             toolchain.prefer(config.cuda_home, config.cuda_compiler)
             compiler = compiler_for(language.name, major_of(device.cuda))
         except KernelwrightError as error:
-            yield Finding("gpu", Level.WARN, f"{language}: {error}", error.hint)
+            yield Finding("gpu", Severity.WARN, f"{language}: {error}", error.hint)
         else:
             yield Finding(
-                "gpu", Level.PASS, f"{language}: {compiler}; the driver's release is {told}"
+                "gpu", Severity.PASS, f"{language}: {compiler}; the driver's release is {told}"
             )
 
 
@@ -136,7 +136,7 @@ def ncu(_: Config, search: str | None = None, parameters: Path | None = None) ->
     if found is None:
         yield Finding(
             "ncu",
-            Level.WARN,
+            Severity.WARN,
             "Nsight Compute is not installed: profiles rest on timings",
             "apt-get install nsight-compute, or put the toolkit's ncu on the PATH",
         )
@@ -144,9 +144,11 @@ def ncu(_: Config, search: str | None = None, parameters: Path | None = None) ->
     text = f"Nsight Compute {found.version} at {found.path}"
     restricted = nsight.counters_are_restricted(parameters or nsight.PARAMETERS)
     if restricted and os.geteuid() != 0:
-        yield Finding("ncu", Level.WARN, f"{text}; counters are for administrators", nsight.ALLOW)
+        yield Finding(
+            "ncu", Severity.WARN, f"{text}; counters are for administrators", nsight.ALLOW
+        )
     else:
-        yield Finding("ncu", Level.PASS, text)
+        yield Finding("ncu", Severity.PASS, text)
 
 
 def sanitizer(_: Config, search: str | None = None) -> Iterator[Finding]:
@@ -157,10 +159,10 @@ def sanitizer(_: Config, search: str | None = None) -> Iterator[Finding]:
     if found is None:
         yield Finding(
             "sanitizer",
-            Level.WARN,
+            Severity.WARN,
             "compute-sanitizer is not installed: device code is promoted without it, and the "
             "verdict says so",
             "apt-get install cuda-sanitizer, or put the toolkit's compute-sanitizer on the PATH",
         )
     else:
-        yield Finding("sanitizer", Level.PASS, str(found))
+        yield Finding("sanitizer", Severity.PASS, str(found))

@@ -30,7 +30,7 @@ def doctor(
 
     Exit status 3 if something that every run needs, or that --require names, is missing.
     """
-    from .finding import Level
+    from .finding import Severity
     from .findings import PROBES, examine
 
     config = common.load(ctx, jail=jail, home=home, cache_dir=cache_dir).config
@@ -43,13 +43,13 @@ def doctor(
     for finding in examine(config, required):
         findings.append(finding)
         if not as_json:
-            style = {Level.PASS: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+            style = {Severity.PASS: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
             out = common.console(config, is_stderr=False)
             out.print(f"{finding.level:4}", style=style[finding.level], end="  ")
             out.print(f"{finding.topic:10} {finding.text}", markup=False, soft_wrap=True)
             if finding.fix:
                 out.print(f"{'':18}fix: {finding.fix}", markup=False, soft_wrap=True)
-    failed = [finding for finding in findings if finding.level is Level.FAIL]
+    failed = [finding for finding in findings if finding.level is Severity.FAIL]
     if as_json:
         common.emit({"ok": not failed, "findings": [finding.document() for finding in findings]})
     elif failed:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """How a finding bears on a run."""
 
     PASS = "PASS"
@@ -20,7 +20,7 @@ class Finding:
     """One thing that was tried."""
 
     topic: str
-    level: Level
+    level: Severity
     text: str
     fix: str = ""
 

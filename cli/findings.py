@@ -22,7 +22,7 @@ from ..config import Config
 from ..errors import KernelwrightError
 from ..kernelbench.machine import CPUINFO, processor, usable_cpus
 from . import devices
-from .finding import Finding, Level
+from .finding import Finding, Severity
 
 NEEDED = ("numpy", "scipy", "pydantic", "torch", "langgraph")
 """Packages that every campaign uses."""
@@ -34,8 +34,8 @@ def examine(config: Config, required: list[str]) -> Iterator[Finding]:
     """Every finding in order; one that is required and only warns becomes a failure."""
     for name, probe in PROBES.items():
         for finding in probe(config):
-            if name in required and finding.level is Level.WARN:
-                yield replace(finding, level=Level.FAIL)
+            if name in required and finding.level is Severity.WARN:
+                yield replace(finding, level=Severity.FAIL)
             else:
                 yield finding
 
@@ -45,7 +45,7 @@ def _python(_: Config) -> Iterator[Finding]:
     good = (3, 11) <= sys.version_info[:2] < (3, 14)
     yield Finding(
         "python",
-        Level.PASS if good else Level.FAIL,
+        Severity.PASS if good else Severity.FAIL,
         f"{version} on {platform.system()} {platform.release()}",
         "" if good else "use Python 3.11, 3.12 or 3.13",
     )
@@ -60,13 +60,13 @@ def _packages(_: Config) -> Iterator[Finding]:
             missing.append(name)
     if missing:
         fix = f"pip install {' '.join(missing)}"
-        yield Finding("packages", Level.FAIL, f"missing: {', '.join(missing)}", fix)
+        yield Finding("packages", Severity.FAIL, f"missing: {', '.join(missing)}", fix)
     else:
-        yield Finding("packages", Level.PASS, ", ".join(found))
+        yield Finding("packages", Severity.PASS, ", ".join(found))
     for extra, purpose in (("view", "the viewer and the report"), ("llm", "language models")):
         if absent := extras.missing(extra):
             words = f"{purpose}: {', '.join(absent)} not installed"
-            yield Finding("packages", Level.WARN, words, f"pip install 'kernelwright[{extra}]'")
+            yield Finding("packages", Severity.WARN, words, f"pip install 'kernelwright[{extra}]'")
 
 
 def _compiler(_: Config) -> Iterator[Finding]:
@@ -81,16 +81,16 @@ def _compiler(_: Config) -> Iterator[Finding]:
         else:
             yield Finding(
                 "compiler",
-                Level.WARN,
+                Severity.WARN,
                 f"{name} does not build C++20 with OpenMP: {reason}",
                 "install libgomp (g++) or libomp-dev (clang++)",
             )
     if found:
-        yield Finding("compiler", Level.PASS, f"{', '.join(found)}; C++20 with OpenMP builds")
+        yield Finding("compiler", Severity.PASS, f"{', '.join(found)}; C++20 with OpenMP builds")
     else:
         yield Finding(
             "compiler",
-            Level.FAIL,
+            Severity.FAIL,
             "no C++ compiler that builds C++20 with OpenMP",
             "apt-get install g++",
         )
@@ -114,15 +114,15 @@ def _first_line(command: list[str]) -> str:
 def _sandbox(config: Config) -> Iterator[Finding]:
     from ..sandbox.isolation import choose
     from ..sandbox.isolation.canary import probe
-    from .isolation import Grade, Machine, lines
+    from .isolation import Grade, MachineTraits, lines
 
     try:
         isolation = probe(choose(config.jail), config.cache_dir)
     except KernelwrightError as error:
-        yield Finding("sandbox", Level.FAIL, str(error), error.hint)
+        yield Finding("sandbox", Severity.FAIL, str(error), error.hint)
         return
-    level = {Grade.FINE: Level.PASS, Grade.WEAK: Level.WARN, Grade.MISSING: Level.FAIL}
-    machine = Machine(os.geteuid() == 0, shutil.which("bwrap") is not None)
+    level = {Grade.FINE: Severity.PASS, Grade.WEAK: Severity.WARN, Grade.MISSING: Severity.FAIL}
+    machine = MachineTraits(os.geteuid() == 0, shutil.which("bwrap") is not None)
     for line in lines(isolation, machine):
         yield Finding("sandbox", level[line.grade], line.text, line.fix)
 
@@ -130,14 +130,14 @@ def _sandbox(config: Config) -> Iterator[Finding]:
 def _cpu(_config: Config) -> Iterator[Finding]:
     known = processor()
     if not known.signature:
-        yield Finding("cpu", Level.WARN, f"{CPUINFO} cannot be read", "run on Linux")
+        yield Finding("cpu", Severity.WARN, f"{CPUINFO} cannot be read", "run on Linux")
         return
     name = known.name or platform.machine()
     features = " ".join(flag for flag in CPU_FLAGS if flag in known.flags)
     usable = len(usable_cpus())
     yield Finding(
         "cpu",
-        Level.PASS,
+        Severity.PASS,
         f"{name}, {usable} CPUs usable, {features or 'no vector extension known'}",
     )
 
@@ -148,7 +148,7 @@ def _peaks(config: Config) -> Iterator[Finding]:
         (config.cache_dir / "peaks").glob("*.json"), key=lambda file: file.stat().st_mtime
     )
     if not files:
-        yield Finding("peaks", Level.PASS, "not measured yet; the first evaluation does it")
+        yield Finding("peaks", Severity.PASS, "not measured yet; the first evaluation does it")
         return
     from pydantic import ValidationError
 
@@ -159,14 +159,14 @@ def _peaks(config: Config) -> Iterator[Finding]:
     except (OSError, ValidationError) as error:
         yield Finding(
             "peaks",
-            Level.WARN,
+            Severity.WARN,
             f"{files[-1]} cannot be read: {type(error).__name__}",
             "delete it; the next evaluation measures anew",
         )
         return
     yield Finding(
         "peaks",
-        Level.PASS,
+        Severity.PASS,
         f"{peaks.bandwidth_gbs:.0f} GB/s from memory, {peaks.cache_bandwidth_gbs:.0f} GB/s from "
         f"cache, {peaks.flops_gflops:.0f} GFLOP/s in float32",
     )
@@ -181,12 +181,12 @@ def _store(config: Config) -> Iterator[Finding]:
         except OSError as error:
             yield Finding(
                 "store",
-                Level.FAIL,
+                Severity.FAIL,
                 f"{name} {folder} is not writable: {error.strerror}",
                 "give another folder with --home or --cache-dir",
             )
         else:
-            yield Finding("store", Level.PASS, f"{name} {folder} is writable")
+            yield Finding("store", Severity.PASS, f"{name} {folder} is writable")
 
 
 def _browser(_: Config) -> Iterator[Finding]:
@@ -194,12 +194,12 @@ def _browser(_: Config) -> Iterator[Finding]:
     if path is None:
         yield Finding(
             "browser",
-            Level.WARN,
+            Severity.WARN,
             "no Chromium: the viewer works in any browser, its tests do not",
             "apt-get install chromium",
         )
     else:
-        yield Finding("browser", Level.PASS, path)
+        yield Finding("browser", Severity.PASS, path)
 
 
 PROBES: dict[str, Callable[[Config], Iterator[Finding]]] = {

@@ -25,7 +25,7 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineTraits:
     """What the remedies depend on."""
 
     is_root: bool
@@ -34,7 +34,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One row in words."""
 
     grade: Grade
@@ -125,11 +125,11 @@ _ALLOW_NAMESPACES = (
 _INSTALL = "apt-get install bubblewrap (or dnf, pacman)"
 
 
-def lines(isolation: Isolation, machine: Machine) -> Iterator[Line]:
+def lines(isolation: Isolation, machine: MachineTraits) -> Iterator[TableLine]:
     """The whole matrix: a sentence on all of it, then one on each row."""
     lacking = isolation.lacking
     if lacking:
-        yield Line(
+        yield TableLine(
             Grade.MISSING,
             f"{isolation.mechanism}, tried with a hostile program: kernels that nobody read do "
             f"not run here, because {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} "
@@ -138,7 +138,7 @@ def lines(isolation: Isolation, machine: Machine) -> Iterator[Line]:
             "trust: --accept-weak-isolation",
         )
     else:
-        yield Line(
+        yield TableLine(
             Grade.FINE,
             f"{isolation.mechanism}, tried with a hostile program: all that unattended runs need "
             "is enforced",
@@ -147,30 +147,30 @@ def lines(isolation: Isolation, machine: Machine) -> Iterator[Line]:
         yield _line(name, isolation.capabilities.get(name), isolation.mechanism, machine)
 
 
-def _line(name: str, found: Capability | None, mechanism: str, machine: Machine) -> Line:
+def _line(name: str, found: Capability | None, mechanism: str, machine: MachineTraits) -> TableLine:
     row = _ROWS[name]
     bad = Grade.MISSING if name in UNATTENDED_MINIMUM else Grade.WEAK
     if found is None:
         text = f"whether a kernel here can {_undone(row)} was not measured; then {row.loss}"
-        return Line(bad, text, _remedy(name, mechanism, machine))
+        return TableLine(bad, text, _remedy(name, mechanism, machine))
     if found.state is Enforcement.ENFORCED:
         means = row.means.get(mechanism, mechanism)
         how = found.how.removeprefix(f"{means}: ")
         tried = f"; when tried: {how}" if how else ""
-        return Line(Grade.FINE, f"a kernel here cannot {row.deed} ({means}{tried})")
+        return TableLine(Grade.FINE, f"a kernel here cannot {row.deed} ({means}{tried})")
     how = f" ({found.how})" if found.how else ""
     if found.state is Enforcement.PARTIAL:
         text = f"a kernel here is only partly kept from this: to {_undone(row)}{how}"
     else:
         text = f"a kernel here can {_undone(row)}{how}"
-    return Line(bad, f"{text}; lost: {row.loss}", _remedy(name, mechanism, machine))
+    return TableLine(bad, f"{text}; lost: {row.loss}", _remedy(name, mechanism, machine))
 
 
 def _undone(row: _Row) -> str:
     return row.deed.replace(", not even as a daemon", ", as a daemon")
 
 
-def _remedy(name: str, mechanism: str, machine: Machine) -> str:
+def _remedy(name: str, mechanism: str, machine: MachineTraits) -> str:
     if name in ("mem", "pids"):
         return _POLLED
     if name == "uid" and mechanism == "bubblewrap":
@@ -184,7 +184,7 @@ def _remedy(name: str, mechanism: str, machine: Machine) -> str:
     return _better_jail(mechanism, machine)
 
 
-def _better_jail(mechanism: str, machine: Machine) -> str:
+def _better_jail(mechanism: str, machine: MachineTraits) -> str:
     if mechanism == "bare":
         return "leave out --jail bare, so that bubblewrap or Landlock is used"
     if mechanism == "bubblewrap":

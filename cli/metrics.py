@@ -14,7 +14,7 @@ from ..traces import names
 from . import common
 
 if TYPE_CHECKING:
-    from ..verifier.profile.derive import Derived, Sample
+    from ..verifier.profile.derive import Derived, MeasuredSample
 
 app = typer.Typer(
     help="Show and choose the metrics that a Judge is fed.",
@@ -108,7 +108,7 @@ def derive(
         common.put(f"written to {path}")
 
 
-def _from_file(path: Path) -> list[Sample]:
+def _from_file(path: Path) -> list[MeasuredSample]:
     from ..verifier.profile.derive import read_samples
 
     try:
@@ -120,14 +120,14 @@ def _from_file(path: Path) -> list[Sample]:
     return read_samples(lines, str(path))
 
 
-def _from_store(config: Config, wanted: list[str]) -> list[Sample]:
+def _from_store(config: Config, wanted: list[str]) -> list[MeasuredSample]:
     from ..errors import UnknownNameError
     from ..kernelbench import registry
     from ..traces.history import derive as history_of
     from ..traces.store import Store
     from ..verifier.profile.derive import samples_of
 
-    found: list[Sample] = []
+    found: list[MeasuredSample] = []
     with Store.open(config.home, read_only=True) as store:
         for one in [names.find(store, name).campaign for name in wanted] or store.campaigns():
             history = history_of(store.events(one))
@@ -140,8 +140,8 @@ def _from_store(config: Config, wanted: list[str]) -> list[Sample]:
 
 
 def _of_one_target(
-    samples: list[Sample], target: str | None, family: str
-) -> tuple[str, list[Sample]]:
+    samples: list[MeasuredSample], target: str | None, family: str
+) -> tuple[str, list[MeasuredSample]]:
     """The samples of the family on one target; times of different devices do not compare."""
     tagged = [one for one in samples if family in ("any", *one.tags)]
     targets = sorted({one.target for one in tagged})

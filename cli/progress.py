@@ -41,7 +41,7 @@ RECENT = 5
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
-class Progress:
+class ProgressLines:
     """Follows one campaign on stderr."""
 
     def __init__(

@@ -156,7 +156,7 @@ def run(
     _tell(outcome, resolved, as_json=as_json)
 
 
-def _tell(outcome: carry_out.Outcome, resolved: Resolved, *, as_json: bool) -> None:
+def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -> None:
     """Prints what came of it, and leaves with its exit status."""
     from . import documents
     from .summary import next_steps, winner_lines

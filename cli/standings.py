@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..compare.plan import Bench
 from ..compare.scores import Score
-from ..compare.summary import THRESHOLDS, Arm, Estimate
+from ..compare.summary import THRESHOLDS, IntervalEstimate, WorkflowScores
 from ..traces.wording import duration, tokens, usd
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def document(bench: Bench, arms: list[Arm]) -> dict[str, Any]:
+def document(bench: Bench, arms: list[WorkflowScores]) -> dict[str, Any]:
     """The document of `bench --json`."""
     return {
         "bench": {
@@ -34,7 +34,7 @@ def document(bench: Bench, arms: list[Arm]) -> dict[str, Any]:
     }
 
 
-def _arm(arm: Arm) -> dict[str, Any]:
+def _arm(arm: WorkflowScores) -> dict[str, Any]:
     return {
         "workflow": arm.workflow,
         "correct": arm.correct,
@@ -66,7 +66,7 @@ def _campaign(score: Score) -> dict[str, Any]:
     }
 
 
-def tables(bench: Bench, arms: list[Arm]) -> Iterator[Table | str]:
+def tables(bench: Bench, arms: list[WorkflowScores]) -> Iterator[Table | str]:
     """What was found, and what it cost."""
     yield _found(arms)
     yield _cost(arms)
@@ -88,7 +88,7 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _found(arms: list[Arm]) -> Table:
+def _found(arms: list[WorkflowScores]) -> Table:
     table = _table(
         "workflow",
         "correct",
@@ -111,7 +111,7 @@ def _found(arms: list[Arm]) -> Table:
     return table
 
 
-def _cost(arms: list[Arm]) -> Table:
+def _cost(arms: list[WorkflowScores]) -> Table:
     table = _table(
         "per kernel", "cost", "tokens", "calls", "evaluations", "time", "device time", "stopped by"
     )
@@ -130,7 +130,7 @@ def _cost(arms: list[Arm]) -> Table:
     return table
 
 
-def _figure(estimate: Estimate | None, form: str = ".2f") -> str:
+def _figure(estimate: IntervalEstimate | None, form: str = ".2f") -> str:
     if estimate is None:
         return "-"
     if estimate.low is None or estimate.high is None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..agents.books.budget import check_limits, check_priced
 from ..agents.books.request import CampaignRequest
-from ..agents.model import Model, Usage, canonical
+from ..agents.model import Model, TokenUsage, canonical
 from ..agents.models.choosing import is_model
 from ..agents.offered import OFFLINE
 from ..agents.workflows import admission
@@ -28,12 +28,12 @@ from ..kernelbench.targets import CPU
 NO_BOUND = 10**9
 """Rounds and patience of a trial: only the budget ends it, or the search itself."""
 
-ONE_OF_EACH = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+ONE_OF_EACH = TokenUsage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 _TIMES = ("seconds", "device_seconds")
 
 
-class Trial(NamedTuple):
+class BenchCampaign(NamedTuple):
     """One campaign of a bench."""
 
     workflow: str
@@ -64,14 +64,14 @@ class Bench:
         """Whether any of its campaigns asks a language model."""
         return is_model(self.model) or is_model(self.judge_model)
 
-    def trials(self, problem: str) -> Iterator[Trial]:
+    def trials(self, problem: str) -> Iterator[BenchCampaign]:
         """The campaigns of one problem, seed by seed; no workflow is always the first."""
         for seed in range(self.seeds):
             at = seed % len(self.workflows)
             for workflow in self.workflows[at:] + self.workflows[:at]:
-                yield Trial(workflow, problem, seed)
+                yield BenchCampaign(workflow, problem, seed)
 
-    def request(self, trial: Trial) -> CampaignRequest:
+    def request(self, trial: BenchCampaign) -> CampaignRequest:
         """The campaign of a trial. All have the same caps, and none stops before them by itself."""
         return CampaignRequest(
             problem=trial.problem,
@@ -88,7 +88,7 @@ class Bench:
             trial=self.key(trial),
         )
 
-    def key(self, trial: Trial) -> str:
+    def key(self, trial: BenchCampaign) -> str:
         """What must be the same for a campaign to be the trial's."""
         parts = {
             "trial": list(trial),

@@ -15,7 +15,7 @@ from ..campaign import CampaignStore, Players, resume_campaign, run_campaign
 from ..errors import PrerequisiteError, ProviderError
 from ..traces.events import CampaignStarted
 from ..verifier.request import Referee
-from .plan import Bench, Trial
+from .plan import Bench, BenchCampaign
 from .scores import Score, is_done, score
 
 
@@ -30,7 +30,7 @@ class BenchStore(CampaignStore, Interface):
 class Standing:
     """A trial that is about to be run."""
 
-    trial: Trial
+    trial: BenchCampaign
     number: int
     """1, 2, 3 … of the bench."""
     of: int
@@ -44,14 +44,14 @@ Watch = Callable[[Standing], AbstractContextManager[OnEvent]]
 OpenReferee = Callable[[str], AbstractContextManager[Referee]]
 """The referee of a problem."""
 
-Seats = Callable[[Trial], Players | None]
+Seats = Callable[[BenchCampaign], Players | None]
 """The players of a trial in place of those that its names mean."""
 
 
-def known_campaigns(bench: Bench, store: BenchStore) -> dict[Trial, str]:
+def known_campaigns(bench: Bench, store: BenchStore) -> dict[BenchCampaign, str]:
     """The campaigns of the bench that there are, done or not; of two the one that is done."""
     keys = {bench.key(t): t for problem in bench.problems for t in bench.trials(problem)}
-    found: dict[Trial, str] = {}
+    found: dict[BenchCampaign, str] = {}
     for campaign, started in store.starts():
         trial = keys.get(_key_of(started))
         if trial and not (trial in found and is_done(store.events(found[trial]))):

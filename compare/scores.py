@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..agents.books.progress import Progress
 from ..traces.events import Event, ModelReplied, ModelRequested
-from .plan import Trial
+from .plan import BenchCampaign
 
 TO_BE_TAKEN_UP = ("interrupted", "provider", "error")
 """Ends that were not the campaign's own."""
@@ -29,7 +29,7 @@ class Spent(NamedTuple):
     device_seconds: float
 
 
-class Step(NamedTuple):
+class ChampionStep(NamedTuple):
     """A change of champion: what had been spent by then, and what is credited from then on."""
 
     spent: Spent
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 class Score:
     """One campaign's result. Without a verified winner its speed-up counts as 0."""
 
-    trial: Trial
+    trial: BenchCampaign
     campaign: str
     stopped_by: str
     credited: float
@@ -49,7 +49,7 @@ class Score:
     """Requests sent to models."""
     replies: int
     by_status: dict[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[ChampionStep, ...]
 
     @property
     def is_verified(self) -> bool:
@@ -63,7 +63,7 @@ def is_done(events: Iterable[Event]) -> bool:
     return finished is not None and finished.stopped_by not in TO_BE_TAKEN_UP
 
 
-def score(trial: Trial, campaign: str, events: Iterable[Event]) -> Score:
+def score(trial: BenchCampaign, campaign: str, events: Iterable[Event]) -> Score:
     """The score of a campaign that is done."""
     progress, steps, champion = Progress(), [], None
     calls = replies = 0
@@ -73,7 +73,7 @@ def score(trial: Trial, campaign: str, events: Iterable[Event]) -> Score:
         replies += isinstance(event.payload, ModelReplied)
         if progress.champion != champion:
             champion = progress.champion
-            steps.append(Step(_spent(progress), progress.credited))
+            steps.append(ChampionStep(_spent(progress), progress.credited))
     return Score(
         trial=trial,
         campaign=campaign,

@@ -30,7 +30,7 @@ LEVEL = 0.95
 SEED = 20_260
 
 
-class Estimate(NamedTuple):
+class IntervalEstimate(NamedTuple):
     """A figure with its 95 % interval, which a single campaign does not have."""
 
     value: float
@@ -39,19 +39,19 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Arm:
+class WorkflowScores:
     """One workflow over all problems and seeds."""
 
     workflow: str
     scores: tuple[Score, ...]
     fast: dict[float, float]
     """fast_p by p; at 0 it is the share of correct ones."""
-    median: Estimate
-    geometric_mean: Estimate
+    median: IntervalEstimate
+    geometric_mean: IntervalEstimate
     """0 as soon as one campaign found nothing."""
-    among_verified: Estimate | None
+    among_verified: IntervalEstimate | None
     """The geometric mean of those that found something; None where none did."""
-    difference: Estimate | None
+    difference: IntervalEstimate | None
     """Mean paired difference to the first arm; None for that one."""
     anytime: dict[str, list[tuple[float, float]]]
     """By cap: what was spent of it, and the mean credited speed-up from there on."""
@@ -78,7 +78,7 @@ class Arm:
         return None if None in found else sum(found) / len(found)
 
 
-def summarise(bench: Bench, scores: Iterable[Score]) -> list[Arm]:
+def summarise(bench: Bench, scores: Iterable[Score]) -> list[WorkflowScores]:
     """The arms in the order of the workflows; every trial of the bench must have its score."""
     known = {score.trial: score for score in scores}
     by_arm = {
@@ -94,7 +94,7 @@ def summarise(bench: Bench, scores: Iterable[Score]) -> list[Arm]:
         credited = _credited(rows)
         is_first = workflow == bench.workflows[0]
         arms.append(
-            Arm(
+            WorkflowScores(
                 workflow=workflow,
                 scores=tuple(score for row in rows for score in row),
                 fast={p: float((credited > p).mean()) for p in THRESHOLDS},
@@ -108,13 +108,13 @@ def summarise(bench: Bench, scores: Iterable[Score]) -> list[Arm]:
     return arms
 
 
-def estimate(values: np.ndarray, statistic: Statistic) -> Estimate:
+def estimate(values: np.ndarray, statistic: Statistic) -> IntervalEstimate:
     """The statistic of `values[problem, seed]` with its interval."""
     import numpy as np
 
     told = float(statistic(values.reshape(-1)))
     if values.size < 2:
-        return Estimate(told)
+        return IntervalEstimate(told)
     rng = np.random.default_rng(SEED)
     problems, seeds = values.shape
     rows = rng.integers(0, problems, (RESAMPLES, problems, 1))
@@ -123,7 +123,7 @@ def estimate(values: np.ndarray, statistic: Statistic) -> Estimate:
     # A draw of nothing but failures has no mean among the verified.
     found = found[~np.isnan(found)]
     low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(told, min(float(low), told), max(float(high), told))
+    return IntervalEstimate(told, min(float(low), told), max(float(high), told))
 
 
 def _credited(rows: Sequence[Sequence[Score]]) -> np.ndarray:
@@ -132,7 +132,7 @@ def _credited(rows: Sequence[Sequence[Score]]) -> np.ndarray:
     return np.array([[score.credited for score in row] for row in rows], dtype=np.float64)
 
 
-def _among_verified(credited: np.ndarray) -> Estimate | None:
+def _among_verified(credited: np.ndarray) -> IntervalEstimate | None:
     return estimate(credited, _mean_of_positive) if bool((credited > 0).any()) else None
 
 

@@ -7,11 +7,11 @@ copies. cupy keeps TF32 off unless it is asked for (CUPY_TF32).
 
 from __future__ import annotations
 
-from .problem import Call, Prepared
+from .problem import BaselineCall, Prepared
 from .torch_calls import dense_view
 
 
-def product(call: Call) -> Prepared:
+def product(call: BaselineCall) -> Prepared:
     """C = A B of two dense matrices."""
     import cupy
 
@@ -24,7 +24,7 @@ def product(call: Call) -> Prepared:
     return compute
 
 
-def sparse_product(call: Call, dense: str, output: str) -> Prepared:
+def sparse_product(call: BaselineCall, dense: str, output: str) -> Prepared:
     """The product of the call's CSR matrix with a dense matrix or vector."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix

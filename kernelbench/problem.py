@@ -161,7 +161,7 @@ class Expected:
     """Whether the output must match bit for bit (max, copies, exact-arithmetic trials)."""
 
 
-class Call(NamedTuple):
+class BaselineCall(NamedTuple):
     """What a baseline works on: views of memory it does not own."""
 
     axes: Axes
@@ -184,7 +184,7 @@ class Baseline:
 
     name: str
     """`torch eager`, `torch.compile`, `scipy`."""
-    prepare: Callable[[Call], Prepared]
+    prepare: Callable[[BaselineCall], Prepared]
     requires: str = "torch"
     """The import it needs."""
 

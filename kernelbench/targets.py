@@ -103,7 +103,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Device:
+class Product:
     """One product: its peaks from the data sheet."""
 
     name: str
@@ -175,10 +175,10 @@ def _device(
     int8: float,
     *,
     l2: float = 0.0,
-) -> Device:
+) -> Product:
     peaks = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "fp8": fp8, "int8": int8}
     known = {kind: peak for kind, peak in peaks.items() if peak}
-    return Device(name, f"sm_{capability}", sms, memory, known, l2_mb=l2)
+    return Product(name, f"sm_{capability}", sms, memory, known, l2_mb=l2)
 
 
 DEVICES = (
@@ -216,7 +216,7 @@ def target_of(name: str) -> Target:
     return Target(found.name, found)
 
 
-def device_of(architecture_name: str) -> Device | None:
+def device_of(architecture_name: str) -> Product | None:
     """The device whose data sheet models this architecture; None where the table has none."""
     return next((d for d in DEVICES if d.architecture == architecture_name), None)
 
@@ -226,7 +226,7 @@ _BUSES = frozenset({"SXM", "PCIE"})
 _SIZE = re.compile(r"\d+GB|HBM\d?E?")
 
 
-def product(driver_name: str, sms: int | None = None) -> Device | None:
+def product(driver_name: str, sms: int | None = None) -> Product | None:
     """The product that a driver means by this name; None where the table does not have it.
 
     A relative is no answer (an H100 NVL is not an H100 SXM): every word must be the product's,

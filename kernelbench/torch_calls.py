@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SandboxError
-from .problem import Call, Prepared
+from .problem import BaselineCall, Prepared
 
 Placement = Callable[[Any], Any]
 """The tensor that stands for one over an array of a call; what it holds is kept in step."""
@@ -42,7 +42,7 @@ def dense_view(array: np.ndarray) -> Any:
     return _placements[0](tensor) if _placements else tensor
 
 
-def csr_view(call: Call, *, columns: int, values: np.ndarray) -> Any:
+def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:
     """A torch CSR tensor on the call's pattern over the memory of `values`, int32 indices."""
     import torch
 
@@ -84,6 +84,6 @@ def compiled(function: Callable[..., Any], *tensors: Any) -> Prepared:
     return compute
 
 
-def views(call: Call) -> list[Any]:
+def views(call: BaselineCall) -> list[Any]:
     """All inputs, then all outputs, as tensors."""
     return [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]

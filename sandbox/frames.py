@@ -28,7 +28,7 @@ _AWAKE_S = 0.002
 """How long `receive` may stay awake where it is asked to."""
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame says; the runner's source holds the same numbers."""
 
     READY = 1

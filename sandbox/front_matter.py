@@ -27,7 +27,7 @@ _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A place in the candidate's file, counted from 1."""
 
     line: int = 1
@@ -37,7 +37,7 @@ class Place:
 class MalformedError(Exception):
     """Front matter that cannot be read; `place` says where in the file."""
 
-    def __init__(self, reason: str, place: Place) -> None:
+    def __init__(self, reason: str, place: FilePlace) -> None:
         super().__init__(reason)
         self.reason = reason
         self.place = place
@@ -53,13 +53,13 @@ class FrontMatter:
 
     facts: dict[str, Any] = field(default_factory=dict)
     text: str = ""
-    start: Place = field(default_factory=Place)
+    start: FilePlace = field(default_factory=FilePlace)
     """Where the text starts in the file."""
     is_verbatim: bool = True
     """Whether the file holds the text letter by letter; only the start is known where not."""
     spots: Spots = field(default_factory=Spots)
 
-    def place(self, path: Path, *, of_key: bool = False) -> Place:
+    def place(self, path: Path, *, of_key: bool = False) -> FilePlace:
         """Where the value at `path` stands, or its key; the nearest thing around it if unknown."""
         table = self.spots.keys if of_key else self.spots.values
         while path:
@@ -68,23 +68,23 @@ class FrontMatter:
             path, table = path[:-1], self.spots.values
         return self.start
 
-    def place_inside(self, path: Path, offset: int) -> Place:
+    def place_inside(self, path: Path, offset: int) -> FilePlace:
         """Where the character `offset` of the string at `path` stands."""
         at = self.spots.contents.get(path)
         return self.place(path) if at is None else self._at(at + offset)
 
-    def _at(self, offset: int) -> Place:
+    def _at(self, offset: int) -> FilePlace:
         if not self.is_verbatim:
             return self.start
         return moved(self.start, self.text[:offset])
 
 
-def moved(start: Place, text: str) -> Place:
+def moved(start: FilePlace, text: str) -> FilePlace:
     """Where one is after `text` when it starts at `start`."""
     lines = text.count("\n")
     if not lines:
-        return Place(start.line, start.column + len(text))
-    return Place(start.line + lines, len(text) - text.rindex("\n"))
+        return FilePlace(start.line, start.column + len(text))
+    return FilePlace(start.line + lines, len(text) - text.rindex("\n"))
 
 
 def read_comment(source: str) -> FrontMatter:
@@ -97,20 +97,20 @@ def read_comment(source: str) -> FrontMatter:
     opening = _OPENING.match(source, before.end() if before else 0)
     if opening is None:
         if late := _OPENING.search(source):
-            place = moved(Place(), source[: late.start()])
+            place = moved(FilePlace(), source[: late.start()])
             raise MalformedError("the front matter must stand before any code", place)
         return FrontMatter()
     end = source.find("*/", opening.end())
     closing = _CLOSING.search(source, opening.end())
     if closing is None or closing.end() != end + 2:
-        place = moved(Place(), source[: end if end >= 0 else opening.start()])
+        place = moved(FilePlace(), source[: end if end >= 0 else opening.start()])
         raise MalformedError(
             "the front matter must end with a line `---*/`"
             + ("; the comment ends here without it" if end >= 0 else ", and there is none"),
             place,
         )
     text = source[opening.end() : closing.start()]
-    return _loaded(text, moved(Place(), source[: opening.end()]), is_verbatim=True)
+    return _loaded(text, moved(FilePlace(), source[: opening.end()]), is_verbatim=True)
 
 
 def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
@@ -124,7 +124,7 @@ def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
     if found is None:
         return FrontMatter()
     statement = tree.body[0]
-    start = Place(statement.lineno, statement.col_offset + 1)
+    start = FilePlace(statement.lineno, statement.col_offset + 1)
     written = ast.get_source_segment(source.replace("\r\n", "\n"), statement) or ""
     quotes = re.match(r"[A-Za-z]*(\"\"\"|'''|\"|')", written)
     inside = written[quotes.end() : -len(quotes[1])] if quotes else ""
@@ -132,11 +132,11 @@ def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
     if is_verbatim and quotes:
         start = moved(start, quotes[0] + value[: found.start(1)])
     else:
-        start = Place(start.line + value.count("\n", 0, found.start(1)), 1)
+        start = FilePlace(start.line + value.count("\n", 0, found.start(1)), 1)
     return _loaded(found[1], start, is_verbatim=is_verbatim)
 
 
-def _loaded(text: str, start: Place, *, is_verbatim: bool) -> FrontMatter:
+def _loaded(text: str, start: FilePlace, *, is_verbatim: bool) -> FrontMatter:
     if len(text) > MATTER_CHARACTERS:
         raise MalformedError(
             f"the front matter has {len(text)} characters, at most {MATTER_CHARACTERS} are read",
@@ -152,14 +152,14 @@ def _loaded(text: str, start: Place, *, is_verbatim: bool) -> FrontMatter:
     return FrontMatter(facts, text, start, is_verbatim, spots(text))
 
 
-def _not_toml(message: str, text: str, start: Place, *, is_verbatim: bool) -> MalformedError:
+def _not_toml(message: str, text: str, start: FilePlace, *, is_verbatim: bool) -> MalformedError:
     place = start
     if found := _TOML_PLACE.search(message):
         message = message[: found.start()]
         if is_verbatim and found[1]:
             lines = text.split("\n")[: int(found[1]) - 1]
             place = moved(start, "".join(line + "\n" for line in lines))
-            place = Place(place.line, place.column + int(found[2]) - 1)
+            place = FilePlace(place.line, place.column + int(found[2]) - 1)
         elif is_verbatim:
             place = moved(start, text.rstrip())
     return MalformedError(f"the front matter is not TOML: {message}", place)

@@ -8,7 +8,7 @@ import io
 import tokenize
 import warnings
 
-from .front_matter import MalformedError, Place, moved
+from .front_matter import FilePlace, MalformedError, moved
 
 SOURCE_BYTES = 256 << 10
 
@@ -22,13 +22,13 @@ def encoded(source: str) -> bytes:
     try:
         raw = source.encode()
     except UnicodeEncodeError as error:
-        place = moved(Place(), source[: error.start])
+        place = moved(FilePlace(), source[: error.start])
         raise MalformedError("a character that UTF-8 cannot hold", place) from error
     if len(raw) > SOURCE_BYTES:
         reason = f"the source has {len(raw)} bytes, at most {SOURCE_BYTES} are taken"
-        raise MalformedError(reason, Place())
+        raise MalformedError(reason, FilePlace())
     if "\0" in source:
-        raise MalformedError("a null byte", moved(Place(), source[: source.index("\0")]))
+        raise MalformedError("a null byte", moved(FilePlace(), source[: source.index("\0")]))
     return raw
 
 
@@ -43,15 +43,15 @@ def python_tree(source: str) -> ast.Module:
         # A coding cookie would have Python read other text than people do.
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
     except SyntaxError as error:
-        raise MalformedError(str(error.msg), Place()) from error
+        raise MalformedError(str(error.msg), FilePlace()) from error
     if encoding not in ("utf-8", "utf-8-sig"):
-        raise MalformedError(f"the source declares the encoding {encoding}, not utf-8", Place())
+        raise MalformedError(f"the source declares the encoding {encoding}, not utf-8", FilePlace())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(raw, "candidate.py")
     except SyntaxError as error:
-        raise MalformedError(error.msg, Place(error.lineno or 1, error.offset or 1)) from error
+        raise MalformedError(error.msg, FilePlace(error.lineno or 1, error.offset or 1)) from error
     except (RecursionError, MemoryError, ValueError) as error:
         reason = f"the source cannot be parsed: {type(error).__name__}: {error}"
-        raise MalformedError(reason, Place()) from error
+        raise MalformedError(reason, FilePlace()) from error

@@ -45,7 +45,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Message:
+class PromptMessage:
     """One message of a prompt."""
 
     role: str
@@ -64,7 +64,7 @@ class Message:
 class Prompt:
     """A whole question."""
 
-    messages: tuple[Message, ...] = ()
+    messages: tuple[PromptMessage, ...] = ()
     parameters: dict[str, Any] = field(default_factory=dict)
     schema: str = ""
     """The JSON schema that the answer was to have; empty for free text."""
@@ -73,7 +73,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FullReply:
     """A whole reply."""
 
     text: str = ""
@@ -93,7 +93,7 @@ def read_prompt(get_blob: GetBlob, sha: str) -> Prompt:
     schema = content.pop("json_schema", None)
     return Prompt(
         messages=tuple(
-            Message(visible(str(m.get("role", ""))), visible(str(m.get("content", ""))))
+            PromptMessage(visible(str(m.get("role", ""))), visible(str(m.get("content", ""))))
             for m in messages
             if isinstance(m, dict)
         ),
@@ -102,18 +102,18 @@ def read_prompt(get_blob: GetBlob, sha: str) -> Prompt:
     )
 
 
-def read_answer(get_blob: GetBlob, sha: str) -> Answer:
+def read_answer(get_blob: GetBlob, sha: str) -> FullReply:
     """The reply in the blob `sha`."""
     content, problem = _document(get_blob, sha)
     text = content.pop("text", "")
     if problem or not isinstance(text, str):
-        return Answer(problem=f"The reply cannot be shown: {problem or 'it has no text'}.")
+        return FullReply(problem=f"The reply cannot be shown: {problem or 'it has no text'}.")
     thoughts = content.pop("reasoning", "")
     usage = content.pop("usage", None)
     facts = {**content, **(usage if isinstance(usage, dict) else {})}
     reasoning = visible(thoughts) if isinstance(thoughts, str) else ""
     told = {k: v for k, v in facts.items() if v not in (None, "", 0, False)}
-    return Answer(visible(text), reasoning, told)
+    return FullReply(visible(text), reasoning, told)
 
 
 def _document(get_blob: GetBlob, sha: str) -> tuple[dict[str, Any], str]:

@@ -38,7 +38,7 @@ from .spending import Spending
 _WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
 
 
-class Change(NamedTuple):
+class ChampionChange(NamedTuple):
     """A change of champion and when it was."""
 
     at: float
@@ -121,7 +121,7 @@ class Fold(Generic[E]):
         self.entries: dict[str, E] = {}
         """By candidate, in the order they were proposed."""
         self.champion: str | None = None
-        self.changes: list[Change] = []
+        self.changes: list[ChampionChange] = []
         self.falls: list[Fall] = []
         self.finished: CampaignFinished | None = None
         """None while it runs, was cut off, or was taken up again."""
@@ -235,7 +235,7 @@ class Fold(Generic[E]):
                 self._judge(payload, event)
             case ChampionChanged(candidate=candidate):
                 self._known(candidate, event)
-                self.changes.append(Change(event.at, payload))
+                self.changes.append(ChampionChange(event.at, payload))
                 self.champion = candidate
 
     def _start(self, payload: CampaignStarted, event: Event) -> None:

@@ -13,7 +13,7 @@ from .records import CAPABILITIES, Isolation
 from .spending import Booked
 
 
-class Best(NamedTuple):
+class BestSoFar(NamedTuple):
     """The best credited speed-up from this candidate on; 0.0 where there is none."""
 
     number: int
@@ -81,15 +81,17 @@ class History(Fold[Entry]):
         verdicts = [v for entry in self.entries.values() for v in entry.verdicts]
         return [verdict.isolation for verdict in verdicts if verdict.isolation]
 
-    def best_so_far(self) -> list[Best]:
+    def best_so_far(self) -> list[BestSoFar]:
         """One step per change of champion: from which candidate on, when, and its credit."""
         credits = self.credits
         steps = [
-            Best(self.entries[fall.beside].number, fall.at, credits.get(fall.champion or "", 0.0))
+            BestSoFar(
+                self.entries[fall.beside].number, fall.at, credits.get(fall.champion or "", 0.0)
+            )
             for fall in self.falls
         ]
         steps += [
-            Best(self.entries[event.candidate].number, at, event.credited)
+            BestSoFar(self.entries[event.candidate].number, at, event.credited)
             for at, event in self.changes
         ]
         return sorted(steps, key=lambda step: step.at)

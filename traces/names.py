@@ -26,7 +26,7 @@ class Name(NamedTuple):
     candidate: str | None
 
 
-class Found(NamedTuple):
+class FoundIds(NamedTuple):
     """The full ids."""
 
     campaign: str
@@ -57,10 +57,10 @@ def parse(text: str) -> Name:
     return Name(campaign, candidate)
 
 
-def find(store: Store, text: str) -> Found:
+def find(store: Store, text: str) -> FoundIds:
     """The ids that `text` names in this store."""
     name = parse(text)
     campaign = store.resolve(name.campaign)
     if name.candidate is None:
-        return Found(campaign, None)
-    return Found(campaign, store.resolve_candidate(campaign, name.candidate))
+        return FoundIds(campaign, None)
+    return FoundIds(campaign, store.resolve_candidate(campaign, name.candidate))

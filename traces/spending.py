@@ -44,7 +44,7 @@ class Booked(NamedTuple):
 
 
 @dataclass
-class Call:
+class SpentCall:
     """One call of a model and how it stands."""
 
     requested: ModelRequested
@@ -73,7 +73,7 @@ def never_asked(event: Event, call: str) -> StorageError:
 class Spending:
     """The fold. `apply` every event in order; read the rest."""
 
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, SpentCall] = field(default_factory=dict)
     tokens: int = 0
     priced_usd: float = 0.0
     """What was paid at known prices."""
@@ -109,7 +109,7 @@ class Spending:
         """Takes in one event."""
         match event.payload:
             case ModelRequested() as requested:
-                self.calls[requested.call] = Call(requested)
+                self.calls[requested.call] = SpentCall(requested)
             case ModelReplied() as replied:
                 self._call(event, replied.call).replied = replied
                 self._book(replied.tokens, replied.usd)
@@ -124,7 +124,7 @@ class Spending:
                 took_s = event.at - self._evaluating_since - verdict.seconds.get(BUILD, 0.0)
                 self.device_s += max(0.0, took_s)
 
-    def _call(self, event: Event, call: str) -> Call:
+    def _call(self, event: Event, call: str) -> SpentCall:
         if call not in self.calls:
             raise never_asked(event, call)
         return self.calls[call]

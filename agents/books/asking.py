@@ -30,7 +30,7 @@ from ..model import (
     Model,
     ModelFault,
     Paced,
-    Placed,
+    PlacedModel,
     Reply,
     canonical,
 )
@@ -133,7 +133,7 @@ class Asker:
             return stored
         self._raise_if_too_long(call)
         teach(self._model, self._ledger)
-        model = self._model.at(place) if isinstance(self._model, Placed) else self._model
+        model = self._model.at(place) if isinstance(self._model, PlacedModel) else self._model
         with self._slots:
             self._keep_pace(model)
             trouble = _Trouble(self._patience_s)

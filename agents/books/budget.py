@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...errors import UsageError
 from ...traces.spending import Spending
-from ..model import Bound, Model, Usage
+from ..model import CostBound, Model, TokenUsage
 
 Clock = Callable[[], float]
 """Seconds, rising; only differences mean anything."""
@@ -27,7 +27,7 @@ CAPS_OF_WORK = ("evaluations", "seconds", "device_seconds")
 """What every Coder uses up. Who asks no model spends no dollar and no token, however long."""
 
 
-class Left(NamedTuple):
+class Remaining(NamedTuple):
     """What may still be spent; infinity where there is no cap."""
 
     evaluations: float
@@ -60,7 +60,7 @@ def check_priced(limits: Mapping[str, float], models: Iterable[Model]) -> None:
     if "usd" not in limits:
         return
     for model in models:
-        if model.cost(Usage(prompt_tokens=1, completion_tokens=1)) is None:
+        if model.cost(TokenUsage(prompt_tokens=1, completion_tokens=1)) is None:
             raise UsageError(
                 f"the price of {model.name} is not known, so that a limit in dollars cannot hold",
                 hint="give its price in your price file, or limit tokens: --max-tokens N",
@@ -89,12 +89,12 @@ class Budget:
         """Seconds of work, over every process that worked on the campaign."""
         return self._spent_before_s + self._clock() - self._began
 
-    def left(self, candidates: int) -> Left:
+    def left(self, candidates: int) -> Remaining:
         """What is left once `candidates` have been taken on.
 
         An evaluation is one candidate: its confirmation in a fresh process belongs to it.
         """
-        return Left(
+        return Remaining(
             self._limit("evaluations") - candidates,
             self._limit("seconds") - self.spent_s,
         )
@@ -116,7 +116,7 @@ class Budget:
             "device_seconds" if self._spending.device_s >= self._limit("device_seconds") else None
         )
 
-    def why_refused(self, bound: Bound) -> str | None:
+    def why_refused(self, bound: CostBound) -> str | None:
         """The cap that one more call of a model could pass, at its worst, or None.
 
         What open calls reserved counts as spent. The caller makes sure that nobody reserves

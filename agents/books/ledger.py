@@ -31,7 +31,7 @@ from ...traces.place import NOWHERE, Place
 from ...traces.records import Advice, Protocol, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
-from ..roles import Member, Missing, Proposal
+from ..roles import Member, NoProposal, Proposal
 from ..search.championship import champion_after
 from .progress import Progress
 
@@ -132,7 +132,7 @@ class Ledger:
         )
         return candidate
 
-    def missing(self, missing: Missing, place: Place, base: str = "") -> None:
+    def missing(self, missing: NoProposal, place: Place, base: str = "") -> None:
         """Records, once for the place, that a reply held no usable candidate."""
         if place not in self.progress.missing:
             self.record(

@@ -13,7 +13,7 @@ from typing import runtime_checkable
 from ...traces.events import Event, ModelFailed, ModelReplied, ModelRequested
 from ...traces.spending import OUTCOME_UNKNOWN
 from ..model import Ask, Model
-from ..models.ensemble import Outcome
+from ..models.ensemble import CallOutcome
 from .ledger import Ledger
 
 
@@ -29,7 +29,7 @@ class Recalling(Interface):
 class Learning(Interface):
     """A Model that chooses among others by what they brought."""
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: CallOutcome) -> None:
         """Takes in what a call came to; once or again, it is the same."""
 
 
@@ -61,7 +61,7 @@ def teach(model: Model, ledger: Ledger) -> None:
         candidate = progress.placed.get(place, "")
         if call.replied and (candidate or place in progress.missing):
             model.tell(
-                Outcome(
+                CallOutcome(
                     place=call.requested.place,
                     model=call.requested.model,
                     gain=progress.gains.get(candidate, 0.0),

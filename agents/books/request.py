@@ -52,7 +52,7 @@ class CampaignRequest(Options):
         return check_limits(limits)
 
 
-class Best(Record):
+class BestFound(Record):
     """The champion, as `run --json` tells it."""
 
     candidate: str
@@ -72,7 +72,7 @@ class CampaignResult(Record):
     tier: str
     workflow: str
     model: str
-    best: Best | None
+    best: BestFound | None
     unconfirmed: str | None = None
     """A candidate that may be faster than `best`, which a limit kept from its confirmation."""
     evaluated: int
@@ -167,12 +167,12 @@ def result_of(ledger: Ledger, wall_s: float, stopped_by: str) -> CampaignResult:
     )
 
 
-def _best(progress: Progress) -> Best | None:
+def _best(progress: Progress) -> BestFound | None:
     verdict = progress.leader.verdict if progress.leader else None
     if verdict is None:
         return None
     timed = verdict.measurement
-    return Best(
+    return BestFound(
         candidate=verdict.candidate,
         status=verdict.status,
         latency_us=timed.candidate.median_us if timed else None,

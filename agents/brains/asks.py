@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue
 from ...traces.place import Place
 from ..model import Ask, Finish, Message, Reply
 from ..prompting.render import render
-from ..text.found import Outcome, Unusable
+from ..text.found import ReplyOutcome, Unusable
 from ..text.json_text import read
 from ..text.untrusted import one_line, readable
 
@@ -78,7 +78,7 @@ def again(ask: Ask, reply: Reply, fault: Unusable, request: str, echo: int) -> A
 
     A reply that was cut off is not shown, and gets twice the room.
     """
-    if fault.outcome is Outcome.TRUNCATED:
+    if fault.outcome is ReplyOutcome.TRUNCATED:
         limit = ask.max_output_tokens * (2 if reply.finish is Finish.LENGTH else 1)
         return _with_more(ask, "", request).model_copy(update={"max_output_tokens": limit})
     return _with_more(ask, readable(reply.text)[:echo], request)
@@ -115,7 +115,7 @@ def ask_typed(
             said = fault_of(value)
             if not said:
                 return Typed(value, call, tuple(dict.fromkeys(notes)))
-            fault = Unusable(Outcome.INVALID_JSON, said)
+            fault = Unusable(ReplyOutcome.INVALID_JSON, said)
         assert fault is not None
         reason = one_line(fault.reason, REASON_CHARACTERS)
         notes.append(f"{'asked again' if turn == 0 else 'given up'}: {fault.outcome}: {reason}")

@@ -8,7 +8,7 @@ figures are missing does not speak.
 
 from __future__ import annotations
 
-from ..prompting.evidence import Evidence, Finding, Rule
+from ..prompting.evidence import Evidence, Rule, RuleFinding
 
 WASTED = 0.6
 """Share of the bytes moved that were asked for, below which accesses are uncoalesced."""
@@ -28,10 +28,10 @@ PER_THREAD = ("thread_m", "thread_n", "items")
 LIMITS = ("limit_registers", "limit_shared", "limit_warps", "limit_blocks")
 
 
-def _spills(evidence: Evidence) -> Finding | None:
+def _spills(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_above("spill_stores", 0) and not evidence.is_above("spill_loads", 0):
         return None
-    return Finding(
+    return RuleFinding(
         "register spills",
         "Keep fewer values alive per thread: a smaller register tile, less unrolling, or more "
         "registers per thread by __launch_bounds__.",
@@ -40,11 +40,11 @@ def _spills(evidence: Evidence) -> Finding | None:
     )
 
 
-def _bank_conflicts(evidence: Evidence) -> Finding | None:
+def _bank_conflicts(evidence: Evidence) -> RuleFinding | None:
     names = ("shared_load_efficiency", "shared_store_efficiency")
     if not any(evidence.is_below(name, CONFLICTED) for name in names):
         return None
-    return Finding(
+    return RuleFinding(
         "shared-memory bank conflicts",
         "Pad each row of the shared tile by one word, or swizzle it, so that the threads of a warp "
         "fall on different banks." + _where(evidence, "wavefronts per shared"),
@@ -53,14 +53,14 @@ def _bank_conflicts(evidence: Evidence) -> Finding | None:
     )
 
 
-def _uncoalesced(evidence: Evidence) -> Finding | None:
+def _uncoalesced(evidence: Evidence) -> RuleFinding | None:
     for kind in ("load", "store"):
         if evidence.is_below(f"global_{kind}_efficiency", WASTED):
             hints = evidence.larger("vector", "width")
             better = evidence.family_with("crc")
             if better and kind == "load":
                 hints["family"] = better
-            return Finding(
+            return RuleFinding(
                 f"uncoalesced global {kind}s",
                 f"Let neighbouring threads of a warp {kind} neighbouring addresses; where that "
                 "cannot be, stage a tile through shared memory."
@@ -71,10 +71,10 @@ def _uncoalesced(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _too_few_blocks(evidence: Evidence) -> Finding | None:
+def _too_few_blocks(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("grid_blocks", SMS * WAVE_SHARE):
         return None
-    return Finding(
+    return RuleFinding(
         "too few blocks",
         "Split the work further: smaller tiles, or split the reduction over several blocks.",
         evidence.cite("grid_blocks", "blocks_per_sm"),
@@ -82,13 +82,13 @@ def _too_few_blocks(evidence: Evidence) -> Finding | None:
     )
 
 
-def _low_occupancy(evidence: Evidence) -> Finding | None:
+def _low_occupancy(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("occupancy", IDLE_WARPS) or evidence.is_below("waves", 1):
         return None  # where all blocks are resident at once, room for more of them is of no use
     limits = {name: evidence.figures[name] for name in LIMITS if name in evidence.figures}
     tightest = min(limits, key=lambda name: limits[name], default="").removeprefix("limit_")
     by = f", which {tightest} limit" if tightest else ""
-    return Finding(
+    return RuleFinding(
         "low occupancy",
         f"Have more warps resident{by}: fewer registers or less shared memory per block.",
         evidence.cite("occupancy", "registers", "shared_bytes", *LIMITS),
@@ -96,10 +96,10 @@ def _low_occupancy(evidence: Evidence) -> Finding | None:
     )
 
 
-def _at_roof(evidence: Evidence) -> Finding | None:
+def _at_roof(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_above("roofline_share", AT_ROOF):
         return None
-    return Finding(
+    return RuleFinding(
         "at the modelled roofline",
         "By the model only fewer bytes can help: fuse, or keep reused data on chip.",
         evidence.cite("roofline_share", "modelled_us"),
@@ -107,10 +107,10 @@ def _at_roof(evidence: Evidence) -> Finding | None:
     )
 
 
-def _narrow_loads(evidence: Evidence) -> Finding | None:
+def _narrow_loads(evidence: Evidence) -> RuleFinding | None:
     if "load_bytes" not in evidence.figures or evidence.is_above("load_bytes", NARROW_BYTES):
         return None
-    return Finding(
+    return RuleFinding(
         "narrow loads",
         "Load two or four values at once (float4) where addresses are aligned, with a scalar tail.",
         evidence.cite("load_bytes", "modelled_us"),
@@ -118,8 +118,8 @@ def _narrow_loads(evidence: Evidence) -> Finding | None:
     )
 
 
-def _neighbours(evidence: Evidence) -> Finding:
-    return Finding(
+def _neighbours(evidence: Evidence) -> RuleFinding:
+    return RuleFinding(
         "no single cause by the model",
         "Move one knob to a neighbouring value.",
         evidence.cite("modelled_us", "roofline_share", "occupancy"),

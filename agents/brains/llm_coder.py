@@ -18,10 +18,10 @@ from ..prompting.figures import profile
 from ..prompting.parts import SOURCE_CHARACTERS, Briefing
 from ..prompting.past import past
 from ..prompting.render import render
-from ..roles import Assignment, Member, Missing, Mode, Proposal, Situation
+from ..roles import Assignment, Member, Mode, NoProposal, Proposal, Situation
 from ..text.candidate_text import extract
 from ..text.edits import revised
-from ..text.found import Found, Outcome, Unusable
+from ..text.found import FoundSource, ReplyOutcome, Unusable
 from ..text.thinking import without_thinking
 from ..text.untrusted import one_line
 from .asks import CODE_ECHO, REASON_CHARACTERS, Asks, Parameters, again
@@ -47,7 +47,7 @@ class LlmCoder:
         self._briefing = briefing
         self._parameters = parameters or Parameters()
 
-    def propose(self, situation: Situation) -> Proposal | Missing:
+    def propose(self, situation: Situation) -> Proposal | NoProposal:
         """The candidate of the situation's assignment.
 
         Raises:
@@ -69,13 +69,13 @@ class LlmCoder:
         reply = self._asker.ask(ask, place.at_turn(0))
         found = _found(reply, situation, base)
         call = self._asker.key(ask, place.at_turn(0))
-        if isinstance(found, Unusable) and found.outcome is not Outcome.NO_CHANGE:
+        if isinstance(found, Unusable) and found.outcome is not ReplyOutcome.NO_CHANGE:
             ask = again(ask, reply, found, _request(found, situation.language), CODE_ECHO)
             reply = self._asker.ask(ask, place.at_turn(1))
             call = self._asker.key(ask, place.at_turn(1))
             found = _found(reply, situation, base)
         if isinstance(found, Unusable):
-            return Missing(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)
+            return NoProposal(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)
         return Proposal(
             source=found.source,
             language=situation.language,
@@ -120,26 +120,26 @@ def _patched(assignment: Assignment) -> str | None:
 
 def _request(fault: Unusable, language: str) -> str:
     """What a useless reply is answered with."""
-    if fault.outcome is Outcome.TRUNCATED:
+    if fault.outcome is ReplyOutcome.TRUNCATED:
         return render("shorter")
     reason = one_line(fault.reason, REASON_CHARACTERS)
     return render("again", reason=reason, fence=language_of(language).markup)
 
 
-def _read(reply: Reply, language: str, base: str | None) -> Found | Unusable:
+def _read(reply: Reply, language: str, base: str | None) -> FoundSource | Unusable:
     if base is None:
         return extract(reply.text, reply.finish, language)
     return revised(reply.text, reply.finish, language, base)
 
 
-def _found(reply: Reply, situation: Situation, base: str | None) -> Found | Unusable:
+def _found(reply: Reply, situation: Situation, base: str | None) -> FoundSource | Unusable:
     """What a reply holds. That nothing is to be changed is an answer where a change was asked."""
     found = _read(reply, situation.language, base)
     if not isinstance(found, Unusable) or situation.assignment.mode is not Mode.OPTIMISE:
         return found
     said = _NO_CHANGE.search(_words(reply.text))
-    is_none = found.outcome is Outcome.NO_CANDIDATE and reply.finish is Finish.STOP
-    return Unusable(Outcome.NO_CHANGE, said[1]) if said and is_none else found
+    is_none = found.outcome is ReplyOutcome.NO_CANDIDATE and reply.finish is Finish.STOP
+    return Unusable(ReplyOutcome.NO_CHANGE, said[1]) if said and is_none else found
 
 
 def _shown(assignment: Assignment) -> tuple[Member, ...]:
@@ -151,7 +151,7 @@ def _words(reply_text: str) -> str:
     return without_thinking(reply_text).text.partition("```")[0]
 
 
-def _notes(reply_text: str, found: Found, assignment: Assignment) -> tuple[str, ...]:
+def _notes(reply_text: str, found: FoundSource, assignment: Assignment) -> tuple[str, ...]:
     """What is remarked of a reply that holds a candidate."""
     if assignment.mode is Mode.CONTRAST and not _contrast_holds(reply_text, assignment):
         return ("failed contrast: it does not name the faster variant", *found.notes)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...kernelbench.recipe import Recipe
 from ...kernelbench.targets import target_of
 from ...traces.records import Advice, Check, Status
-from ..prompting.evidence import Evidence, Finding, Hints, Rule
+from ..prompting.evidence import Evidence, Hints, Rule, RuleFinding
 from ..roles import Member, Situation
 from . import gpu_rules
 
@@ -56,16 +56,16 @@ class RuleJudge:
         )
 
 
-def _not_timed(evidence: Evidence) -> Finding | None:
+def _not_timed(evidence: Evidence) -> RuleFinding | None:
     if evidence.member.verdict.measurement is not None:
         return None
-    return Finding("not timed", "Nothing was timed here; try another family.", {}, {})
+    return RuleFinding("not timed", "Nothing was timed here; try another family.", {}, {})
 
 
-def _call_overhead(evidence: Evidence) -> Finding | None:
+def _call_overhead(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("latency_us", TEAM_START_US):
         return None
-    return Finding(
+    return RuleFinding(
         "call overhead",
         "The kernel is so short that starting threads dominates: use fewer threads.",
         evidence.cite("latency_us"),
@@ -73,10 +73,10 @@ def _call_overhead(evidence: Evidence) -> Finding | None:
     )
 
 
-def _at_roof(evidence: Evidence) -> Finding | None:
+def _at_roof(evidence: Evidence) -> RuleFinding | None:
     if evidence.is_below("roofline", AT_ROOF) or "roofline" not in evidence.figures:
         return None
-    return Finding(
+    return RuleFinding(
         "at the roofline",
         "Only fewer bytes can help now: write the output past the caches.",
         evidence.cite("roofline"),
@@ -84,7 +84,7 @@ def _at_roof(evidence: Evidence) -> Finding | None:
     )
 
 
-def _imbalance(evidence: Evidence) -> Finding | None:
+def _imbalance(evidence: Evidence) -> RuleFinding | None:
     is_uneven = evidence.figures.get("imbalance", 1.0) >= IMBALANCED
     # A family that deals out non-zeros does not suffer from uneven rows.
     is_dealt_by_rows = "nnz" not in evidence.member.family
@@ -97,13 +97,15 @@ def _imbalance(evidence: Evidence) -> Finding | None:
     if balanced:
         hints["family"] = balanced
         change = f"Give every thread the same number of non-zeros, as {balanced} does."
-    return Finding("load imbalance", change, evidence.cite("imbalance", "cpu_utilisation"), hints)
+    return RuleFinding(
+        "load imbalance", change, evidence.cite("imbalance", "cpu_utilisation"), hints
+    )
 
 
-def _idle(evidence: Evidence) -> Finding | None:
+def _idle(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("cpu_utilisation", IDLE):
         return None
-    return Finding(
+    return RuleFinding(
         "idle cores",
         "Keep every core busy: all threads, and pieces small enough to share out.",
         evidence.cite("cpu_utilisation"),
@@ -111,7 +113,7 @@ def _idle(evidence: Evidence) -> Finding | None:
     )
 
 
-def _not_vectorised(evidence: Evidence) -> Finding | None:
+def _not_vectorised(evidence: Evidence) -> RuleFinding | None:
     widest = evidence.facts.get("vector_bytes", 0.0)
     if any(name in evidence.member.source for name in VECTOR_TYPES):
         return None
@@ -119,7 +121,7 @@ def _not_vectorised(evidence: Evidence) -> Finding | None:
     is_narrow = evidence.is_below("vector_bytes", widest)
     if not (is_scalar or is_narrow):
         return None
-    return Finding(
+    return RuleFinding(
         "not vectorised" if is_scalar else "narrow vectors",
         "Make the inner loop work on whole vectors of the machine's width.",
         evidence.cite("vectorised_loops", "missed_loops", "vector_bytes"),
@@ -127,10 +129,10 @@ def _not_vectorised(evidence: Evidence) -> Finding | None:
     )
 
 
-def _waiting(evidence: Evidence) -> Finding | None:
+def _waiting(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("roofline", WAITING):
         return None
-    return Finding(
+    return RuleFinding(
         "waiting for memory",
         "Have more loads in flight: prefetch further ahead and keep more columns in registers.",
         evidence.cite("roofline", "cpu_utilisation"),
@@ -139,8 +141,8 @@ def _waiting(evidence: Evidence) -> Finding | None:
     )
 
 
-def _bandwidth(evidence: Evidence) -> Finding:
-    return Finding(
+def _bandwidth(evidence: Evidence) -> RuleFinding:
+    return RuleFinding(
         "between compute and memory",
         "No single cause stands out: move one knob to a neighbouring value.",
         evidence.cite("roofline", "cpu_utilisation", "latency_us"),
@@ -173,7 +175,7 @@ FAILURES: dict[Status, tuple[str, str]] = {
 }
 
 
-def _failure(member: Member) -> Finding | None:
+def _failure(member: Member) -> RuleFinding | None:
     """What to mend, if the member failed; failures carry no hints, since no knob is to blame."""
     verdict = member.verdict
     if verdict.status.is_pass:
@@ -182,7 +184,7 @@ def _failure(member: Member) -> Finding | None:
     failed = next((check for check in verdict.checks if not check.passed), None)
     said = _in_words(failed) if failed else verdict.reasons[0]
     figures = {failed.name: failed.figure} if failed and failed.figure is not None else {}
-    return Finding(bottleneck, f"{change}: {said}", figures, {})
+    return RuleFinding(bottleneck, f"{change}: {said}", figures, {})
 
 
 def _in_words(check: Check) -> str:

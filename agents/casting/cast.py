@@ -85,7 +85,7 @@ class Players:
 def seated(
     players: Players | None,
     names: CampaignRequest | CampaignStarted,
-    records: replay.Records | None,
+    records: replay.RecordedAnswers | None,
     settings: ModelSettings | None = None,
 ) -> Iterator[Players]:
     """The given players, or those of these names, whose models are closed in the end."""
@@ -102,7 +102,7 @@ def seated(
 
 def choose(
     names: CampaignRequest | CampaignStarted,
-    records: replay.Records | None,
+    records: replay.RecordedAnswers | None,
     settings: ModelSettings,
 ) -> Players:
     """The players of these names. UsageError or UnknownNameError where there are none such."""
@@ -132,7 +132,7 @@ def choose(
     )
 
 
-def recording_of(records: replay.Records, campaign: str) -> replay.Recording:
+def recording_of(records: replay.RecordedAnswers, campaign: str) -> replay.Recording:
     """A campaign for its replay by the workflows and prompts of today."""
     recording = replay.load(records, campaign)
     started = recording.started

@@ -10,7 +10,7 @@ from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...verifier.request import Referee
 from ..books.asking import Asker, Asking
-from ..model import Ask, Bound
+from ..model import Ask, CostBound
 from ..roles import Situation
 from ..workflows.workflow import find_workflow
 from .cast import Players
@@ -25,7 +25,7 @@ class Preview:
 
     ask: Ask
     """The first question to the Coder's model."""
-    bound: Bound
+    bound: CostBound
     """The most that this one call may cost."""
     calls: int
     """How many the workflow makes at most, failed attempts aside."""

@@ -11,7 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from ...errors import UsageError
-from ..model import Ask, Bound, Model, Reply, Usage
+from ..model import Ask, CostBound, Model, Reply, TokenUsage
 
 MOST_TEMPERATURE = 2.0
 _MANNER = re.compile(r"@(?P<said>[a-z_]+=[^@,=]*(?:,[a-z_]+=[^@,=]*)*)\Z")
@@ -57,7 +57,7 @@ def _value(text: str, name: str, told: str) -> float | str:
     )
 
 
-class Arm:
+class MannerModel:
     """A Model that is asked in its manner wherever the question itself leaves it open."""
 
     def __init__(self, model: Model, name: str, manner: dict[str, Any]) -> None:
@@ -66,11 +66,11 @@ class Arm:
         self._model = model
         self._manner = manner
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost."""
         return self._model.bound(self._asked(ask))
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """US dollars of a call; None where the price is unknown."""
         return self._model.cost(usage)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model import Ask, Finish, Reply, Usage
+from ..model import Ask, Finish, Reply, TokenUsage
 from ..text.untrusted import capped
 from .capabilities import Capabilities, Rung
 from .corrections import nearest_effort
@@ -86,7 +86,7 @@ def _messages(ask: Ask, takes: Capabilities) -> list[dict[str, str]]:
 
 
 @dataclass
-class Received:
+class PartialReply:
     """What came of a reply so far, from a stream or in one piece."""
 
     text: list[str] = field(default_factory=list)
@@ -146,7 +146,7 @@ def _text(value: object) -> str:
 
 
 def reply_of(
-    received: Received, ask: Ask, *, sent: Mapping[str, Any], request_id: str, seconds: float
+    received: PartialReply, ask: Ask, *, sent: Mapping[str, Any], request_id: str, seconds: float
 ) -> Reply:
     """The Reply that was received, whatever it is worth."""
     text, refusal = "".join(received.text), "".join(received.refusal)
@@ -167,7 +167,7 @@ def reply_of(
     )
 
 
-def _finish(received: Received, text: str, refusal: str) -> Finish:
+def _finish(received: PartialReply, text: str, refusal: str) -> Finish:
     if received.is_cut or received.finish in ("length", "max_tokens", "model_length"):
         return Finish.LENGTH
     if refusal or received.finish in ("content_filter", "refusal", "safety"):
@@ -175,7 +175,7 @@ def _finish(received: Received, text: str, refusal: str) -> Finish:
     return Finish.STOP if text.strip() else Finish.EMPTY
 
 
-def usage_of(received: Received, ask: Ask, finish: Finish, limit: int | None) -> Usage:
+def usage_of(received: PartialReply, ask: Ask, finish: Finish, limit: int | None) -> TokenUsage:
     """The server's figures where they can be, else an upper estimate that says so."""
     told = received.usage or {}
     prompt, completion = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
@@ -196,7 +196,7 @@ def usage_of(received: Received, ask: Ask, finish: Finish, limit: int | None) ->
     # What cannot be is priced as if nothing had come from a cache.
     if cached + written > prompt:
         cached, written, is_estimated = 0, 0, True
-    return Usage(
+    return TokenUsage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=cached,
@@ -206,7 +206,7 @@ def usage_of(received: Received, ask: Ask, finish: Finish, limit: int | None) ->
     )
 
 
-def _most_completion(received: Received, finish: Finish, limit: int | None) -> int:
+def _most_completion(received: PartialReply, finish: Finish, limit: int | None) -> int:
     if finish is Finish.LENGTH and limit is not None and not received.is_cut:
         return limit
     words = (received.text, received.refusal, received.thoughts)

@@ -13,7 +13,7 @@ from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config,
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
 from ..model import Model
 from ..offered import MODELS
-from .arms import Arm, named
+from .arms import MannerModel, named
 from .capabilities import capabilities_for
 from .keys import VARIABLE, find_key
 from .openai_client import Connection, OpenAIModel
@@ -94,7 +94,7 @@ def _single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -
         raise unknown(name)
     bare, manner = named(name)
     if manner:
-        return Arm(_single(bare, settings, opened), name, manner)
+        return MannerModel(_single(bare, settings, opened), name, manner)
     short = name.removeprefix(OPENAI)
     if not re.fullmatch(r"[\x21-\x7e]{1,200}", short):
         raise UsageError(

@@ -7,7 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 from .capabilities import Capabilities, Rung
-from .faults import Refusal
+from .faults import ServerRefusal
 from .keys import scrub
 
 _TAUGHT_BY = (400, 415, 422, 501)
@@ -60,7 +60,7 @@ class Learned(NamedTuple):
     correction: Correction
 
 
-def learn(refusal: Refusal, sent: dict[str, Any], known: Capabilities) -> Learned | None:
+def learn(refusal: ServerRefusal, sent: dict[str, Any], known: Capabilities) -> Learned | None:
     """What the refusal of `sent` teaches; None where it names nothing that could be changed."""
     if refusal.status not in _TAUGHT_BY:
         return None
@@ -74,7 +74,7 @@ def learn(refusal: Refusal, sent: dict[str, Any], known: Capabilities) -> Learne
     return Learned(update, Correction(name, words, _words_of(refusal)))
 
 
-def learn_window(refusal: Refusal, known: Capabilities, prompt_tokens: int) -> Learned | None:
+def learn_window(refusal: ServerRefusal, known: Capabilities, prompt_tokens: int) -> Learned | None:
     """The context window that a refusal tells, where the prompt leaves room for an answer in it.
 
     Local servers have small windows and refuse a limit that does not fit beside the prompt.
@@ -91,7 +91,7 @@ def learn_window(refusal: Refusal, known: Capabilities, prompt_tokens: int) -> L
     )
 
 
-def _words_of(refusal: Refusal) -> str:
+def _words_of(refusal: ServerRefusal) -> str:
     return scrub(f"status {refusal.status}: {' '.join(refusal.message.split())[:200]}")
 
 
@@ -104,7 +104,7 @@ def step_down(known: Capabilities, because: str) -> Learned | None:
     return Learned(update, Correction("response_format", words, because))
 
 
-def _named(refusal: Refusal, sent: dict[str, Any]) -> str | None:
+def _named(refusal: ServerRefusal, sent: dict[str, Any]) -> str | None:
     """The sent parameter that the refusal is about: by its `param`, else by its words."""
     param = re.split(r"[.\[]", refusal.param)[0]
     if param == "messages":
@@ -126,7 +126,7 @@ def _speaks_of(name: str, message: str) -> bool:
 
 
 def _change(
-    name: str, refusal: Refusal, sent: dict[str, Any], known: Capabilities
+    name: str, refusal: ServerRefusal, sent: dict[str, Any], known: Capabilities
 ) -> tuple[str, dict[str, object]] | None:
     match name:
         case "max_tokens" | "max_completion_tokens":
@@ -149,7 +149,7 @@ def _change(
             )
 
 
-def _limit(name: str, refusal: Refusal, sent: int) -> tuple[str, dict[str, object]]:
+def _limit(name: str, refusal: ServerRefusal, sent: int) -> tuple[str, dict[str, object]]:
     largest = _TOO_LARGE.search(refusal.message)
     if largest and int(largest[1]) < sent:
         return f"at most {largest[1]}", {"most_output_tokens": int(largest[1])}
@@ -157,7 +157,7 @@ def _limit(name: str, refusal: Refusal, sent: int) -> tuple[str, dict[str, objec
     return f"renamed {other}", {"max_tokens_field": other}
 
 
-def _effort(refusal: Refusal, sent: str) -> tuple[str, dict[str, object]]:
+def _effort(refusal: ServerRefusal, sent: str) -> tuple[str, dict[str, object]]:
     """The efforts that the server lists, if it lists any; else none is taken."""
     quoted = re.findall(r"['\"`](\w+)['\"`]", refusal.message)
     listed = tuple(value for value in _EFFORTS if value in quoted and value != sent)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from ...errors import UsageError
 from ...traces.place import Place, StoredPlace
 from ...traces.records import Record
-from ..model import Ask, Bound, Model, Reply, Usage
+from ..model import Ask, CostBound, Model, Reply, TokenUsage
 
 EXPLORATION = 0.5
 """Weight of what is unknown. UCB1's own sqrt(2) is for rewards that fill [0, 1]; gains are rare."""
@@ -30,7 +30,7 @@ LEAST_USD = 1e-4
 """A call costs time, too: without a floor a free model would be infinitely good."""
 
 
-class Outcome(Record):
+class CallOutcome(Record):
     """What a call at one place came to."""
 
     place: StoredPlace
@@ -43,7 +43,7 @@ class Outcome(Record):
     tokens: int = 0
 
 
-class Arm(Record):
+class ModelRecord(Record):
     """What is known of one model."""
 
     model: str
@@ -53,16 +53,16 @@ class Arm(Record):
     """US dollars, or millions of tokens where a price is unknown."""
 
 
-def fold(models: Sequence[str], outcomes: Iterable[Outcome]) -> tuple[Arm, ...]:
+def fold(models: Sequence[str], outcomes: Iterable[CallOutcome]) -> tuple[ModelRecord, ...]:
     """The state of the bandit: the same for the same outcomes in any order."""
     by_place = {outcome.place: outcome for outcome in outcomes if outcome.model in models}
     ordered = [by_place[place] for place in sorted(by_place, key=str)]
     is_priced = all(outcome.usd is not None for outcome in ordered)
 
-    def arm(model: str) -> Arm:
+    def arm(model: str) -> ModelRecord:
         own = [outcome for outcome in ordered if outcome.model == model]
         costs = [(o.usd or 0.0) if is_priced else o.tokens / 1e6 for o in own]
-        return Arm(
+        return ModelRecord(
             model=model,
             calls=len(own),
             # fsum: the sum must not depend on the order.
@@ -73,7 +73,7 @@ def fold(models: Sequence[str], outcomes: Iterable[Outcome]) -> tuple[Arm, ...]:
     return tuple(arm(model) for model in models)
 
 
-def choose(arms: Sequence[Arm], *, seed: int, place: Place) -> str:
+def choose(arms: Sequence[ModelRecord], *, seed: int, place: Place) -> str:
     """The model to ask at `place`."""
     drawn = {arm.model: _draw(seed, place, arm.model) for arm in arms}
     unknown = [arm.model for arm in arms if not arm.calls]
@@ -83,7 +83,7 @@ def choose(arms: Sequence[Arm], *, seed: int, place: Place) -> str:
     rates = {arm.model: arm.gain / arm.cost for arm in arms}
     best = max(rates.values()) or 1.0
 
-    def score(arm: Arm) -> tuple[float, float]:
+    def score(arm: ModelRecord) -> tuple[float, float]:
         doubt = EXPLORATION * math.sqrt(math.log(calls) / arm.calls)
         return rates[arm.model] / best + doubt, drawn[arm.model]
 
@@ -107,11 +107,11 @@ class Ensemble:
         self.slots = max(model.slots for model in models)
         self.models = {model.name: model for model in models}
         self._seed = seed
-        self._outcomes: dict[Place, Outcome] = {}
+        self._outcomes: dict[Place, CallOutcome] = {}
         self._lock = threading.Lock()
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
+    def arms(self) -> tuple[ModelRecord, ...]:
         """The bandit's state."""
         with self._lock:
             return fold(tuple(self.models), self._outcomes.values())
@@ -120,7 +120,7 @@ class Ensemble:
         """The same models for a campaign of this seed."""
         return Ensemble(tuple(self.models.values()), seed)
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: CallOutcome) -> None:
         """Takes in what a call came to; once or again, it is the same."""
         with self._lock:
             self._outcomes[outcome.place] = outcome
@@ -129,17 +129,17 @@ class Ensemble:
         """The model to ask at `place`."""
         return self.models[choose(self.arms, seed=self._seed, place=place)]
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost, whoever answers."""
         bounds = [model.bound(ask) for model in self.models.values()]
         prices = [bound.usd for bound in bounds]
         known = [usd for usd in prices if usd is not None]
-        return Bound(
+        return CostBound(
             max(bound.tokens for bound in bounds),
             max(known) if len(known) == len(prices) else None,
         )
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """The most that any of them would take; `at(place).cost` tells a call's own."""
         costs = [model.cost(usage) for model in self.models.values()]
         known = [usd for usd in costs if usd is not None]

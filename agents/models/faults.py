@@ -36,7 +36,7 @@ _NO_MODEL = re.compile(
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
 
 
-class Refusal(NamedTuple):
+class ServerRefusal(NamedTuple):
     """What a server said of a request that it did not answer."""
 
     status: int
@@ -51,7 +51,7 @@ class Refusal(NamedTuple):
         return f"{self.code} {self.message}"
 
 
-def refusal_of(error: BaseException) -> Refusal | None:
+def refusal_of(error: BaseException) -> ServerRefusal | None:
     """The server's refusal, where the exception is one."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
@@ -63,7 +63,7 @@ def refusal_of(error: BaseException) -> Refusal | None:
     # A status is no code; some servers repeat it there and put the code into the type.
     codes = [str(part) for part in (code, kind) if part and not str(part).isdigit()]
     message = _body_message(getattr(error, "body", None)) or str(error)
-    return Refusal(status, message, " ".join(codes), str(param or ""), headers)
+    return ServerRefusal(status, message, " ".join(codes), str(param or ""), headers)
 
 
 def fault_of(error: BaseException, *, endpoint: str, model: str, received: int = 0) -> ModelFault:
@@ -99,7 +99,7 @@ def fault_of(error: BaseException, *, endpoint: str, model: str, received: int =
     raise error
 
 
-def _of_refusal(refusal: Refusal, *, endpoint: str, model: str) -> ModelFault:
+def _of_refusal(refusal: ServerRefusal, *, endpoint: str, model: str) -> ModelFault:
     kind = kind_of(refusal)
     said = f"{endpoint} answered {refusal.status}: {refusal.message}"
     if kind is FaultKind.UNKNOWN_MODEL:
@@ -112,7 +112,7 @@ def _of_refusal(refusal: Refusal, *, endpoint: str, model: str) -> ModelFault:
     return ModelFault(kind, _cut(said), retry_after_s=retry_after, status=refusal.status)
 
 
-def kind_of(refusal: Refusal) -> FaultKind:
+def kind_of(refusal: ServerRefusal) -> FaultKind:
     """The kind of fault that a refusal is."""
     status, words = refusal.status, refusal.words
     if status == 402 or (status in (400, 403, 429) and _QUOTA.search(words)):
@@ -152,7 +152,7 @@ def _of_stream(error: BaseException, *, endpoint: str, model: str, received: int
     status = int(code) if code and str(code).isdigit() else 500
     words = [str(part) for part in (code, getattr(error, "type", None)) if part]
     message = getattr(error, "message", None) or str(error)
-    refusal = Refusal(status, str(message), " ".join(words), "", {})
+    refusal = ServerRefusal(status, str(message), " ".join(words), "", {})
     if re.search(r"rate_?limit", refusal.words, re.IGNORECASE):
         refusal = refusal._replace(status=429)
     fault = _of_refusal(refusal, endpoint=endpoint, model=model)

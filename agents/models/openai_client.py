@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...config import DEFAULT_SILENCE_S, format_duration
-from ..model import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
+from ..model import Ask, CostBound, FaultKind, Finish, ModelFault, Reply, TokenUsage
 from .capabilities import Capabilities, Rung
-from .chat import Received, is_json_of, most_prompt, parameters, reply_of
+from .chat import PartialReply, is_json_of, most_prompt, parameters, reply_of
 from .corrections import Correction, Learned, learn, learn_window, step_down
 from .faults import dropped, fault_of, refusal_of, reset_s
 from .keys import Key
@@ -148,13 +148,13 @@ class OpenAIModel:
         with self._lock:
             return max(0.0, self._rests_until - time.monotonic())
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost."""
         prompt = most_prompt(ask)
         usd = None if self.price is None else self.price.most(prompt, ask.max_output_tokens)
-        return Bound(prompt + ask.max_output_tokens, usd)
+        return CostBound(prompt + ask.max_output_tokens, usd)
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """US dollars of a call; None where the price is unknown."""
         return None if self.price is None else self.price.cost(usage)
 
@@ -185,7 +185,7 @@ class OpenAIModel:
 
     def _attempt(self, ask: Ask, sent: dict[str, Any], known: Capabilities) -> Reply:
         begun = time.monotonic()
-        received = Received()
+        received = PartialReply()
         url, silence_s = self._connection.base_url, self._connection.silence_s
         timeout = self._connection.timeout(silence_s)
         try:
@@ -219,7 +219,7 @@ class OpenAIModel:
             fault.kind, f"{fault} ({format_duration(silence_s)}; another attempt is given {longer})"
         )
 
-    def _check(self, received: Received, url: str) -> None:
+    def _check(self, received: PartialReply, url: str) -> None:
         """Refuses what ended without an end: a stream that was cut looks like a short one."""
         if received.finish == "error":
             raise ModelFault(FaultKind.SERVER, f"{url} ended the reply with an error")
@@ -270,7 +270,7 @@ def _step_of(learned: Learned) -> str:
     return "limit" if correction.change.startswith("at most") else correction.parameter
 
 
-def _receive(received: Received, documents: Iterator[tuple[Mapping[str, Any], str]]) -> None:
+def _receive(received: PartialReply, documents: Iterator[tuple[Mapping[str, Any], str]]) -> None:
     """Takes in a reply to its end, or to where it is longer than any reply may be."""
     first: float | None = None
     for document, part in documents:

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ...errors import ConfigError
 from ...traces.records import Record
-from ..model import Usage
+from ..model import TokenUsage
 
 MILLION = 1_000_000
 ANY_MODEL = "*"
@@ -58,7 +58,7 @@ class Price(Record):
             raise ValueError("above, above_input and above_output stand together")
         return self
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: TokenUsage) -> float:
         """US dollars of a call."""
         rate = self._rates(usage.prompt_tokens)
         plain = max(0, usage.prompt_tokens - usage.cached_tokens - usage.written_tokens)

@@ -39,7 +39,7 @@ from ...traces.events import (
 from ...traces.place import Place
 from ...traces.records import Protocol, Verdict
 from ...traces.spending import never_asked
-from ..model import Ask, Bound, FaultKind, Model, ModelFault, Reply, Usage
+from ..model import Ask, CostBound, FaultKind, Model, ModelFault, Reply, TokenUsage
 from ..stop import Halt
 
 PREFIX = "replay:"
@@ -60,7 +60,7 @@ Answer = str | ModelFailed
 """The blob of a reply, or why there was none."""
 
 
-class Records(Interface):
+class RecordedAnswers(Interface):
     """What is needed of a store."""
 
     def events(self, campaign: str, after: int = 0) -> list[Event]:
@@ -83,7 +83,7 @@ class Recording:
     """By place and the SHA-256 of the canonical Ask."""
     verdicts: Mapping[tuple[str, Protocol], Verdict]
     candidates: int
-    records: Records
+    records: RecordedAnswers
     same_words: bool = True
     """Whether it was made with the prompts of today; if not, the place alone tells the answer."""
 
@@ -109,7 +109,7 @@ class Recording:
         )
 
 
-def load(records: Records, campaign: str) -> Recording:
+def load(records: RecordedAnswers, campaign: str) -> Recording:
     """Reads a campaign. StorageError where its events do not begin with its start."""
     events = records.events(campaign)
     if not events or not isinstance(events[0].payload, CampaignStarted):
@@ -166,12 +166,12 @@ class ReplayModel:
             raise Halt(recording.stopped_by)
         return _AtPlace(recording, self.name, place)
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """Nothing is paid."""
         del ask
-        return Bound(0, 0.0)
+        return CostBound(0, 0.0)
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """Nothing is paid."""
         del usage
         return 0.0
@@ -204,4 +204,4 @@ class _AtPlace(ReplayModel):
                 "kernelwright changed; compare both with `kernelwright show`",
             )
         reply = Reply.model_validate_json(recording.records.get_blob(answer))
-        return reply.model_copy(update={"usage": Usage()})
+        return reply.model_copy(update={"usage": TokenUsage()})

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from ...errors import UsageError
 from ...traces.records import Record
-from ..model import Ask, Bound, FaultKind, Finish, ModelFault, Reply, Usage
+from ..model import Ask, CostBound, FaultKind, Finish, ModelFault, Reply, TokenUsage
 from .capabilities import Rung
 from .chat import most_prompt
 from .pricing import Price
@@ -41,7 +41,7 @@ class Turn(Record):
     """What the model thought before it."""
     finish: Finish | None = None
     """None: `stop`, or `empty` without a text."""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     """None: estimated."""
     fault: FaultKind | None = None
     reason: str = "scripted"
@@ -120,14 +120,14 @@ class ScriptedModel:
         self._played: set[int] = set()
         self._lock = threading.Lock()
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost."""
         prompt = most_prompt(ask)
         price = self._script.price
         usd = price.most(prompt, ask.max_output_tokens) if price else 0.0
-        return Bound(prompt + ask.max_output_tokens, usd)
+        return CostBound(prompt + ask.max_output_tokens, usd)
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """US dollars, by the script's price; else nothing."""
         return self._script.price.cost(usage) if self._script.price else 0.0
 
@@ -145,7 +145,7 @@ class ScriptedModel:
         time.sleep(turn.delay_s)
         if turn.fault is not None:
             raise ModelFault(turn.fault, turn.reason, retry_after_s=turn.retry_after_s)
-        usage = turn.usage or Usage(
+        usage = turn.usage or TokenUsage(
             prompt_tokens=most_prompt(ask),
             completion_tokens=most_tokens(turn.text),
             is_estimated=True,

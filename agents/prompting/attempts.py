@@ -16,7 +16,7 @@ from ...traces.place import Place
 from ...traces.records import CHAMPION, Speedup, Verdict
 from ..books.candidate import Candidate
 from ..books.progress import Progress
-from ..roles import Assignment, Attempt
+from ..roles import Assignment, TriedChange
 from ..text.diffs import changed_lines, unified
 from ..text.untrusted import one_line
 
@@ -54,12 +54,12 @@ def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     ]
 
 
-def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> Attempt:
+def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
     found, was = looked_at(made), looked_at(parent)
     advised = progress.advised.get(made.place)
-    told = Attempt(
+    told = TriedChange(
         number=made.number,
         strategy=made.strategy,
         advised=advised.technique if advised else "",
@@ -108,7 +108,9 @@ def _failure(candidate: Candidate) -> str:
     return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
 
 
-def _with_change(told: Attempt, progress: Progress, made: Candidate, source: Source) -> Attempt:
+def _with_change(
+    told: TriedChange, progress: Progress, made: Candidate, source: Source
+) -> TriedChange:
     """Against the parent that it is most like: a cross-over has several."""
     new = source(made.candidate)
     parents = {

@@ -8,7 +8,7 @@ data and held to a size, so that no campaign, however long, makes prompts grow.
 from __future__ import annotations
 
 from ...traces.place import Place
-from ..roles import Attempt, Digest
+from ..roles import Digest, TriedChange
 from ..text.untrusted import fenced, one_line
 from .attempts import interval
 
@@ -54,7 +54,7 @@ def _list(head: str, lines: str, what: str, place: Place, characters: int) -> st
     return f"{head}\n\n{fenced(lines, what=what, place=place, characters=characters)}"
 
 
-def _best(attempt: Attempt) -> str:
+def _best(attempt: TriedChange) -> str:
     return "\n".join(
         [
             f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
@@ -63,20 +63,20 @@ def _best(attempt: Attempt) -> str:
     )
 
 
-def _failed(attempt: Attempt) -> str:
+def _failed(attempt: TriedChange) -> str:
     cause = one_line(attempt.failure, CAUSE_CHARACTERS)
     return f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {cause}"
 
 
-def _of(attempt: Attempt) -> str:
+def _of(attempt: TriedChange) -> str:
     return f" (a change of #{attempt.parent})" if attempt.parent else ""
 
 
-def _claim(attempt: Attempt) -> str:
+def _claim(attempt: TriedChange) -> str:
     return one_line(attempt.strategy, STRATEGY_CHARACTERS) or "its Coder named no strategy"
 
 
-def _figures(attempt: Attempt) -> str:
+def _figures(attempt: TriedChange) -> str:
     if attempt.after_us is None:
         return "right, not timed"
     found = [f"{attempt.after_us:.5g} us{' modelled' if attempt.is_modelled else ''}"]

@@ -16,7 +16,7 @@ Hints = dict[str, JsonValue]
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleFinding:
     """What a rule says when it applies."""
 
     bottleneck: str
@@ -109,7 +109,7 @@ class Evidence:
         return tuple(v for v in knob.values if v != self.member.knobs.get(knob.name))
 
 
-Rule = Callable[[Evidence], Finding | None]
+Rule = Callable[[Evidence], RuleFinding | None]
 
 
 def figures_of(member: Member) -> dict[str, float]:

@@ -14,7 +14,7 @@ from ...kernelbench.languages import CPP, CUDA, PYTHON, TRITON, Language, langua
 from ...kernelbench.problem import Problem
 from ...kernelbench.signature import signature
 from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
-from ...sandbox.builders.model import Variant
+from ...sandbox.builders.model import BuildVariant
 from ..roles import Situation
 from .render import render
 
@@ -46,7 +46,7 @@ def _threads(situation: Situation, _target: str) -> dict[str, str]:
 
 
 def _cpp(situation: Situation, target: str) -> dict[str, str]:
-    words = ("g++", *VARIANT_FLAGS[Variant.RELEASE], *BASE_FLAGS, "-shared")
+    words = ("g++", *VARIANT_FLAGS[BuildVariant.RELEASE], *BASE_FLAGS, "-shared")
     return {"compiler": " ".join(words), **_threads(situation, target)}
 
 

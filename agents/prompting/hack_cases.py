@@ -16,7 +16,7 @@ PACKAGED = Path(__file__).with_name("hack_cases.toml")
 
 
 @dataclass(frozen=True)
-class Case:
+class HackCase:
     """One way, with what sources that take it tend to hold."""
 
     name: str
@@ -29,15 +29,15 @@ class Case:
 
 
 @functools.cache
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[HackCase, ...]:
     """All of them, in the file's order."""
     content = tomllib.loads(PACKAGED.read_text("utf-8"))
     return tuple(
-        Case(name, each["words"], tuple(re.compile(sign) for sign in each["signs"]))
+        HackCase(name, each["words"], tuple(re.compile(sign) for sign in each["signs"]))
         for name, each in content.items()
     )
 
 
-def nearest(source: str, count: int) -> tuple[Case, ...]:
+def nearest(source: str, count: int) -> tuple[HackCase, ...]:
     """The cases whose signs the source has most of; of equals, the first of the file."""
     return tuple(sorted(cases(), key=lambda case: -case.matches(source))[:count])

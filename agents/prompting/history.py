@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..books.candidate import Candidate
 from ..books.progress import Progress
-from ..roles import Assignment, Attempt, History
+from ..roles import Assignment, Lineage, TriedChange
 from ..search.archive import score_of
 from . import digest
 from .attempts import (
@@ -29,12 +29,12 @@ MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
 """The newest ones; what is older is out of a model's sight, and rarely missed."""
 
 
-def history(progress: Progress, assignment: Assignment, source: Source) -> History:
+def history(progress: Progress, assignment: Assignment, source: Source) -> Lineage:
     """What the work before the assignment's place showed of its base, and of everything."""
     before = known(progress, assignment)
     campaign = digest.of(progress, before, source)
     if not assignment.place:
-        return History(campaign=campaign)
+        return Lineage(campaign=campaign)
     base = assignment.base.candidate if assignment.base else ""
     refused = tuple(
         missing.reason
@@ -42,9 +42,9 @@ def history(progress: Progress, assignment: Assignment, source: Source) -> Histo
         if missing.base == base and is_before(place, assignment)
     )[-MOST_REFUSED:]
     if base not in progress.candidates:
-        return History(refused=refused, campaign=campaign)
+        return Lineage(refused=refused, campaign=campaign)
     tried = [attempt(progress, each) for each in before if each.parents[:1] == (base,)]
-    return History(
+    return Lineage(
         standing=_standing(before, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
@@ -72,8 +72,8 @@ def strategies(
     return tuple(others_strategy(text) for text in told)
 
 
-def _led_to(progress: Progress, base: str) -> tuple[Attempt, ...]:
-    steps: list[Attempt] = []
+def _led_to(progress: Progress, base: str) -> tuple[TriedChange, ...]:
+    steps: list[TriedChange] = []
     while base in progress.candidates and len(steps) < MOST_STEPS:
         made = progress.candidates[base]
         steps.append(attempt(progress, made))

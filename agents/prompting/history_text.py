@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...traces.place import Place
 from ...traces.records import Speedup
-from ..roles import Attempt, History
+from ..roles import Lineage, TriedChange
 from ..text.untrusted import fenced, one_line
 from .attempts import interval
 
@@ -20,7 +20,7 @@ _LOOKS = (
 )
 
 
-def told_history(history: History, place: Place) -> str:
+def told_history(history: Lineage, place: Place) -> str:
     """The section's words; empty where nothing was tried before."""
     lines = [
         *(f"- led to this candidate: {_line(each)}" for each in history.led_here[:-1]),
@@ -42,13 +42,13 @@ def told_history(history: History, place: Place) -> str:
     return "\n\n".join(text for text in (history.standing, listed, rule) if text)
 
 
-def _line(attempt: Attempt) -> str:
+def _line(attempt: TriedChange) -> str:
     said = one_line(attempt.strategy, STRATEGY_CHARACTERS) or "its Coder named no strategy"
     advised = f" [advised: {attempt.advised}]" if attempt.advised else ""
     return f"#{attempt.number} {said}{advised} -> {_outcome(attempt)}"
 
 
-def _outcome(attempt: Attempt) -> str:
+def _outcome(attempt: TriedChange) -> str:
     if attempt.failure:
         return one_line(attempt.failure, REASON_CHARACTERS)
     before, after = attempt.before_us, attempt.after_us

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from ...traces.place import Place
-from ..roles import History
+from ..roles import Lineage
 from .digest_text import told_digest
 from .history_text import told_history
 
 
-def past(history: History, place: Place) -> dict[str, str]:
+def past(history: Lineage, place: Place) -> dict[str, str]:
     """The values of `_past.md`."""
     return {
         "history": told_history(history, place),

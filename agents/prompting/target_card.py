@@ -57,7 +57,7 @@ PLAN = "plan for"
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-class Figure(Record):
+class CardFigure(Record):
     """One line of a card."""
 
     name: str
@@ -70,7 +70,7 @@ class Card(Record):
 
     target: str
     title: str
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CardFigure, ...] = ()
     unknown: tuple[str, ...] = ()
     """What a complete card would tell and this one cannot."""
     is_emulated: bool = False
@@ -187,11 +187,11 @@ def cpu_card(
     return Card(target=CPU, title=title, figures=tuple(figures), unknown=tuple(unknown))
 
 
-def _figure(name: str, value: str, source: str) -> Figure:
-    return Figure(name=name, value=value, source=source)
+def _figure(name: str, value: str, source: str) -> CardFigure:
+    return CardFigure(name=name, value=value, source=source)
 
 
-def _limits(chip: Architecture) -> list[Figure]:
+def _limits(chip: Architecture) -> list[CardFigure]:
     source = f"compute capability {chip.capability // 10}.{chip.capability % 10}"
     pairs = [
         ("registers of an SM", f"{REGISTERS_PER_SM} of 32 bits"),
@@ -209,7 +209,7 @@ def _limits(chip: Architecture) -> list[Figure]:
     return [_figure(name, value, source) for name, value in pairs]
 
 
-def _emulated(chip: Architecture, figures: list[Figure]) -> Card:
+def _emulated(chip: Architecture, figures: list[CardFigure]) -> Card:
     sheet = device_of(chip.name)
     unknown = ["the product"]
     if sheet is None:
@@ -232,7 +232,7 @@ def _emulated(chip: Architecture, figures: list[Figure]) -> Card:
     )
 
 
-def _of_driver(driven: Driven, told: Mapping[str, int]) -> list[Figure]:
+def _of_driver(driven: Driven, told: Mapping[str, int]) -> list[CardFigure]:
     source = f"driver {driven.driver}"
     figures = [_figure("memory", f"{driven.memory_bytes / _GIB:.1f} GiB", source)]
     if "sms" in told:
@@ -244,7 +244,7 @@ def _of_driver(driven: Driven, told: Mapping[str, int]) -> list[Figure]:
     return figures
 
 
-def _rates(peaks: Peaks) -> list[Figure]:
+def _rates(peaks: Peaks) -> list[CardFigure]:
     source = "measured here"
     pairs = [
         ("memory bandwidth", peaks.bandwidth_gbs, "GB/s"),
@@ -255,8 +255,8 @@ def _rates(peaks: Peaks) -> list[Figure]:
     return [_figure(name, f"{value:.3g} {unit}", source) for name, value, unit in pairs]
 
 
-def _cache_levels(root: Path) -> list[Figure]:
-    found: list[Figure] = []
+def _cache_levels(root: Path) -> list[CardFigure]:
+    found: list[CardFigure] = []
     for cache in machine.caches(root=root):
         by = f", shared by {cache.sharing} CPUs" if cache.sharing > 1 else " each"
         found.append(_figure(f"L{cache.level} cache", f"{_readable(cache.bytes)}{by}", str(root)))

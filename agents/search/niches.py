@@ -22,7 +22,7 @@ VERSION = 1
 LEVELS = 4
 
 
-class Bound(StrEnum):
+class Bottleneck(StrEnum):
     """What a candidate seems to wait for."""
 
     MEMORY = "memory"
@@ -40,7 +40,7 @@ class Niche(NamedTuple):
     """0 plain passes, 1 fused, 2 one pass or packed reductions, 3 restructured in blocks."""
     coordination: int
     """0 workers alone, 1 barriers or a parallel loop, 2 warps or scheduling, 3 several levels."""
-    bound: Bound
+    bound: Bottleneck
     work: str = ""
     """Of sparse problems: `thread`, `warp`, `block`, `nnz` or `rows`."""
 
@@ -109,40 +109,40 @@ def niche(source: str, language: str, figures: Mapping[str, float]) -> Niche:
     return Niche(memory, algorithm, coordination, bound_of(figures), work)
 
 
-def bound_of(figures: Mapping[str, float]) -> Bound:
+def bound_of(figures: Mapping[str, float]) -> Bottleneck:
     """What the figures say that a candidate waits for, by whichever of them are known."""
     memory = figures.get("dram__throughput.avg.pct_of_peak_sustained_elapsed")
     compute = figures.get("sm__throughput.avg.pct_of_peak_sustained_elapsed")
     if memory is not None and compute is not None:
         if max(memory, compute) < 100 * BUSY:
-            return Bound.LATENCY
-        return Bound.MEMORY if memory >= compute else Bound.COMPUTE
+            return Bottleneck.LATENCY
+        return Bottleneck.MEMORY if memory >= compute else Bottleneck.COMPUTE
     terms = {name: us for name in figures if (us := figures[name]) and _TERM.fullmatch(name)}
     if terms:
         # What is not memory and not waiting is a unit that computes.
         largest = max(terms, key=lambda name: terms[name])
-        return _TERMS.get(largest, Bound.COMPUTE)
+        return _TERMS.get(largest, Bottleneck.COMPUTE)
     return _on_host(figures)
 
 
 _TERM = re.compile(r"model_\w+_us")
 _TERMS = {
-    "model_memory_us": Bound.MEMORY,
-    "model_l2_us": Bound.MEMORY,
-    "model_latency_us": Bound.LATENCY,
+    "model_memory_us": Bottleneck.MEMORY,
+    "model_l2_us": Bottleneck.MEMORY,
+    "model_latency_us": Bottleneck.LATENCY,
 }
 """The terms of a modelled time (`verifier/profile/model.py`)."""
 
 
-def _on_host(figures: Mapping[str, float]) -> Bound:
+def _on_host(figures: Mapping[str, float]) -> Bottleneck:
     """Idle cores and poor balance wait; scalar loops compute; vector loops wait for memory."""
     if "latency_us" not in figures:
-        return Bound.UNKNOWN
+        return Bottleneck.UNKNOWN
     if figures.get("cpu_utilisation", 1.0) < BUSY:
-        return Bound.LATENCY
+        return Bottleneck.LATENCY
     if figures.get("vectorised_loops", 1.0) < 1:
-        return Bound.COMPUTE
-    return Bound.MEMORY
+        return Bottleneck.COMPUTE
+    return Bottleneck.MEMORY
 
 
 def _level(code: str, patterns: tuple[str, ...]) -> int:
@@ -167,6 +167,6 @@ def parse(name: str) -> Niche:
         int(memory[1:]),
         int(algorithm[1:]),
         int(coordination[1:]),
-        Bound(bound),
+        Bottleneck(bound),
         work[0] if work else "",
     )

@@ -10,14 +10,14 @@ from __future__ import annotations
 from .candidate_text import extract
 from .diffs import changed_lines, unified
 from .edits import revised
-from .found import Found, Outcome, Unusable
+from .found import FoundSource, ReplyOutcome, Unusable
 from .json_text import read
 from .similarity import normalised, similarity
 from .untrusted import clip_words, fenced, readable
 
 __all__ = [
-    "Found",
-    "Outcome",
+    "FoundSource",
+    "ReplyOutcome",
     "Unusable",
     "changed_lines",
     "clip_words",

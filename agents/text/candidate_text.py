@@ -17,8 +17,8 @@ from ...kernelbench.languages import Language, language_of
 from ...sandbox.front_matter import MalformedError
 from ...sandbox.source_text import SOURCE_BYTES, encoded
 from ..model import Finish
-from .code_blocks import Block, Markdown, split, unix_lines
-from .found import Found, Outcome, Unusable
+from .code_blocks import CodeBlock, Markdown, split, unix_lines
+from .found import FoundSource, ReplyOutcome, Unusable
 from .shape import BEGINNINGS, PROGRAMMING, SHAPES, UNLABELLED, Head, body_of, head_of
 from .thinking import without_thinking
 from .untrusted import BIDIRECTIONAL, one_line
@@ -31,14 +31,14 @@ ORDINARY = frozenset({THINKING, NO_FRONT_MATTER})
 """Notes that are of no interest to whoever mends a candidate."""
 
 
-class Answer(NamedTuple):
+class ReplyText(NamedTuple):
     """A complete reply without its thoughts, with LF line ends."""
 
     text: str
     notes: tuple[str, ...]
 
 
-def extract(reply_text: str, finish: Finish, language: str) -> Found | Unusable:
+def extract(reply_text: str, finish: Finish, language: str) -> FoundSource | Unusable:
     """The whole source in the reply.
 
     Raises:
@@ -51,27 +51,29 @@ def extract(reply_text: str, finish: Finish, language: str) -> Found | Unusable:
     return whole_source(answer, known)
 
 
-def answered(reply_text: str, finish: Finish) -> Answer | Unusable:
+def answered(reply_text: str, finish: Finish) -> ReplyText | Unusable:
     """The reply as it may be searched, or why it may not."""
     match finish:
         case Finish.LENGTH:
-            return Unusable(Outcome.TRUNCATED, "the reply reached its limit of tokens")
+            return Unusable(ReplyOutcome.TRUNCATED, "the reply reached its limit of tokens")
         case Finish.REFUSED:
-            return Unusable(Outcome.NO_CANDIDATE, "the model refused to answer")
+            return Unusable(ReplyOutcome.NO_CANDIDATE, "the model refused to answer")
         case Finish.EMPTY:
-            return Unusable(Outcome.NO_CANDIDATE, "the reply is empty")
+            return Unusable(ReplyOutcome.NO_CANDIDATE, "the reply is empty")
         case Finish.STOP:
             pass
     spoken = without_thinking(unix_lines(reply_text).removeprefix("\ufeff"))
     if spoken.is_unclosed:
-        return Unusable(Outcome.TRUNCATED, "the reply ends in the middle of the model's thinking")
+        return Unusable(
+            ReplyOutcome.TRUNCATED, "the reply ends in the middle of the model's thinking"
+        )
     if not spoken.text.strip():
         what = "the reply has thoughts and no answer" if spoken.had_thoughts else "it is empty"
-        return Unusable(Outcome.NO_CANDIDATE, what)
-    return Answer(spoken.text, (THINKING,) if spoken.had_thoughts else ())
+        return Unusable(ReplyOutcome.NO_CANDIDATE, what)
+    return ReplyText(spoken.text, (THINKING,) if spoken.had_thoughts else ())
 
 
-def whole_source(answer: Answer, language: Language) -> Found | Unusable:
+def whole_source(answer: ReplyText, language: Language) -> FoundSource | Unusable:
     """The whole source in an answer."""
     markdown = split(answer.text)
     if markdown.unclosed:
@@ -82,28 +84,28 @@ def whole_source(answer: Answer, language: Language) -> Found | Unusable:
     return checked(chosen.source, (*answer.notes, *chosen.notes))
 
 
-def unclosed_fence(block: Block) -> Unusable:
+def unclosed_fence(block: CodeBlock) -> Unusable:
     """What is said of a reply that ends inside a fenced block."""
     reason = f"the reply ends inside the fenced block that line {block.line} opens"
-    return Unusable(Outcome.TRUNCATED, reason)
+    return Unusable(ReplyOutcome.TRUNCATED, reason)
 
 
-def checked(source: str, notes: tuple[str, ...] = ()) -> Found | Unusable:
+def checked(source: str, notes: tuple[str, ...] = ()) -> FoundSource | Unusable:
     """The source with one line end at its end, if it can be stored, shown and compiled as it is."""
     source = source.strip("\n") + "\n"
     if hidden := next((c for c in source if c in BIDIRECTIONAL), None):
         name = unicodedata.name(hidden, "a bidirectional control")
         line = source[: source.index(hidden)].count("\n") + 1
         reason = f"line {line} of the source holds U+{ord(hidden):04X} ({name})"
-        return Unusable(Outcome.FORBIDDEN_CHARACTERS, reason)
+        return Unusable(ReplyOutcome.FORBIDDEN_CHARACTERS, reason)
     try:
         encoded(source)
     except MalformedError as error:
         if len(source.encode(errors="replace")) > SOURCE_BYTES:
-            return Unusable(Outcome.TOO_LARGE, error.reason)
+            return Unusable(ReplyOutcome.TOO_LARGE, error.reason)
         reason = f"line {error.place.line} of the source holds {error.reason}"
-        return Unusable(Outcome.FORBIDDEN_CHARACTERS, reason)
-    return Found(source, notes)
+        return Unusable(ReplyOutcome.FORBIDDEN_CHARACTERS, reason)
+    return FoundSource(source, notes)
 
 
 class _Offer(NamedTuple):
@@ -115,7 +117,7 @@ class _Offer(NamedTuple):
     """It has what every candidate of the language has, behind its front matter."""
 
 
-def _chosen(markdown: Markdown, text: str, language: Language) -> Found | Unusable:
+def _chosen(markdown: Markdown, text: str, language: Language) -> FoundSource | Unusable:
     if not markdown.blocks:
         return _bare(text, language)
     sources = [block for block in markdown.blocks if not holds_edits(block.text)]
@@ -136,7 +138,7 @@ def holds_edits(text: str) -> bool:
     return any(line.rstrip() == SEARCH_SIGN for line in text.split("\n"))
 
 
-def _fits(block: Block, language: Language) -> bool:
+def _fits(block: CodeBlock, language: Language) -> bool:
     return block.label in language.labels or block.label in UNLABELLED
 
 
@@ -147,47 +149,49 @@ def _offer(source: str, language: Language) -> _Offer:
     return _Offer(source, head, bool(SHAPES[language].mark.search(behind)))
 
 
-def _bare(text: str, language: Language) -> Found | Unusable:
+def _bare(text: str, language: Language) -> FoundSource | Unusable:
     if holds_edits(text):
-        return Unusable(Outcome.NO_CANDIDATE, "the reply has edits and no whole source")
+        return Unusable(ReplyOutcome.NO_CANDIDATE, "the reply has edits and no whole source")
     if not BEGINNINGS[language.syntax].match(text):
-        return Unusable(Outcome.NO_CANDIDATE, "the reply has no fenced block")
+        return Unusable(ReplyOutcome.NO_CANDIDATE, "the reply has no fenced block")
     offer = _offer(text, language)
     return _with_front_matter([offer], 1, language, ("without a fence",))
 
 
 def _with_front_matter(
     offers: list[_Offer], of: int, language: Language, notes: tuple[str, ...] = ()
-) -> Found | Unusable:
+) -> FoundSource | Unusable:
     declared = {offer.head.language for offer in offers if offer.head}
     mine = [o for o in offers if o.head and o.head.language in ("", language.name)]
     if not mine:
         said = one_line(", ".join(sorted(declared)), 80)
         reason = f"the front matter says {said}, asked was for {language.name}"
-        return Unusable(Outcome.WRONG_LANGUAGE, reason)
+        return Unusable(ReplyOutcome.WRONG_LANGUAGE, reason)
     if whole := [offer.source for offer in mine if offer.is_whole]:
         return _only(whole, of, notes)
     # The last may be half a candidate; the builder says best what it lacks.
-    return Found(mine[-1].source, (*notes, f"it lacks {SHAPES[language].lacks}"))
+    return FoundSource(mine[-1].source, (*notes, f"it lacks {SHAPES[language].lacks}"))
 
 
-def _only(sources: list[str], of: int, notes: tuple[str, ...]) -> Found | Unusable:
+def _only(sources: list[str], of: int, notes: tuple[str, ...]) -> FoundSource | Unusable:
     different = {"\n".join(line.rstrip() for line in source.split("\n")) for source in sources}
     if len(different) > 1:
         reason = f"the reply has {len(different)} different whole sources; give exactly one"
-        return Unusable(Outcome.AMBIGUOUS, reason)
+        return Unusable(ReplyOutcome.AMBIGUOUS, reason)
     others = of - len(sources)
     if others:
         notes = (*notes, f"{others} other blocks passed over")
-    return Found(sources[-1], notes)
+    return FoundSource(sources[-1], notes)
 
 
-def _none(sources: list[Block], labelled: list[Block], language: Language) -> Unusable:
+def _none(sources: list[CodeBlock], labelled: list[CodeBlock], language: Language) -> Unusable:
     foreign = [b.label for b in sources if b.label in PROGRAMMING - language.labels]
     if foreign and not labelled:
         said = one_line(", ".join(dict.fromkeys(foreign)), 80)
         reason = f"the reply holds {said}, asked was for {language.name}"
-        return Unusable(Outcome.WRONG_LANGUAGE, reason)
+        return Unusable(ReplyOutcome.WRONG_LANGUAGE, reason)
     if labelled:
-        return Unusable(Outcome.NO_CANDIDATE, f"no block of the reply has {SHAPES[language].lacks}")
-    return Unusable(Outcome.NO_CANDIDATE, f"the reply has no block in {language.name}")
+        return Unusable(
+            ReplyOutcome.NO_CANDIDATE, f"no block of the reply has {SHAPES[language].lacks}"
+        )
+    return Unusable(ReplyOutcome.NO_CANDIDATE, f"the reply has no block in {language.name}")

@@ -18,7 +18,7 @@ fence in the docstring of a function."""
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """A closed fenced block."""
 
     info: str
@@ -41,10 +41,10 @@ class Block:
 class Markdown:
     """A text, split."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[CodeBlock, ...]
     outside: str
     """The lines that are in no block."""
-    unclosed: Block | None = None
+    unclosed: CodeBlock | None = None
     """The block that the text ends in, if it does."""
 
 
@@ -55,7 +55,7 @@ def unix_lines(text: str) -> str:
 
 def split(text: str) -> Markdown:
     """Takes the text apart; only LF ends a line."""
-    blocks: list[Block] = []
+    blocks: list[CodeBlock] = []
     outside: list[str] = []
     inside: list[str] = []
     opened: _Opening | None = None
@@ -90,9 +90,9 @@ class _Opening:
             and len(indent) <= self.indent + _CLOSER_DEPTH
         )
 
-    def block(self, lines: list[str]) -> Block:
+    def block(self, lines: list[str]) -> CodeBlock:
         text = "".join(self._outdented(line) + "\n" for line in lines)
-        return Block(self.info, text, self.line)
+        return CodeBlock(self.info, text, self.line)
 
     def _outdented(self, line: str) -> str:
         margin = len(line) - len(line.lstrip(" \t"))

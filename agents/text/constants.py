@@ -29,7 +29,7 @@ _PYTHON = re.compile(
 _PATTERNS = {Syntax.C: _C, Syntax.PYTHON: _PYTHON}
 
 
-class Variant(NamedTuple):
+class ConstantVariant(NamedTuple):
     """A source with one number changed."""
 
     source: str
@@ -37,7 +37,7 @@ class Variant(NamedTuple):
     """In words: which, from what, to what."""
 
 
-def variants(source: str, language: str) -> list[Variant]:
+def variants(source: str, language: str) -> list[ConstantVariant]:
     """The source with each named constant doubled, then with each halved, in their order.
 
     Raises:
@@ -60,8 +60,8 @@ def _value(match: re.Match[str]) -> int:
     return int(digits) if len(digits) < 9 and not (len(digits) > 1 and digits[0] == "0") else 0
 
 
-def _changed(source: str, match: re.Match[str], value: int) -> Variant:
+def _changed(source: str, match: re.Match[str], value: int) -> ConstantVariant:
     start, end = match.span(_group(match))
     name = match.groupdict().get("macro") or match["name"]
     changed = f"{source[:start]}{value}{source[end:]}"
-    return Variant(changed, f"{name} = {value} instead of {_value(match)}")
+    return ConstantVariant(changed, f"{name} = {value} instead of {_value(match)}")

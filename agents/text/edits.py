@@ -25,7 +25,7 @@ from ...kernelbench.languages import Language, language_of
 from ..model import Finish
 from .candidate_text import (
     SEARCH_SIGN,
-    Answer,
+    ReplyText,
     answered,
     checked,
     holds_edits,
@@ -33,7 +33,7 @@ from .candidate_text import (
     whole_source,
 )
 from .code_blocks import split, unix_lines
-from .found import Found, Outcome, Unusable
+from .found import FoundSource, ReplyOutcome, Unusable
 from .shape import head_of
 from .untrusted import one_line
 
@@ -64,7 +64,7 @@ class Edits(NamedTuple):
     around: str
 
 
-def revised(reply_text: str, finish: Finish, language: str, base: str) -> Found | Unusable:
+def revised(reply_text: str, finish: Finish, language: str, base: str) -> FoundSource | Unusable:
     """The source that a reply makes of the base: with its edits, or the whole source that it holds.
 
     Both at once are ambiguous.
@@ -83,13 +83,13 @@ def revised(reply_text: str, finish: Finish, language: str, base: str) -> Found 
         return read
     if unclosed := split(read.around).unclosed:
         return unclosed_fence(unclosed)
-    if isinstance(whole_source(Answer(read.around, ()), known), Found):
+    if isinstance(whole_source(ReplyText(read.around, ()), known), FoundSource):
         reason = "the reply has both edits and a whole source; give one of them"
-        return Unusable(Outcome.AMBIGUOUS, reason)
+        return Unusable(ReplyOutcome.AMBIGUOUS, reason)
     changed = apply(base, read.edits, language)
     if isinstance(changed, Unusable):
         return changed
-    return Found(changed.source, (*answer.notes, *changed.notes))
+    return FoundSource(changed.source, (*answer.notes, *changed.notes))
 
 
 def parse(text: str) -> Edits | Unusable:
@@ -115,11 +115,11 @@ def parse(text: str) -> Edits | Unusable:
             into.append(line)
     if into is not around:
         reason = f"the reply ends inside the edit that line {start} starts"
-        return Unusable(Outcome.TRUNCATED, reason)
+        return Unusable(ReplyOutcome.TRUNCATED, reason)
     return Edits(tuple(edits), "\n".join(around))
 
 
-def apply(base: str, edits: tuple[Edit, ...], language: str) -> Found | Unusable:
+def apply(base: str, edits: tuple[Edit, ...], language: str) -> FoundSource | Unusable:
     """The base with every edit made, or what is wrong with the first that cannot be.
 
     Raises:
@@ -289,4 +289,4 @@ def _quoted(line: str) -> str:
 
 
 def _failed(reason: str) -> Unusable:
-    return Unusable(Outcome.EDIT_FAILED, reason)
+    return Unusable(ReplyOutcome.EDIT_FAILED, reason)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class ReplyOutcome(StrEnum):
     """Why a reply cannot be used."""
 
     TRUNCATED = "truncated"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSource:
     """A source in a reply; it ends with one line end and has no other than LF."""
 
     source: str
@@ -46,5 +46,5 @@ class Found:
 class Unusable:
     """No source, or no JSON; `reason` may be shown to the model that is asked again."""
 
-    outcome: Outcome
+    outcome: ReplyOutcome
     reason: str

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from ..model import Finish
 from .candidate_text import answered
 from .code_blocks import Markdown, split
-from .found import Outcome, Unusable
+from .found import ReplyOutcome, Unusable
 from .shape import UNLABELLED
 from .untrusted import one_line, readable
 
@@ -39,12 +39,12 @@ def read(reply_text: str, finish: Finish, form: type[Form]) -> Form | Unusable:
     """The reply as a record of the form, or what is wrong with it."""
     answer = answered(reply_text, finish)
     if isinstance(answer, Unusable):
-        if answer.outcome == Outcome.NO_CANDIDATE:
-            return Unusable(Outcome.NO_JSON, answer.reason)
+        if answer.outcome == ReplyOutcome.NO_CANDIDATE:
+            return Unusable(ReplyOutcome.NO_JSON, answer.reason)
         return answer
     if len(answer.text) > REPLY_CHARACTERS:
         reason = f"the reply has {len(answer.text)} characters, at most {REPLY_CHARACTERS} are read"
-        return Unusable(Outcome.TOO_LARGE, reason)
+        return Unusable(ReplyOutcome.TOO_LARGE, reason)
     written = object_text(answer.text)
     if isinstance(written, Unusable):
         return written
@@ -86,7 +86,7 @@ def decoded(written: str) -> dict[str, Any] | Unusable:
     if not isinstance(value, dict):
         kinds = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
         kind = kinds.get(type(value), "a number")
-        return Unusable(Outcome.INVALID_JSON, f"asked was for one JSON object, this is {kind}")
+        return Unusable(ReplyOutcome.INVALID_JSON, f"asked was for one JSON object, this is {kind}")
     return value
 
 
@@ -109,7 +109,7 @@ def _last_balanced(text: str) -> str | Unusable:
             # Whatever is closed inside it is a part and must not be taken for the whole.
             return _truncated("the reply ends inside a JSON object")
         found, at = text[start.start() : end], end
-    return found or Unusable(Outcome.NO_JSON, "the reply holds no JSON object")
+    return found or Unusable(ReplyOutcome.NO_JSON, "the reply holds no JSON object")
 
 
 def _end(text: str, start: int) -> int | None:
@@ -139,7 +139,7 @@ def _held(value: dict[str, Any], form: type[Form]) -> Form | Unusable:
         ]
         if len(faults) > _FAULTS:
             lines.append(f"and {len(faults) - _FAULTS} more")
-        return Unusable(Outcome.INVALID_JSON, "; ".join(lines)[:REASON_CHARACTERS])
+        return Unusable(ReplyOutcome.INVALID_JSON, "; ".join(lines)[:REASON_CHARACTERS])
     except RecursionError:
         return _malformed("it is nested too deeply")
 
@@ -165,8 +165,8 @@ def _finite(written: str) -> float:
 
 
 def _malformed(reason: str) -> Unusable:
-    return Unusable(Outcome.MALFORMED_JSON, one_line(readable(reason), REASON_CHARACTERS))
+    return Unusable(ReplyOutcome.MALFORMED_JSON, one_line(readable(reason), REASON_CHARACTERS))
 
 
 def _truncated(reason: str) -> Unusable:
-    return Unusable(Outcome.TRUNCATED, reason)
+    return Unusable(ReplyOutcome.TRUNCATED, reason)

@@ -95,7 +95,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Shape:
+class SourceShape:
     """How candidates in a language are told from other text."""
 
     mark: re.Pattern[str]
@@ -108,18 +108,18 @@ class Shape:
 
 _CPP_MARK = re.compile(r'extern\s+"C"')
 SHAPES = {
-    CPP: Shape(_CPP_MARK, 'an extern "C" entry point', _CPP_MARK),
-    CUDA: Shape(
+    CPP: SourceShape(_CPP_MARK, 'an extern "C" entry point', _CPP_MARK),
+    CUDA: SourceShape(
         re.compile(r"\b__global__\b"),
         "front matter /*--- … ---*/ and a __global__ kernel",
         None,
     ),
-    TRITON: Shape(
+    TRITON: SourceShape(
         re.compile(r"^[ \t]*(?:def|class)[ \t]", re.M),
         "front matter in the module's docstring, or host code (run or ModelNew)",
         _HOST,
     ),
-    PYTHON: Shape(_HOST, "def run(...) or class ModelNew", _HOST),
+    PYTHON: SourceShape(_HOST, "def run(...) or class ModelNew", _HOST),
 }
 BEGINNINGS = {Syntax.C: _COMMENT_OPENING, Syntax.PYTHON: _DOCSTRING_OPENING}
 """A text that begins so is a source even without a fence around it."""

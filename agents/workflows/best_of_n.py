@@ -21,7 +21,7 @@ from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ..prompting.history import strategies
-from ..roles import Assignment, Mode, Sample
+from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
 from . import driver, steps
 from .loop import Loop
@@ -108,7 +108,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
         place=Place(0, slot),
         first=slot - slot % ABREAST,
         mode=Mode.WRITE,
-        sample=Sample(slot + 1, _samples(loop)),
+        sample=SampleNumber(slot + 1, _samples(loop)),
     )
     return replace(plain, told=strategies(loop.progress, plain))
 
@@ -155,7 +155,7 @@ def run(loop: Loop) -> str:
 
 def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     count = SAMPLES if started.rounds is None else started.rounds
-    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
 
 
 def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:

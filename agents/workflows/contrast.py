@@ -34,7 +34,7 @@ from ...traces.records import Record
 from ..books.asking import PromptTooLong
 from ..prompting.history import strategies
 from ..prompting.words import over_baseline, over_best, over_roofline
-from ..roles import Assignment, Mode, Sample
+from ..roles import Assignment, Mode, SampleNumber
 from ..search import contrast_pairs
 from ..stop import BudgetSpent
 from . import driver, steps, waves
@@ -140,7 +140,7 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     first = slot - slot % settings(loop).abreast
     if chosen is None:
         begun = loop.progress.require_decided(Place(number, "plan"), RoundPlanned)
-        sample = Sample(slot + 1, begun.slots)
+        sample = SampleNumber(slot + 1, begun.slots)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
         return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
     exemplars = tuple(loop.ledger.member(candidate) for candidate in chosen.candidates)
@@ -227,7 +227,7 @@ def run(loop: Loop) -> str:
 
 
 def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
-    sample = Sample(1, Settings.model_validate(started.options).drafts)
+    sample = SampleNumber(1, Settings.model_validate(started.options).drafts)
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=sample)
 
 

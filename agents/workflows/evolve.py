@@ -22,7 +22,7 @@ from ...traces.decisions import NoReflection, SoftKind
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ..brains.soft_verifier import VOTES
-from ..roles import Assignment, Mode, Sample
+from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
 from . import driver, generation_plan, shortlisting, steps, waves
 from .generation_settings import Settings
@@ -206,7 +206,7 @@ def run(loop: Loop) -> str:
 def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
-    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=Sample(1, count))
+    return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
 
 
 def _questions(chosen: Settings, rounds: int | None) -> Questions:

@@ -149,7 +149,7 @@ def assignment(loop: Loop, place: Place) -> Assignment:
 
 def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
-    drawn = next(_draws(known, {}, str(niches.Bound.UNKNOWN), 0, 1, started.seed))
+    drawn = next(_draws(known, {}, str(niches.Bottleneck.UNKNOWN), 0, 1, started.seed))
     mode = Mode.FEATURES if drawn else Mode.WRITE
     return Assignment(place=Place(0, 0), mode=mode, features=drawn)
 

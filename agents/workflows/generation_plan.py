@@ -29,7 +29,7 @@ from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..prompting.history import strategies
 from ..prompting.words import tuning
-from ..roles import Assignment, Member, Mode, Sample
+from ..roles import Assignment, Member, Mode, SampleNumber
 from ..search import niches
 from ..search.islands import Birth, Islands
 from ..text.similarity import normalised, similarity
@@ -137,7 +137,7 @@ def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
         advice=advice,
         exemplars=tuple(ledger.member(candidate) for candidate in planned.exemplars),
         features=planned.features,
-        sample=Sample(slot % count + 1, count) if operator == WRITE else None,
+        sample=SampleNumber(slot % count + 1, count) if operator == WRITE else None,
         may_patch=operator != REWRITE,
     )
     others = strategies(loop.progress, given, since=number)

@@ -15,7 +15,7 @@ from ..books.budget import Budget
 from ..books.ledger import Ledger
 from ..books.progress import Progress
 from ..prompting.history import history
-from ..roles import Assignment, Coder, History, Judge, Situation
+from ..roles import Assignment, Coder, Judge, Lineage, Situation
 from ..stop import Stop
 
 
@@ -66,10 +66,10 @@ class Loop:
             history=self._history(given),
         )
 
-    def _history(self, given: Assignment) -> History:
+    def _history(self, given: Assignment) -> Lineage:
         """Nobody reads it where no model is asked, and it takes time."""
         if not self.asks_models:
-            return History()
+            return Lineage()
         return history(self.progress, given, self.ledger.source)
 
     def why_halted(self) -> str | None:

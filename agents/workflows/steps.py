@@ -22,10 +22,10 @@ from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
 from ..books.candidate import Candidate
 from ..prompting.words import same_source
-from ..roles import Assignment, Member, Missing, Proposal, Situation
+from ..roles import Assignment, Member, NoProposal, Proposal, Situation
 from ..search.championship import best_of, may_challenge
 from ..stop import Halt
-from ..text.found import Outcome
+from ..text.found import ReplyOutcome
 from .loop import Loop
 
 DUPLICATE = "duplicate"
@@ -41,14 +41,14 @@ class Exhausted(Halt):
         super().__init__("space exhausted")
 
 
-class Node(Protocol[S]):
+class StepNode(Protocol[S]):
     """A step as langgraph calls it."""
 
     def __call__(self, state: S, *, runtime: Runtime[Loop]) -> S:
         """The keys of the state that change."""
 
 
-def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> Node[S]:
+def node(step: Callable[[S, Loop], S], *, is_owed: bool = False) -> StepNode[S]:
     """A step as a node of a graph. Nothing is begun once the user or the clock wants the end.
 
     Args:
@@ -127,10 +127,10 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
     try:
         proposal = loop.coder.propose(loop.situation(parents, assignment))
     except PromptTooLong as error:
-        proposal = Missing("prompt too long", str(error), error.call)
+        proposal = NoProposal("prompt too long", str(error), error.call)
     if proposal is None:
         raise Exhausted
-    if isinstance(proposal, Missing):
+    if isinstance(proposal, NoProposal):
         ledger.missing(proposal, place, base)
         return None
     return record(loop, proposal, place)
@@ -144,7 +144,7 @@ def record(loop: Loop, proposal: Proposal, place: Place) -> str | None:
     before = loop.progress.count
     candidate = ledger.propose(proposal, place)
     if loop.progress.count == before:
-        same = Missing(DUPLICATE, same_source(loop.progress.known(candidate).number))
+        same = NoProposal(DUPLICATE, same_source(loop.progress.known(candidate).number))
         ledger.missing(same, place, *proposal.parents[:1])
         return None
     return candidate
@@ -245,6 +245,6 @@ def why_nothing_left(loop: Loop, place: Place) -> str:
     said, missing = progress.advised.get(place), progress.missing.get(place)
     if said and said.nothing_left:
         return f"the Judge: {said.why}"
-    if missing and missing.outcome == Outcome.NO_CHANGE:
+    if missing and missing.outcome == ReplyOutcome.NO_CHANGE:
         return f"the Coder: {missing.reason}"
     return ""

@@ -30,7 +30,7 @@ from ..books.request import CampaignRequest
 from ..prompting.words import source_checked
 from ..roles import Assignment, Mode, Proposal
 from ..text import foreign_source
-from ..text.constants import Variant, variants
+from ..text.constants import ConstantVariant, variants
 from . import chain, driver, steps
 from .loop import Loop
 from .rules import Questions, Rules
@@ -235,7 +235,7 @@ def _why_ended(state: State, kind: str, loop: Loop) -> str | None:
     return "rounds" if state["optimisations"] >= chosen.optimisations else None
 
 
-def _variants(first: str, loop: Loop) -> list[Variant]:
+def _variants(first: str, loop: Loop) -> list[ConstantVariant]:
     return variants(loop.ledger.source(first), loop.language)
 
 

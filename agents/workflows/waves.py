@@ -30,7 +30,7 @@ Plan = Callable[[Loop, Place], Assignment]
 """What the proposal of a place is to be: the same whenever it is asked, until the place is done."""
 
 
-class Placed(TypedDict, total=False):
+class PlacedAsk(TypedDict, total=False):
     """All that a call beside others needs."""
 
     place: str
@@ -93,10 +93,10 @@ def asked_now(loop: Loop, places: Sequence[Place]) -> Round:
     }
 
 
-def asking(plan: Plan) -> Callable[[Placed, Loop], Placed]:
+def asking(plan: Plan) -> Callable[[PlacedAsk, Loop], PlacedAsk]:
     """A step that has one place's answers paid and stored."""
 
-    def ask(state: Placed, loop: Loop) -> Placed:
+    def ask(state: PlacedAsk, loop: Loop) -> PlacedAsk:
         # `settle` meets the refusal again once the calls beside it are settled.
         with suppress(BudgetSpent):
             steps.rehearse(loop, plan(loop, Place.parse(state["place"])))
@@ -150,17 +150,17 @@ def evaluate(state: Round, loop: Loop) -> Round:
     return {"queue": queue[1:]}
 
 
-class Crowned(NamedTuple):
+class RoundEnd(NamedTuple):
     """How a round left the championship."""
 
     champion: str | None
     stale: int
 
 
-def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> Crowned:
+def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> RoundEnd:
     """Confirms the best of a round if it may be the new champion."""
     champion = steps.promote_best(loop, candidates, state["champion"])
-    return Crowned(champion, 0 if champion != state["champion"] else state["stale"] + 1)
+    return RoundEnd(champion, 0 if champion != state["champion"] else state["stale"] + 1)
 
 
 def if_it_goes_on(state: Round) -> str:
@@ -189,7 +189,7 @@ def wire(
         after: The steps that leave a queue.
         rest: Where to go, of `to`, once it is empty.
     """
-    graph.add_node("ask", steps.node(asking(plan)), input_schema=Placed)
+    graph.add_node("ask", steps.node(asking(plan)), input_schema=PlacedAsk)
     graph.add_node("evaluate", steps.node(evaluate), input_schema=Round)
     graph.add_edge("ask", "propose")
 

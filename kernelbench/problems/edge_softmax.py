@@ -14,7 +14,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -93,7 +93,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["nnz"] * axes["H"] + 4.0 * (axes["M"] + 1)
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import dense_view
@@ -117,7 +117,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import compiled, dense_view

@@ -22,7 +22,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Prepared,
@@ -73,7 +73,7 @@ def bytes_moved(axes: Axes) -> float:
     return 4.0 * (m * k + k * n + m * n)
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import views
@@ -87,7 +87,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _numpy(call: Call) -> Prepared:
+def _numpy(call: BaselineCall) -> Prepared:
     a, b, c = call.inputs["A"], call.inputs["B"], call.outputs["C"]
 
     def compute() -> None:
@@ -96,7 +96,7 @@ def _numpy(call: Call) -> Prepared:
     return compute
 
 
-def _cupy(call: Call) -> Prepared:
+def _cupy(call: BaselineCall) -> Prepared:
     from ..cupy_calls import product
 
     return product(call)

@@ -18,7 +18,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Prepared,
@@ -103,7 +103,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["nnz"] + 4.0 * (axes["M"] + 1 + (axes["K"] + axes["M"]) * axes["N"])
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import csr_view, dense_view
@@ -121,7 +121,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def scattered(call: Call, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
+def scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
     """Gathered rows, scattered: torch has no sparse product with a reduction on GPUs."""
     import torch
 
@@ -139,7 +139,7 @@ def scattered(call: Call, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
     return compute
 
 
-def _scipy(call: Call) -> Prepared:
+def _scipy(call: BaselineCall) -> Prepared:
     a = csr(Structure(call.axes, call.inputs), call.inputs["values"], call.axes["K"])
     b, c = call.inputs["B"], call.outputs["C"]
     if call.axes["reduce"] == MAX:

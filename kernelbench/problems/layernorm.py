@@ -18,7 +18,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -93,7 +93,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["M"] * axes["N"] + 8.0 * axes["N"]
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import views
@@ -110,7 +110,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import layer_norm
 
     from ..torch_calls import compiled, views

@@ -16,7 +16,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -77,7 +77,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["M"] * axes["N"] + 4.0 * axes["N"]
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import views
@@ -96,7 +96,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import rms_norm
 
     from ..torch_calls import compiled, views

@@ -19,7 +19,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Prepared,
@@ -87,7 +87,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["nnz"] + 4.0 * (axes["M"] + 1 + (axes["M"] + axes["K"]) * axes["D"])
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import csr_view, dense_view
@@ -104,7 +104,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     from ..torch_calls import compiled, dense_view
 
     rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))

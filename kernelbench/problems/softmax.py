@@ -22,7 +22,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -146,7 +146,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["M"] * axes["N"]
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import dense_view
@@ -160,7 +160,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import compiled, views

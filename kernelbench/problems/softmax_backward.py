@@ -17,7 +17,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -81,7 +81,7 @@ def bytes_moved(axes: Axes) -> float:
     return 12.0 * axes["M"] * axes["N"]
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import views
@@ -96,7 +96,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _compiled(call: Call) -> Prepared:
+def _compiled(call: BaselineCall) -> Prepared:
     from ..torch_calls import compiled, views
 
     return compiled(

@@ -11,7 +11,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Prepared,
@@ -62,7 +62,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["nnz"] + 4.0 * (axes["M"] + 1 + (axes["K"] + axes["M"]) * axes["N"])
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import csr_view, dense_view
@@ -77,7 +77,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _scipy(call: Call) -> Prepared:
+def _scipy(call: BaselineCall) -> Prepared:
     structure = Structure(call.axes, call.inputs)
     a = csr(structure, call.inputs["values"], call.axes["K"])
     b, c = call.inputs["B"], call.outputs["C"]
@@ -88,7 +88,7 @@ def _scipy(call: Call) -> Prepared:
     return compute
 
 
-def _cupy(call: Call) -> Prepared:
+def _cupy(call: BaselineCall) -> Prepared:
     from ..cupy_calls import sparse_product
 
     return sparse_product(call, "B", "C")

@@ -11,7 +11,7 @@ from ..problem import (
     Arrays,
     Axes,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Prepared,
@@ -60,7 +60,7 @@ def bytes_moved(axes: Axes) -> float:
     return 8.0 * axes["nnz"] + 4.0 * (axes["M"] + 1 + axes["K"] + axes["M"])
 
 
-def _torch(call: Call) -> Prepared:
+def _torch(call: BaselineCall) -> Prepared:
     import torch
 
     from ..torch_calls import csr_view, dense_view
@@ -75,7 +75,7 @@ def _torch(call: Call) -> Prepared:
     return compute
 
 
-def _scipy(call: Call) -> Prepared:
+def _scipy(call: BaselineCall) -> Prepared:
     a = csr(Structure(call.axes, call.inputs), call.inputs["values"], call.axes["K"])
     x, y = call.inputs["x"], call.outputs["y"]
 
@@ -85,7 +85,7 @@ def _scipy(call: Call) -> Prepared:
     return compute
 
 
-def _cupy(call: Call) -> Prepared:
+def _cupy(call: BaselineCall) -> Prepared:
     from ..cupy_calls import sparse_product
 
     return sparse_product(call, "x", "y")

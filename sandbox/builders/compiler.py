@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...errors import PrerequisiteError
 from ...kernelbench.machine import CPUINFO, processor
-from .model import Variant
+from .model import BuildVariant
 
 BASE_FLAGS = (
     "-std=c++20",
@@ -27,8 +27,8 @@ BASE_FLAGS = (
     "-fno-math-errno",
 )
 VARIANT_FLAGS = {
-    Variant.RELEASE: ("-O3",),
-    Variant.SANITIZED: (
+    BuildVariant.RELEASE: ("-O3",),
+    BuildVariant.SANITIZED: (
         "-O1",
         "-g1",
         "-fsanitize=address,undefined",
@@ -100,10 +100,10 @@ class Compiler:
         }
 
 
-def flags(variant: Variant, compiler: Compiler) -> tuple[str, ...]:
+def flags(variant: BuildVariant, compiler: Compiler) -> tuple[str, ...]:
     """The flags that every source of this variant is compiled with."""
     more: tuple[str, ...] = ()
-    if variant is Variant.SANITIZED:
+    if variant is BuildVariant.SANITIZED:
         more += (FILL_FLAG,) if compiler.fills_variables else ()
         more += CALL_FLAGS if compiler.is_gcc else ()
     return BASE_FLAGS + VARIANT_FLAGS[variant] + more

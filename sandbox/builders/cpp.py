@@ -17,7 +17,7 @@ from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import End, Jail, Outcome
 from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
-from .model import BuildFailed, Built, Variant
+from .model import BuildFailed, BuildVariant, Built
 from .workplace import LIMITS, Workplace, read_output, run, stopped, workplace
 
 FORMAT = 2
@@ -64,7 +64,7 @@ def build(
     problem_prototype: str,
     entry: str,
     *,
-    variant: Variant = Variant.RELEASE,
+    variant: BuildVariant = BuildVariant.RELEASE,
     cache_dir: Path,
     jail: Jail | None,
 ) -> Built | BuildFailed:
@@ -146,7 +146,7 @@ def _compile(
 
 
 def _command(
-    compiler: Compiler, variant: Variant, place: Workplace, headers: list[str]
+    compiler: Compiler, variant: BuildVariant, place: Workplace, headers: list[str]
 ) -> list[str]:
     words = [
         str(compiler.path),
@@ -183,7 +183,7 @@ def _trampoline(
             "format": FORMAT,
             "trampoline": text,
             "prototype": declaration,
-            "flags": flags(Variant.RELEASE, compiler),
+            "flags": flags(BuildVariant.RELEASE, compiler),
             "compiler": compiler.version,
             "cpu": cpu_signature(),
         }
@@ -195,7 +195,7 @@ def _trampoline(
         (place.folder / "trampoline.cpp").write_text(text)
         command = [
             str(compiler.path),
-            *flags(Variant.RELEASE, compiler),
+            *flags(BuildVariant.RELEASE, compiler),
             "-c",
             "trampoline.cpp",
             "-o",

@@ -36,7 +36,7 @@ class CubinError(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CubinKernel:
     """One kernel as its cubin describes it. Sizes in bytes."""
 
     symbol: str
@@ -67,7 +67,7 @@ class _Attribute(NamedTuple):
     payload: bytes
 
 
-def entries(cubin: bytes) -> dict[str, Entry]:
+def entries(cubin: bytes) -> dict[str, CubinKernel]:
     """The kernels of a cubin by symbol, in the order of its symbol table.
 
     Raises:
@@ -79,7 +79,7 @@ def entries(cubin: bytes) -> dict[str, Entry]:
         raise CubinError(f"the cubin is damaged: {error}") from error
 
 
-def _entries(cubin: bytes) -> dict[str, Entry]:
+def _entries(cubin: bytes) -> dict[str, CubinKernel]:
     sections = list(_sections(cubin))
     table = next((s for s in sections if s.kind == _SYMBOLS), None)
     if table is None or table.link >= len(sections):
@@ -101,7 +101,7 @@ def _entry(
     symbol: str,
     facts: dict[int, int],
     strings: bytes,
-) -> Entry:
+) -> CubinKernel:
     own = _attributes_of(cubin, sections, b".nv.info." + symbol.encode())
     memory = sections.get(b".nv.shared." + symbol.encode())
     size = memory.size if memory else 0
@@ -110,7 +110,7 @@ def _entry(
     threads = [_product(a.payload) for a in own if a.code in (_MAX_THREADS, _EXACT_THREADS)]
     clusters = [_words(a.payload) for a in own if a.code == _CLUSTER]
     caps = [int.from_bytes(a.payload[:2], "little") for a in own if a.code == _MAX_REGISTERS]
-    return Entry(
+    return CubinKernel(
         symbol=symbol,
         registers=facts.get(_REGISTERS, 0),
         shared_bytes=size,

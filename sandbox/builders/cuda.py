@@ -23,7 +23,7 @@ from ..isolation.model import Jail, Limits
 from ..plan.cuda_signature import read_cuda
 from . import cache, cubin, cuda_diagnostics, nvcc, nvrtc_job, shims, toolchain
 from .model import BuildFailed, Built, DeviceBuilt, KernelFacts
-from .nvrtc_job import Ask, Compiled
+from .nvrtc_job import Compilation, Compiled
 from .toolchain import CompilerName
 from .workplace import LIMITS
 
@@ -39,7 +39,7 @@ _SPILLS = (
 )
 
 
-class Request(NamedTuple):
+class CudaRequest(NamedTuple):
     """One source to be built."""
 
     source: str
@@ -79,7 +79,7 @@ def build(
     names = tuple(dict.fromkeys(kernels))
     if (refused := _refusal(source, names)) is not None:
         return BuildFailed(refused, seconds=time.monotonic() - started)
-    ask = Ask(source, names, architecture.build_name, read_cuda(source).labels)
+    ask = Compilation(source, names, architecture.build_name, read_cuda(source).labels)
     compiler = compiler or toolchain.preferred_compiler()
     if compiler == "nvcc":
         offline = toolchain.find_nvcc(home)
@@ -111,7 +111,7 @@ def build(
 
 
 def build_many(
-    requests: Sequence[Request],
+    requests: Sequence[CudaRequest],
     *,
     cache_dir: Path,
     jail: Jail | None,
@@ -158,7 +158,7 @@ def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
     return None
 
 
-def _device_built(ask: Ask, compiled: Compiled, compiler: str) -> DeviceBuilt | BuildFailed:
+def _device_built(ask: Compilation, compiled: Compiled, compiler: str) -> DeviceBuilt | BuildFailed:
     def failed(reason: str) -> BuildFailed:
         return BuildFailed(reason, compiled.log, seconds=compiled.seconds, command=compiled.command)
 
@@ -188,7 +188,7 @@ def _device_built(ask: Ask, compiled: Compiled, compiler: str) -> DeviceBuilt | 
     return DeviceBuilt(ask.build_name, (built,), tuple(facts))
 
 
-def _facts(name: str, entry: cubin.Entry, log: str) -> KernelFacts:
+def _facts(name: str, entry: cubin.CubinKernel, log: str) -> KernelFacts:
     # The assembler speaks last: what a candidate prints comes before it.
     said = re.findall(_SPILLS.format(symbol=re.escape(entry.symbol)), log)
     _, stores, loads = said[-1] if said else ("0", "0", "0")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Variant(StrEnum):
+class BuildVariant(StrEnum):
     """Which flags a source is built with."""
 
     RELEASE = "release"

@@ -15,7 +15,7 @@ from ..isolation.model import End, Jail
 from . import cubin, cuda_diagnostics, diagnostics, shims
 from .compiler import find_compiler
 from .model import BuildFailed
-from .nvrtc_job import Ask, Compiled, stopped
+from .nvrtc_job import Compilation, Compiled, stopped
 from .toolchain import Nvcc
 from .workplace import LIMITS, Workplace, read_output, run, workplace
 
@@ -52,7 +52,7 @@ def options(build_name: str) -> tuple[str, ...]:
     return (f"-arch={build_name}", *_FIXED)
 
 
-def compile_source(ask: Ask, tool: Nvcc, jail: Jail | None) -> Compiled | BuildFailed:
+def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
     Raises:

@@ -23,7 +23,7 @@ COMPILED = 0
 """The result code of success; the others are those of nvrtcResult."""
 
 
-class Request(NamedTuple):
+class CompileRequest(NamedTuple):
     """What is to be compiled."""
 
     source: bytes
@@ -36,7 +36,7 @@ class Request(NamedTuple):
     """Headers that are not on any path, by the name they are included under."""
 
 
-class Answer(NamedTuple):
+class Compiled(NamedTuple):
     """What the compiler made of it."""
 
     code: int
@@ -45,13 +45,13 @@ class Answer(NamedTuple):
     cubin: bytes
 
 
-def compile_source(nvrtc: ctypes.CDLL, request: Request) -> Answer:
+def compile_source(nvrtc: ctypes.CDLL, request: CompileRequest) -> Compiled:
     """The cubin; without one, the log of a second attempt that is not verbose."""
     answer = _attempt(nvrtc, request, request.verbose + request.options)
     return answer if answer.code == COMPILED else _attempt(nvrtc, request, request.options)
 
 
-def _attempt(nvrtc: ctypes.CDLL, request: Request, options: list[bytes]) -> Answer:
+def _attempt(nvrtc: ctypes.CDLL, request: CompileRequest, options: list[bytes]) -> Compiled:
     program = ctypes.c_void_p()
     code = nvrtc.nvrtcCreateProgram(
         ctypes.byref(program),
@@ -71,7 +71,7 @@ def _attempt(nvrtc: ctypes.CDLL, request: Request, options: list[bytes]) -> Answ
     cubin = b""
     if code == COMPILED:
         cubin = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-    return Answer(code, lowered, log, cubin)
+    return Compiled(code, lowered, log, cubin)
 
 
 def _lowered(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, name: bytes) -> bytes:
@@ -94,7 +94,7 @@ def _strings(words: list[bytes]) -> ctypes.Array[ctypes.c_char_p]:
     return (ctypes.c_char_p * len(words))(*words)
 
 
-def write_answer(descriptor: int, answer: Answer) -> None:
+def write_answer(descriptor: int, answer: Compiled) -> None:
     """The counterpart of `cuda.read_answer`."""
     names = b"\n".join(answer.lowered)
     head = b"%d %d %d %d\n" % (answer.code, len(names), len(answer.log), len(answer.cubin))
@@ -110,7 +110,7 @@ def main() -> None:
         ctypes.CDLL(builtins, mode=ctypes.RTLD_GLOBAL)
     nvrtc = ctypes.CDLL(library)
     with os.fdopen(int(request_fd), "rb") as file:
-        request = Request(*marshal.loads(file.read()))
+        request = CompileRequest(*marshal.loads(file.read()))
     write_answer(int(answer_fd), compile_source(nvrtc, request))
     os._exit(0)
 

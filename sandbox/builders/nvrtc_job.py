@@ -52,7 +52,7 @@ class Compiled(NamedTuple):
     command: tuple[str, ...]
 
 
-class Ask(NamedTuple):
+class Compilation(NamedTuple):
     """What is to be compiled."""
 
     source: str
@@ -89,7 +89,7 @@ def with_headers(tool: Nvrtc, cache_dir: Path) -> Nvrtc:
 
 def _unpack(tool: Nvrtc, folder: Path) -> None:
     told = (f"--use-bundled-headers={folder}", "--gpu-architecture=sm_80")
-    answer = _answer(tool, nvrtc.Request(b"", [], _encoded(told), [], {}), None, Limits())
+    answer = _answer(tool, nvrtc.CompileRequest(b"", [], _encoded(told), [], {}), None, Limits())
     if isinstance(answer, BuildFailed) or answer.code != nvrtc.COMPILED or not folder.is_dir():
         why = answer.reason if isinstance(answer, BuildFailed) else answer.log.decode()
         raise SandboxError(
@@ -99,7 +99,7 @@ def _unpack(tool: Nvrtc, folder: Path) -> None:
 
 
 def compile_source(
-    ask: Ask, tool: Nvrtc, jail: Jail | None, limits: Limits
+    ask: Compilation, tool: Nvrtc, jail: Jail | None, limits: Limits
 ) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
@@ -109,7 +109,7 @@ def compile_source(
     """
     started = time.monotonic()
     told = options(ask.build_name)
-    request = nvrtc.Request(
+    request = nvrtc.CompileRequest(
         ask.source.encode(),
         [name.encode() for name in ask.kernels],
         _encoded((*told, *(f"-I{folder}" for folder in tool.includes))),
@@ -134,7 +134,7 @@ def compile_source(
 
 
 def _failure(
-    ask: Ask, code: int, log: str, seconds: float, command: tuple[str, ...]
+    ask: Compilation, code: int, log: str, seconds: float, command: tuple[str, ...]
 ) -> BuildFailed:
     limit = "out of memory" if code == _OUT_OF_MEMORY else cuda_diagnostics.limit(log)
     if limit is not None:
@@ -147,8 +147,8 @@ def _failure(
 
 
 def _answer(
-    tool: Nvrtc, request: nvrtc.Request, jail: Jail | None, limits: Limits
-) -> nvrtc.Answer | BuildFailed:
+    tool: Nvrtc, request: nvrtc.CompileRequest, jail: Jail | None, limits: Limits
+) -> nvrtc.Compiled | BuildFailed:
     asked, told = os.memfd_create("kw-request"), os.memfd_create("kw-answer")
     try:
         with os.fdopen(os.dup(asked), "wb") as file:
@@ -230,7 +230,7 @@ def stopped(outcome: Outcome) -> BuildFailed:
     return BuildFailed(why, words, is_resource=True, seconds=outcome.wall_s)
 
 
-def _parsed(said: bytes) -> nvrtc.Answer | None:
+def _parsed(said: bytes) -> nvrtc.Compiled | None:
     """The counterpart of `nvrtc.write_answer`; None for anything else."""
     head, found, rest = said.partition(b"\n")
     numbers = head.split(b" ")
@@ -240,7 +240,7 @@ def _parsed(said: bytes) -> nvrtc.Answer | None:
     if len(rest) != names + log + cubin:
         return None
     lowered = rest[:names].split(b"\n") if names else []
-    return nvrtc.Answer(code, lowered, rest[names : names + log], rest[names + log :])
+    return nvrtc.Compiled(code, lowered, rest[names : names + log], rest[names + log :])
 
 
 def _encoded(words: tuple[str, ...]) -> list[bytes]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import cache
 from .compiler import Compiler, cpu_signature, flags
-from .model import Built, Variant
+from .model import BuildVariant, Built
 from .workplace import compile_own
 
 NAME = "vectors.h"
@@ -23,7 +23,9 @@ _TEXT = "#include <immintrin.h>\n"
 _ASKS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<immintrin\.h>", re.MULTILINE)
 
 
-def place(source: str, variant: Variant, compiler: Compiler, cache_dir: Path, folder: Path) -> bool:
+def place(
+    source: str, variant: BuildVariant, compiler: Compiler, cache_dir: Path, folder: Path
+) -> bool:
     """Puts the header and its precompiled form into `folder`; False where it is of no use.
 
     A copy, not a link: the folder belongs to the compiler that reads the candidate.
@@ -39,8 +41,8 @@ def place(source: str, variant: Variant, compiler: Compiler, cache_dir: Path, fo
     return True
 
 
-@functools.lru_cache(maxsize=len(Variant))
-def _kept(variant: Variant, compiler: Compiler, cache_dir: Path) -> bytes:
+@functools.lru_cache(maxsize=len(BuildVariant))
+def _kept(variant: BuildVariant, compiler: Compiler, cache_dir: Path) -> bytes:
     """The precompiled header, made where the cache has none: about 26 MB and a second."""
     words = flags(variant, compiler)
     key = cache.key_of(

@@ -33,8 +33,8 @@ from ..isolation.model import End, Jail
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
 from . import cache, compatibility, diagnostics, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
-from .triton_result import ClaimError, Configurations, Part
-from .warm import BUILD_S, Left, StoppedError, WarmProcess
+from .triton_result import BuiltPart, ClaimError, Configurations
+from .warm import BUILD_S, LeftBehind, StoppedError, WarmProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,7 +197,7 @@ class TritonBuilder:
         return BuildFailed("the source holds a character that UTF-8 cannot hold")
 
     def _read(
-        self, left: Left, request: TritonRequest, wanted: Sequence[int], compiler: str
+        self, left: LeftBehind, request: TritonRequest, wanted: Sequence[int], compiler: str
     ) -> list[_Made] | BuildFailed | Unsupported:
         said = triton_result.log(left)
         if left.status != 0:
@@ -264,7 +264,7 @@ class TritonBuilder:
         if device is None or recording is None:
             return None
         launches, tuned = _LAUNCHES.validate_json(recording.artefact)
-        return Part(device, launches), tuned
+        return BuiltPart(device, launches), tuned
 
     def _keep(self, key: str, made: _Made) -> None:
         (device, launches), tuned = made
@@ -274,7 +274,7 @@ class TritonBuilder:
         cache.store(self._cache_dir, key, Built(raw, digest, 0.0))
 
 
-_Made = tuple[Part, tuple[Configurations, ...]]
+_Made = tuple[BuiltPart, tuple[Configurations, ...]]
 
 
 def _stopped(stopped: StoppedError) -> BuildFailed:

@@ -23,7 +23,7 @@ from ..plan import limits
 from ..plan.model import ZERO_FILL, Argument, ArgumentKind, Launch, Launches, Scratch
 from . import cubin, diagnostics
 from .model import Built, DeviceBuilt, KernelFacts
-from .warm import Left
+from .warm import LeftBehind
 
 CUBIN_BYTES = 32 << 20
 CLAIM_BYTES = 8 << 20
@@ -79,7 +79,7 @@ class _Tuned(_Claim):
     configurations: list[Annotated[str, Field(max_length=2000)]]
 
 
-class Outcome(_Claim):
+class BuildOutcome(_Claim):
     """How the whole build went."""
 
     outcome: Literal["built", "failed", "unsupported"]
@@ -97,31 +97,31 @@ class Configurations:
     """`BLOCK: 64, num_warps: 4, num_ctas: 1, num_stages: 3`."""
 
 
-class Part(NamedTuple):
+class BuiltPart(NamedTuple):
     """What one structure came to."""
 
     device: DeviceBuilt
     launches: Launches
 
 
-def outcome(left: Left) -> Outcome:
+def outcome(left: LeftBehind) -> BuildOutcome:
     """Raises ClaimError where it says nothing."""
-    return _parsed(Outcome, left, "result.json")
+    return _parsed(BuildOutcome, left, "result.json")
 
 
-def log(left: Left) -> str:
+def log(left: LeftBehind) -> str:
     """What the build and the candidate printed: the head, for people."""
     return diagnostics.clean((left.read("log", LOG_BYTES) or b"").decode(errors="replace"))
 
 
 def part(
-    left: Left,
+    left: LeftBehind,
     number: int,
     problem: Problem,
     structure: Structure,
     architecture: Architecture,
     compiler: str,
-) -> Part:
+) -> BuiltPart:
     """The recording of structure `number`. Raises ClaimError."""
     claim = _parsed(_Recorded, left, f"structure{number}.json")
     cubins, kernels = _device(claim.kernels, left, compiler)
@@ -144,10 +144,10 @@ def part(
         _check(made, kernels, sizes, architecture)
         launches.append(made)
     device = DeviceBuilt(architecture.build_name, cubins, kernels)
-    return Part(device, Launches(tuple(k.name for k in kernels), tuple(launches), scratch))
+    return BuiltPart(device, Launches(tuple(k.name for k in kernels), tuple(launches), scratch))
 
 
-def joined(parts: Sequence[Part]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
+def joined(parts: Sequence[BuiltPart]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
     """All parts over one list of cubins and kernels, with what they share once."""
     cubins = {one.sha256: one for each in parts for one in each.device.cubins}
     places = {digest: place for place, digest in enumerate(cubins)}
@@ -176,7 +176,7 @@ def joined(parts: Sequence[Part]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
     return device, launches
 
 
-def _parsed(model: type[_Model], left: Left, name: str) -> _Model:
+def _parsed(model: type[_Model], left: LeftBehind, name: str) -> _Model:
     raw = left.read(name, CLAIM_BYTES)
     if raw is None:
         raise ClaimError(f"the build left no {name}")
@@ -189,7 +189,7 @@ def _parsed(model: type[_Model], left: Left, name: str) -> _Model:
 
 
 def _device(
-    claimed: Sequence[_Kernel], left: Left, compiler: str
+    claimed: Sequence[_Kernel], left: LeftBehind, compiler: str
 ) -> tuple[tuple[Built, ...], tuple[KernelFacts, ...]]:
     digests = list(dict.fromkeys(kernel.cubin for kernel in claimed))
     cubins = [_cubin(left, digest, compiler) for digest in digests]
@@ -221,7 +221,7 @@ def _device(
     return tuple(cubins), tuple(kernels)
 
 
-def _cubin(left: Left, digest: str, compiler: str) -> Built:
+def _cubin(left: LeftBehind, digest: str, compiler: str) -> Built:
     raw = left.read(f"{digest}.cubin", CUBIN_BYTES)
     if raw is None or hashlib.sha256(raw).hexdigest() != digest:
         raise ClaimError("a cubin is missing, too large, or another one than was told")

@@ -52,7 +52,7 @@ UNSWEPT = 71
 _LINE_BYTES = 1 << 16
 
 
-class Left(NamedTuple):
+class LeftBehind(NamedTuple):
     """What a build has left: how it ended, and its folder, which stays until the next build."""
 
     folder: int
@@ -165,7 +165,7 @@ class WarmProcess:
                 hint="try `python -c 'import torch, triton'` in this environment",
             ) from stopped
 
-    def build(self, files: Mapping[str, bytes]) -> Left:
+    def build(self, files: Mapping[str, bytes]) -> LeftBehind:
         """Forks a build on these files. The process is of no more use after an exception.
 
         Raises:
@@ -192,7 +192,7 @@ class WarmProcess:
         except StoppedError as stopped:
             _blame(stopped.outcome)
             raise
-        return Left(self._folder, int(answer["status"]), time.monotonic() - started)
+        return LeftBehind(self._folder, int(answer["status"]), time.monotonic() - started)
 
     def close(self) -> None:
         """Kills the whole tree and gives everything back. May be called twice."""

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 
 from ...errors import PrerequisiteError, SandboxError
 from ...traces.records import CAPABILITIES, Capability, Isolation, Record
-from .canary_rows import ROWS, Evidence
-from .canary_scene import Scene
+from .canary_rows import ROWS, CanaryEvidence
+from .canary_scene import CanaryScene
 from .model import Confinement, Jail, Job, Limits, Outcome
 
 _SOURCE = Path(__file__).with_name("canary.cpp")
@@ -117,8 +117,8 @@ def _key(jail: Jail) -> str:
 
 def measure(jail: Jail, canary: Path) -> Isolation:
     """Runs the canary three times and draws up the matrix."""
-    with Scene(canary) as scene:
-        evidence = Evidence(
+    with CanaryScene(canary) as scene:
+        evidence = CanaryEvidence(
             mechanism=jail.name,
             look=_look(jail, canary, scene),
             forks=_run(jail, canary, ["fork", str(_FORKS)]),
@@ -134,13 +134,13 @@ def measure(jail: Jail, canary: Path) -> Isolation:
 
 
 def _run(jail: Jail, canary: Path, arguments: list[str]) -> Outcome:
-    confinement = Confinement(readable=(canary,), env=Scene.ENV, may_mark=False)
+    confinement = Confinement(readable=(canary,), env=CanaryScene.ENV, may_mark=False)
     return jail.start([str(canary), *arguments], confinement, PROBE_LIMITS).wait()
 
 
-def _look(jail: Jail, canary: Path, scene: Scene) -> Outcome:
+def _look(jail: Jail, canary: Path, scene: CanaryScene) -> Outcome:
     confinement = Confinement(
-        readable=(canary,), env=Scene.ENV, pass_fds=(scene.theirs.fileno(),), may_mark=False
+        readable=(canary,), env=CanaryScene.ENV, pass_fds=(scene.theirs.fileno(),), may_mark=False
     )
     job = jail.start([str(canary), "look", *scene.arguments()], confinement, PROBE_LIMITS)
     try:
@@ -152,7 +152,7 @@ def _look(jail: Jail, canary: Path, scene: Scene) -> Outcome:
     return outcome
 
 
-def _look_from_outside(job: Job, scene: Scene) -> None:
+def _look_from_outside(job: Job, scene: CanaryScene) -> None:
     """While the program stands at its gate; one that never gets there is seen by its silence."""
     scene.theirs.close()
     scene.ours.settimeout(_READY_S)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...traces.records import Enforcement
-from .canary_scene import Scene, Seen
+from .canary_scene import CanaryScene, SeenOutside
 from .model import End, Outcome
 
 Row = tuple[Enforcement, str]
@@ -20,7 +20,7 @@ _ADDED = ("PWD", "TMPDIR")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CanaryEvidence:
     """All that is known after the three runs."""
 
     mechanism: str
@@ -28,7 +28,7 @@ class Evidence:
     forks: Outcome
     forks_tried: int
     hog: Outcome
-    scene: Seen
+    scene: SeenOutside
 
     def claim(self, name: str) -> str:
         """What the looking canary said of one thing; empty: nothing."""
@@ -48,7 +48,7 @@ def claims(outcome: Outcome, name: str) -> list[str]:
     return [line.split("=", 1)[1] for line in lines if line.startswith(f"{name}=")]
 
 
-def _fs_read(e: Evidence) -> Row:
+def _fs_read(e: CanaryEvidence) -> Row:
     said = e.claim("secret")
     if e.scene.token in said:
         return ABSENT, "it read a file outside what it was given"
@@ -56,7 +56,7 @@ def _fs_read(e: Evidence) -> Row:
     return (ENFORCED, f"{_files(e)}: {why}") if why else _SILENT
 
 
-def _fs_write(e: Evidence) -> Row:
+def _fs_write(e: CanaryEvidence) -> Row:
     if e.scene.was_written or e.scene.was_overwritten:
         return ABSENT, "it wrote outside what it was given"
     why = e.refusal("overwrite")
@@ -66,11 +66,11 @@ def _fs_write(e: Evidence) -> Row:
     return ENFORCED, f"{_files(e)}: {why}; nothing was written outside"
 
 
-def _files(e: Evidence) -> str:
+def _files(e: CanaryEvidence) -> str:
     return {"bubblewrap": "mount namespace", "landlock": "Landlock"}.get(e.mechanism, "file modes")
 
 
-def _net(e: Evidence) -> Row:
+def _net(e: CanaryEvidence) -> Row:
     if e.scene.was_connected or e.claim("net_connect") == "done":
         return ABSENT, "it connected to a listener of this machine"
     why = e.refusal("net_connect", "net_abstract")
@@ -81,7 +81,7 @@ def _net(e: Evidence) -> Row:
     return ENFORCED, f"seccomp refuses sockets: {why}"
 
 
-def _ptrace(e: Evidence) -> Row:
+def _ptrace(e: CanaryEvidence) -> Row:
     names = ("ptrace", "environ", "vm_read", "priority", "init")
     if e.scene.token in e.claim("environ"):
         return ABSENT, "it read the environment of another process"
@@ -98,7 +98,7 @@ def _ptrace(e: Evidence) -> Row:
     return ENFORCED, f"tracing, reading memory and environment, signals: {why}"
 
 
-def _kill_tree(e: Evidence) -> Row:
+def _kill_tree(e: CanaryEvidence) -> Row:
     if e.scene.survivors < 0 or not e.claim("daemon"):
         return _SILENT
     if e.scene.survivors:
@@ -111,7 +111,7 @@ def _kill_tree(e: Evidence) -> Row:
     return ENFORCED, f"{how}: its daemon was gone with the job"
 
 
-def _pids(e: Evidence) -> Row:
+def _pids(e: CanaryEvidence) -> Row:
     if e.forks.end is End.PROCESSES:
         return PARTIAL, f"polled, the job was ended: {e.forks.detail}"
     made = next(iter(claims(e.forks, "forked")), "")
@@ -122,24 +122,24 @@ def _pids(e: Evidence) -> Row:
     return ENFORCED, f"the kernel refused after {made} of {e.forks_tried} processes"
 
 
-def _mem(e: Evidence) -> Row:
+def _mem(e: CanaryEvidence) -> Row:
     if e.hog.end is not End.MEMORY:
         return ABSENT, f"the hog ended by {e.hog.end} {e.hog.code}"
     is_polled = "cgroup" not in e.hog.detail
     return (PARTIAL, f"polled: {e.hog.detail}") if is_polled else (ENFORCED, e.hog.detail)
 
 
-def _env(e: Evidence) -> Row:
+def _env(e: CanaryEvidence) -> Row:
     names = {line.split("=", 1)[0] for line in claims(e.look, "env")}
-    if not set(Scene.ENV) <= names:
+    if not set(CanaryScene.ENV) <= names:
         return _SILENT
-    extra = sorted(names - set(Scene.ENV) - set(_ADDED))
+    extra = sorted(names - set(CanaryScene.ENV) - set(_ADDED))
     if extra or any(e.scene.token in line for line in claims(e.look, "env")):
         return ABSENT, f"it saw variables it was not given: {', '.join(extra)}"
     return ENFORCED, "it saw only what it was given"
 
 
-def _uid(e: Evidence) -> Row:
+def _uid(e: CanaryEvidence) -> Row:
     inside, outside = e.claim("uid"), e.scene.outside_uid
     if not inside or outside is None:
         return _SILENT
@@ -151,7 +151,7 @@ def _uid(e: Evidence) -> Row:
     return ABSENT, f"it runs as uid {outside}"
 
 
-ROWS: dict[str, Callable[[Evidence], Row]] = {
+ROWS: dict[str, Callable[[CanaryEvidence], Row]] = {
     "fs_read": _fs_read,
     "fs_write": _fs_write,
     "net": _net,

@@ -25,7 +25,7 @@ _PLANTED = "KERNELWRIGHT_CANARY_SECRET"
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenOutside:
     """What was seen from outside."""
 
     token: str
@@ -46,7 +46,7 @@ class Seen:
     in_user_namespace: bool
 
 
-class Scene:
+class CanaryScene:
     """A context: set up on entry, gone on exit."""
 
     ENV: ClassVar[dict[str, str]] = {"CANARY_ALLOWED": "yes"}
@@ -138,9 +138,9 @@ class Scene:
         self._survivors = len(self._alive())
         self._was_connected = _was_knocked(self._listener) or _was_knocked(self._abstract)
 
-    def seen(self) -> Seen:
+    def seen(self) -> SeenOutside:
         """The findings."""
-        return Seen(
+        return SeenOutside(
             token=self._token,
             was_written=any(self._outside.iterdir()),
             was_overwritten=self._victim.read_text() != "whole" or self._is_marked(),

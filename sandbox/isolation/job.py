@@ -53,7 +53,7 @@ class Ending(NamedTuple):
     detail: str = ""
 
 
-class Launched(Protocol):
+class StartedTree(Protocol):
     """A started tree."""
 
     pid: int
@@ -79,7 +79,7 @@ class WatchedJob:
     """A `model.Job`."""
 
     def __init__(
-        self, launch: Callable[[Streams], Launched], limits: Limits, cgroup: Cgroup | None
+        self, launch: Callable[[Streams], StartedTree], limits: Limits, cgroup: Cgroup | None
     ) -> None:
         self._launch, self._limits, self._cgroup = launch, limits, cgroup
         is_guarded = cgroup is not None and bool(cgroup.memory and cgroup.pids)
@@ -91,7 +91,7 @@ class WatchedJob:
         self._failure: BaseException | None = None
         self._running, self._done = threading.Event(), threading.Event()
         self._pid = 0
-        self._usage = tree.Usage(0, 0.0, 0)
+        self._usage = tree.TreeUsage(0, 0.0, 0)
         self._peak = 0
         self._next_count = 0.0
         thread = threading.Thread(target=self._run, name="kernelwright-job", daemon=True)
@@ -181,7 +181,7 @@ class WatchedJob:
             os.close(out_r)
             os.close(err_r)
 
-    def _watch(self, launched: Launched, streams: dict[int, Stream], began: float) -> None:
+    def _watch(self, launched: StartedTree, streams: dict[int, Stream], began: float) -> None:
         """Until the anchor has exited."""
         gone = os.pidfd_open(launched.anchor)
         try:
@@ -198,7 +198,7 @@ class WatchedJob:
 
     def _loop(
         self,
-        launched: Launched,
+        launched: StartedTree,
         streams: dict[int, Stream],
         began: float,
         selector: selectors.BaseSelector,
@@ -238,7 +238,7 @@ class WatchedJob:
         due = min(next_sample, began + self._limits.wall_s) - time.monotonic()
         return max(due, 0.001)
 
-    def _sample(self, launched: Launched, streams: dict[int, Stream], wall_s: float) -> None:
+    def _sample(self, launched: StartedTree, streams: dict[int, Stream], wall_s: float) -> None:
         if self._reason is not None:
             return
         members = launched.members()
@@ -258,7 +258,7 @@ class WatchedJob:
             self._reason = self._reason or found
 
     def _tell(self, ending: Ending, out: Stream, err: Stream, wall_s: float) -> Outcome:
-        oomed = exceeded(self._limits, tree.Usage(0, 0.0, 0), self._cgroup)
+        oomed = exceeded(self._limits, tree.TreeUsage(0, 0.0, 0), self._cgroup)
         peak = max(self._peak, ending.peak_bytes)
         if self._cgroup is not None:
             peak = max(peak, self._cgroup.peak_bytes())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from .cgroup import Cgroup
 from .model import End, Limits
-from .tree import Usage, own_tasks
+from .tree import TreeUsage, own_tasks
 
 FLOOD_FACTOR = 16
 """A job that writes this many times the kept output is ended."""
@@ -84,7 +84,7 @@ def _mib(number: int) -> str:
     return f"{number / (1 << 20):.1f} MiB"
 
 
-def exceeded(limits: Limits, used: Usage, cgroup: Cgroup | None) -> tuple[End, str] | None:
+def exceeded(limits: Limits, used: TreeUsage, cgroup: Cgroup | None) -> tuple[End, str] | None:
     """The first limit that a sample of the tree is beyond, with its figures for people."""
     if cgroup is not None and cgroup.memory is not None:
         # Only the kernel's account counts here: resident pages of libraries belong to nobody.

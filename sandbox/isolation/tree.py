@@ -14,7 +14,7 @@ _PAGE = os.sysconf("SC_PAGESIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Usage(NamedTuple):
+class TreeUsage(NamedTuple):
     """Sums over a tree at one moment."""
 
     resident_bytes: int
@@ -82,7 +82,7 @@ def descendants(pid: int) -> Iterator[int]:
         pending.extend(children(current))
 
 
-def usage(pids: Iterable[int]) -> Usage:
+def usage(pids: Iterable[int]) -> TreeUsage:
     """What these processes hold now. Pages shared by several count for each of them."""
     resident, ticks, tasks = 0, 0, 0
     for pid in pids:
@@ -92,7 +92,7 @@ def usage(pids: Iterable[int]) -> Usage:
         ticks += sum(int(field) for field in fields[11:15])
         tasks += int(fields[17])
         resident += int(fields[21])
-    return Usage(resident * _PAGE, ticks / _TICKS, tasks)
+    return TreeUsage(resident * _PAGE, ticks / _TICKS, tasks)
 
 
 def start_time(pid: int) -> str:

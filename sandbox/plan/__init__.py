@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from .built import check_built
 from .declared import Plan
-from .faults import FaultKind, PlanFault
+from .faults import PlanFault, PlanFaultKind
 from .fit import suspicions
 from .model import Launches
 from .parse import parse
 from .resolve import resolve
 
 __all__ = [
-    "FaultKind",
     "Launches",
     "Plan",
     "PlanFault",
+    "PlanFaultKind",
     "check_built",
     "parse",
     "resolve",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...kernelbench.targets import Architecture
 from ..builders.model import KernelFacts
-from ..front_matter import Place
+from ..front_matter import FilePlace
 from .declared import Plan
 from .faults import PlanFault, fault_at
 from .limits import built_wrong
@@ -36,9 +36,9 @@ def check_built(
     return None
 
 
-def _place(plan: Plan | None, launches: Launches, kernel: int, key: str) -> Place:
+def _place(plan: Plan | None, launches: Launches, kernel: int, key: str) -> FilePlace:
     if plan is None:
-        return Place()
+        return FilePlace()
     name = launches.kernels[kernel]
     if launches.specialisations:
         name = launches.specialisations[kernel].kernel

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..front_matter import Place, moved
+from ..front_matter import FilePlace, moved
 from . import cpp_text
 from .cpp_text import CppText, Token, after_brackets, split_commas
 from .cpp_types import parameter
@@ -114,7 +114,7 @@ class CudaSource:
         return missing("__global__ function", name, self.names)
 
     def _signature(self, kernel: _Found, arguments: Sequence[Sequence[str]]) -> Signature:
-        place = moved(Place(), self.source[: kernel.at])
+        place = moved(FilePlace(), self.source[: kernel.at])
         aliases = dict(self.aliases)
         template = tuple(_name_of(each) for each in kernel.template or ())
         for at, name in enumerate(template):

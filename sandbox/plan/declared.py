@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..front_matter import FrontMatter, Path, Place
+from ..front_matter import FilePlace, FrontMatter, Path
 from .dialects import Dialect
 from .expressions import Expression
-from .faults import FaultKind, RefusedError
+from .faults import PlanFaultKind, PlanRefusedError
 from .model import Constant
 from .signature import Signature
 
@@ -41,7 +41,7 @@ class Float:
 
 
 @dataclass(frozen=True)
-class Part:
+class BufferPart:
     """A buffer from some element on, `{buffer = "partial", offset = "M * N"}`."""
 
     buffer: str
@@ -53,7 +53,7 @@ class Part:
         return f"{self.buffer} + {self.offset.text}"
 
 
-DeclaredArgument = Value | Float | Part
+DeclaredArgument = Value | Float | BufferPart
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,12 @@ class Plan:
         """The names of its kernels in the order of their first launch, each once."""
         return tuple(dict.fromkeys(each.kernel for each in self.launches if each.kernel))
 
-    def place(self, *path: str | int) -> Place:
+    def place(self, *path: str | int) -> FilePlace:
         """Where a value of the front matter stands in the file."""
         return self.matter.place(path)
 
-    def refused(self, reason: str, path: Path, kind: FaultKind = FaultKind.MISTAKE) -> RefusedError:
+    def refused(
+        self, reason: str, path: Path, kind: PlanFaultKind = PlanFaultKind.MISTAKE
+    ) -> PlanRefusedError:
         """The error for a value of the front matter."""
-        return RefusedError(reason, self.matter.place(path), kind)
+        return PlanRefusedError(reason, self.matter.place(path), kind)

@@ -18,7 +18,7 @@ from .triton_signature import TritonSource, read_triton
 _ENTRIES = ("run", "ModelNew")
 
 
-class Read(NamedTuple):
+class ParsedSource(NamedTuple):
     """What stands in a source."""
 
     matter: FrontMatter
@@ -32,7 +32,7 @@ class Dialect:
     """Launch plans in one language."""
 
     language: Language
-    read: Callable[[str], Read]
+    read: Callable[[str], ParsedSource]
     """Raises MalformedError."""
     keys: tuple[str, ...]
     """Of a launch of a kernel."""
@@ -45,14 +45,14 @@ class Dialect:
     """A file may leave its launches to host code of its own."""
 
 
-def _read_cuda(source: str) -> Read:
+def _read_cuda(source: str) -> ParsedSource:
     encoded(source)
-    return Read(read_comment(source), read_cuda(source))
+    return ParsedSource(read_comment(source), read_cuda(source))
 
 
-def _read_triton(source: str) -> Read:
+def _read_triton(source: str) -> ParsedSource:
     tree = python_tree(source)
-    return Read(read_docstring(tree, source), read_triton(tree), _defines_entry(tree))
+    return ParsedSource(read_docstring(tree, source), read_triton(tree), _defines_entry(tree))
 
 
 def _defines_entry(tree: ast.Module) -> bool:

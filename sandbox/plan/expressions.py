@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..front_matter import Place
-from .faults import RefusedError, missing, shown
+from ..front_matter import FilePlace
+from .faults import PlanRefusedError, missing, shown
 
 Number = int | float
 Values = Mapping[str, Number]
@@ -59,7 +59,7 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Name:
+class Variable:
     """An axis, a feature of the workload or a knob."""
 
     name: str
@@ -97,7 +97,7 @@ class Unary:
 
 
 @dataclass(frozen=True)
-class Term:
+class ChainTerm:
     """An operator of a chain with its right-hand side."""
 
     sign: str
@@ -110,7 +110,7 @@ class Chain:
     """`a + b - c`: operators of one precedence, from left to right."""
 
     first: Node
-    rest: tuple[Term, ...]
+    rest: tuple[ChainTerm, ...]
 
     def evaluate(self, values: Values) -> Number:
         """One operation after the other, each held to the range of integers."""
@@ -134,7 +134,7 @@ class Comparison:
     """`a < b <= c`, true if each of them is."""
 
     first: Node
-    rest: tuple[Term, ...]
+    rest: tuple[ChainTerm, ...]
 
     def evaluate(self, values: Values) -> Number:
         """As Python: what follows the first false one is not evaluated."""
@@ -195,7 +195,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """One of FUNCTIONS with its arguments."""
 
     function: str
@@ -291,7 +291,7 @@ class Expression:
 
     text: str
     node: Node
-    place: Callable[[int], Place]
+    place: Callable[[int], FilePlace]
     """Where a character of the text stands in the file."""
 
     @property
@@ -305,13 +305,13 @@ class Expression:
             return self.node.evaluate(values)
         except FailedError as error:
             reason = f"{error.reason}{self.bindings(values)}"
-            raise RefusedError(reason, self.place(error.at)) from None
+            raise PlanRefusedError(reason, self.place(error.at)) from None
 
     def integer(self, values: Values) -> int:
         """Its value as an integer; RefusedError where it is none."""
         value = self.evaluate(values)
         if isinstance(value, float):
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"{shown(self.text)} is {value!r}{self.bindings(values)}, which is not an integer; "
                 "round it with ceil() or floor()",
                 self.place(0),

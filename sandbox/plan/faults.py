@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...errors import UnknownNameError
-from ..front_matter import Place
+from ..front_matter import FilePlace
 
 SHOWN = 60
 """Characters of a candidate's own words that a reason repeats."""
 REASON_CHARACTERS = 800
 
 
-class FaultKind(StrEnum):
+class PlanFaultKind(StrEnum):
     """What kind of wrong it is, for the verdict's status."""
 
     MISTAKE = "mistake"
@@ -34,7 +34,7 @@ class PlanFault:
     line: int = 1
     column: int = 1
     """Of the candidate's file, counted from 1."""
-    kind: FaultKind = FaultKind.MISTAKE
+    kind: PlanFaultKind = PlanFaultKind.MISTAKE
 
     @property
     def sentence(self) -> str:
@@ -42,15 +42,19 @@ class PlanFault:
         return f"error at line {self.line}:{self.column}: {self.reason}"
 
 
-class RefusedError(Exception):
+class PlanRefusedError(Exception):
     """Carries a fault from where it is seen to the functions that hand it back."""
 
-    def __init__(self, reason: str, place: Place, kind: FaultKind = FaultKind.MISTAKE) -> None:
+    def __init__(
+        self, reason: str, place: FilePlace, kind: PlanFaultKind = PlanFaultKind.MISTAKE
+    ) -> None:
         super().__init__(reason)
         self.fault = fault_at(reason, place, kind)
 
 
-def fault_at(reason: str, place: Place, kind: FaultKind = FaultKind.MISTAKE) -> PlanFault:
+def fault_at(
+    reason: str, place: FilePlace, kind: PlanFaultKind = PlanFaultKind.MISTAKE
+) -> PlanFault:
     """The fault with its reason made fit to be shown: a candidate's words are in it."""
     return PlanFault(_printable(reason)[:REASON_CHARACTERS], place.line, place.column, kind)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...kernelbench.dtypes import BOOL, DTYPES
 from ..front_matter import FrontMatter, Path
-from .declared import DeclaredArgument, Float, Part, Value
+from .declared import BufferPart, DeclaredArgument, Float, Value
 from .dialects import Dialect
 from .expressions import MAX_INTEGER, Expression, Literal
-from .faults import SHOWN, RefusedError, missing, shown
+from .faults import SHOWN, PlanRefusedError, missing, shown
 from .grammar import parse_expression
 from .model import Constant, Dtype
 
@@ -38,9 +38,9 @@ class Fields:
         self.matter = matter
         self.dialect = dialect
 
-    def refused(self, reason: str, path: Path, *, of_key: bool = False) -> RefusedError:
+    def refused(self, reason: str, path: Path, *, of_key: bool = False) -> PlanRefusedError:
         """The error for the value at `path`, or for its key."""
-        return RefusedError(reason, self.matter.place(path, of_key=of_key))
+        return PlanRefusedError(reason, self.matter.place(path, of_key=of_key))
 
     def keys(self, table: dict[str, Any], path: Path, known: Iterable[str]) -> None:
         """Refuses keys that are not known."""
@@ -119,7 +119,7 @@ class Fields:
             return Value(self.expression(value, path))
         if set(value) == {"buffer", "offset"}:
             name = self.string(value["buffer"], (*path, "buffer"))
-            return Part(name, self.expression(value["offset"], (*path, "offset")))
+            return BufferPart(name, self.expression(value["offset"], (*path, "offset")))
         if len(value) == 1 and (key := next(iter(value))) in _FLOATS:
             number = value[key]
             if type(number) not in (int, float):

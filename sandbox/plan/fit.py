@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem
-from .declared import DeclaredArgument, DeclaredLaunch, Float, Part, Plan
-from .expressions import Expression, Name
-from .faults import RefusedError, missing, shown
+from .declared import BufferPart, DeclaredArgument, DeclaredLaunch, Float, Plan
+from .expressions import Expression, Variable
+from .faults import PlanRefusedError, missing, shown
 from .signature import ANY, VECTOR, Parameter, Signature
 
 _LAUNCH_KEYS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -64,7 +64,9 @@ def _check_outputs(plan: Plan, problem: Problem) -> None:
     reached = {launch.zero for launch in plan.launches}
     for launch in plan.launches:
         for argument in launch.arguments:
-            reached.add(argument.buffer if isinstance(argument, Part) else argument.text.strip())
+            reached.add(
+                argument.buffer if isinstance(argument, BufferPart) else argument.text.strip()
+            )
     lacking = [tensor.name for tensor in problem.outputs if tensor.name not in reached]
     if lacking and plan.launches:
         raise plan.refused(
@@ -80,7 +82,7 @@ def _check_names(plan: Plan, problem: Problem, features: Collection[str]) -> Non
     paths += [("scratch", scratch.name) for scratch in plan.scratch]
     for path in paths:
         if path[1] in taken:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"{shown(path[1])} is already a name of {problem.name}: its axes, features and "
                 "tensors keep theirs; choose another",
                 plan.matter.place(path, of_key=True),
@@ -136,13 +138,13 @@ def _check_expression(
 ) -> None:
     for name, at in expression.names:
         if name in buffers:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"{name} is a buffer, which has no value here; an expression takes axes, "
                 "features and knobs",
                 expression.place(at),
             )
         if name not in numbers:
-            raise RefusedError(
+            raise PlanRefusedError(
                 missing("axis, feature or knob", name, numbers), expression.place(at)
             )
 
@@ -152,7 +154,7 @@ def _check_constexpr(
 ) -> None:
     for name, at in expression.names:
         if name in launch.constants and name not in numbers:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"{name} is a constexpr of this launch, which expressions do not see; make it a "
                 f'knob, [knobs] {name} = …, and give it on: constexpr = {{{name} = "{name}"}}',
                 expression.place(at),
@@ -168,14 +170,14 @@ def _given(
 ) -> Given:
     if isinstance(argument, Float):
         return Given(argument.text, f"float{argument.bits}")
-    if isinstance(argument, Part):
+    if isinstance(argument, BufferPart):
         _check_expression(argument.offset, numbers, buffers)
         if argument.buffer not in buffers:
             reason = missing("tensor or scratch buffer", argument.buffer, buffers)
             raise plan.refused(reason, (*path, "buffer"))
         return Given(argument.text, buffers[argument.buffer], is_buffer=True)
     node = argument.expression.node
-    if isinstance(node, Name):
+    if isinstance(node, Variable):
         if node.name in buffers:
             return Given(argument.text, buffers[node.name], is_buffer=True)
         if node.name not in numbers:
@@ -197,7 +199,7 @@ def _check_constants(plan: Plan, launch: DeclaredLaunch, signature: Signature) -
             reason = f"{name} is a key of the launch itself: write it beside constexpr"
         elif any(name == each.name for each in signature.runtime):
             reason = f"{name} is no tl.constexpr of {launch.kernel}; give it in args"
-        raise RefusedError(reason, plan.matter.place((*path, name), of_key=True))
+        raise PlanRefusedError(reason, plan.matter.place((*path, name), of_key=True))
     lacking = [e.name for e in constants if not e.has_default and e.name not in launch.constants]
     if lacking:
         raise plan.refused(

@@ -7,25 +7,25 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..front_matter import Place
+from ..front_matter import FilePlace
 from .expressions import (
     FUNCTIONS,
     MAX_INTEGER,
     WORDS,
-    Call,
     Chain,
+    ChainTerm,
     Choice,
     Comparison,
     Expression,
     FailedError,
+    FunctionCall,
     Literal,
     Logic,
-    Name,
     Node,
-    Term,
     Unary,
+    Variable,
 )
-from .faults import RefusedError, missing, shown
+from .faults import PlanRefusedError, missing, shown
 
 MAX_TOKENS = 200
 MAX_NESTING = 24
@@ -62,7 +62,7 @@ class _Token(NamedTuple):
     at: int
 
 
-def parse_expression(text: str, place: Callable[[int], Place]) -> Expression:
+def parse_expression(text: str, place: Callable[[int], FilePlace]) -> Expression:
     """The tree of `text`, whose characters stand at `place`.
 
     Raises:
@@ -71,7 +71,7 @@ def parse_expression(text: str, place: Callable[[int], Place]) -> Expression:
     try:
         return Expression(text, _Parser(_tokens(text)).whole(), place)
     except FailedError as error:
-        raise RefusedError(error.reason, place(error.at)) from None
+        raise PlanRefusedError(error.reason, place(error.at)) from None
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -181,10 +181,10 @@ class _Parser:
 
     def _terms(
         self, operand: Callable[[], Node], signs: tuple[str, ...]
-    ) -> tuple[Node, tuple[Term, ...]]:
+    ) -> tuple[Node, tuple[ChainTerm, ...]]:
         first, rest = operand(), []
         while sign := self._accept(*signs):
-            rest.append(Term(sign.text, operand(), sign.at))
+            rest.append(ChainTerm(sign.text, operand(), sign.at))
         return first, tuple(rest)
 
     def _signed(self) -> Node:
@@ -222,13 +222,13 @@ class _Parser:
                 f"{name.text} takes {wanted} value{'s' * (wanted != '1')}, not {len(arguments)}",
                 name.at,
             )
-        return Call(name.text, tuple(arguments), name.at)
+        return FunctionCall(name.text, tuple(arguments), name.at)
 
 
-def _name(token: _Token) -> Name:
+def _name(token: _Token) -> Variable:
     if token.text in FUNCTIONS:
         raise FailedError(f"'{token.text}' is a function; call it: {token.text}(…)", token.at)
-    return Name(token.text, token.at)
+    return Variable(token.text, token.at)
 
 
 def _number(token: _Token) -> int | float:

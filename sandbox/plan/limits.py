@@ -17,7 +17,7 @@ from ...kernelbench.targets import (
     Architecture,
 )
 from ..builders.model import KernelFacts
-from .faults import FaultKind
+from .faults import PlanFaultKind
 from .model import ArgumentKind, Extent, Launch
 
 MAX_SCRATCH = 16
@@ -81,41 +81,41 @@ def block_wrong(block: Extent) -> tuple[int, str] | None:
 
 def cluster_wrong(
     cluster: Extent, grid: Extent, architecture: Architecture
-) -> tuple[str, FaultKind] | None:
+) -> tuple[str, PlanFaultKind] | None:
     """What is wrong with a cluster of blocks."""
     for at, size in enumerate(cluster):
         if size < 1:
-            return f"cluster {_AXES[at]} is {size}; it must be at least 1", FaultKind.MISTAKE
+            return f"cluster {_AXES[at]} is {size}; it must be at least 1", PlanFaultKind.MISTAKE
     blocks = cluster[0] * cluster[1] * cluster[2]
     if blocks == 1:
         return None
     if architecture.max_cluster == 1:
         return (
             f"{architecture.name} has no clusters (they came with sm_90); leave `cluster` out",
-            FaultKind.UNSUPPORTED,
+            PlanFaultKind.UNSUPPORTED,
         )
     if blocks > architecture.max_cluster:
         return (
             f"the cluster has {blocks} blocks, {architecture.name} takes at most "
             f"{architecture.max_cluster}",
-            FaultKind.LIMIT,
+            PlanFaultKind.LIMIT,
         )
     for at, (size, whole) in enumerate(zip(cluster, grid, strict=True)):
         if whole % size:
             return (
                 f"grid {_AXES[at]} is {whole}, which is not a multiple of the cluster's {size}; "
                 f"round it up: cdiv(…, {size}) * {size}",
-                FaultKind.MISTAKE,
+                PlanFaultKind.MISTAKE,
             )
     return None
 
 
 def shared_wrong(
     dynamic: int, architecture: Architecture, static: int = 0
-) -> tuple[str, FaultKind] | None:
+) -> tuple[str, PlanFaultKind] | None:
     """What is wrong with a block's shared memory; `static` where the build has told it."""
     if dynamic < 0:
-        return f"shared_bytes is {dynamic}; it must not be negative", FaultKind.MISTAKE
+        return f"shared_bytes is {dynamic}; it must not be negative", PlanFaultKind.MISTAKE
     most = architecture.shared_per_block
     if dynamic + static <= most:
         return None
@@ -123,7 +123,7 @@ def shared_wrong(
     return (
         f"a block asks for {parts} bytes of shared memory, {architecture.name} has at most {most}; "
         "use smaller tiles or fewer stages",
-        FaultKind.LIMIT,
+        PlanFaultKind.LIMIT,
     )
 
 
@@ -166,12 +166,12 @@ def parameters_wrong(sizes: Sequence[int]) -> str | None:
 
 def built_wrong(
     launch: Launch, facts: KernelFacts, architecture: Architecture
-) -> tuple[str, str, FaultKind] | None:
+) -> tuple[str, str, PlanFaultKind] | None:
     """What is wrong with a launch of a built kernel: the plan's key, the sentence, its kind."""
     if wrong := shared_wrong(launch.shared_bytes, architecture, facts.shared_bytes):
         return "shared_bytes", *wrong
     if reason := registers_wrong(facts.registers, launch.threads):
-        return "block", reason, FaultKind.LIMIT
+        return "block", reason, PlanFaultKind.LIMIT
     sizes = facts.parameters
     if len(sizes) != len(launch.arguments):
         return (
@@ -180,7 +180,7 @@ def built_wrong(
                 f"the kernel has {len(sizes)} parameters, and the launch gives "
                 f"{len(launch.arguments)} arguments"
             ),
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         )
     for at, (argument, size) in enumerate(zip(launch.arguments, sizes, strict=True)):
         if size not in _KIND_BYTES[argument.kind]:
@@ -190,7 +190,7 @@ def built_wrong(
                     f"argument {at + 1} is {_KIND_WORDS[argument.kind]}, and the kernel's "
                     f"parameter has {size} bytes"
                 ),
-                FaultKind.MISTAKE,
+                PlanFaultKind.MISTAKE,
             )
         if argument.kind is ArgumentKind.INTEGER and not fits(argument.value, size):
             return (
@@ -199,10 +199,10 @@ def built_wrong(
                     f"argument {at + 1} is {argument.value}, which the kernel's parameter of "
                     f"{size} bytes cannot hold; declare it as long long"
                 ),
-                FaultKind.MISTAKE,
+                PlanFaultKind.MISTAKE,
             )
     if reason := parameters_wrong(sizes):
-        return "args", reason, FaultKind.LIMIT
+        return "args", reason, PlanFaultKind.LIMIT
     return None
 
 

@@ -17,7 +17,7 @@ from .cuda_signature import CudaSource
 from .declared import DeclaredLaunch, DeclaredScratch, Plan
 from .dialects import dialect_of
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
-from .faults import PlanFault, RefusedError, fault_at, missing, shown
+from .faults import PlanFault, PlanRefusedError, fault_at, missing, shown
 from .fields import Fields
 from .limits import MAX_SCRATCH
 from .signature import Signature
@@ -50,7 +50,7 @@ def parse(source: str, language: str) -> Plan | PlanFault:
         return _Reader(read.matter, dialect).plan(read.kernels, has_entry=read.has_entry)
     except MalformedError as error:
         return fault_at(error.reason, error.place)
-    except RefusedError as error:
+    except PlanRefusedError as error:
         return error.fault
 
 

@@ -12,9 +12,9 @@ from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem
 from ...kernelbench.targets import Architecture
 from . import limits
-from .declared import DeclaredArgument, DeclaredLaunch, DeclaredScratch, Float, Part, Plan
-from .expressions import Expression, Name, Values
-from .faults import FaultKind, PlanFault, RefusedError
+from .declared import BufferPart, DeclaredArgument, DeclaredLaunch, DeclaredScratch, Float, Plan
+from .expressions import Expression, Values, Variable
+from .faults import PlanFault, PlanFaultKind, PlanRefusedError
 from .fit import check
 from .model import (
     ZERO_FILL,
@@ -61,7 +61,7 @@ def resolve(
     """
     try:
         return _Resolver(plan, problem, axes, features, architecture).launches()
-    except RefusedError as error:
+    except PlanRefusedError as error:
         return error.fault
 
 
@@ -94,7 +94,7 @@ class _Resolver:
     def _is_wanted(self, launch: DeclaredLaunch) -> bool:
         return launch.when is None or bool(launch.when.evaluate(self.values))
 
-    def _nothing_wanted(self) -> RefusedError:
+    def _nothing_wanted(self) -> PlanRefusedError:
         last = self.plan.launches[-1]
         said = last.when.bindings(self.values) if last.when else ""
         return self.plan.refused(
@@ -117,19 +117,19 @@ class _Resolver:
     def _scratch_extent(self, extent: Expression) -> int:
         size = extent.integer(self.values)
         if size < 0:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"the extent is {size}{extent.bindings(self.values)}; it must not be negative",
                 extent.place(0),
             )
         return size
 
-    def _too_much_scratch(self, scratch: DeclaredScratch, total: int) -> RefusedError:
+    def _too_much_scratch(self, scratch: DeclaredScratch, total: int) -> PlanRefusedError:
         said = "".join(extent.bindings(self.values) for extent in scratch.shape)
         return self.plan.refused(
             f"the scratch buffers take {total} bytes{said}, at most {limits.MAX_SCRATCH_BYTES} "
             "are lent; reduce in registers or shared memory, or in fewer parts",
             ("scratch", scratch.name, "shape"),
-            FaultKind.LIMIT,
+            PlanFaultKind.LIMIT,
         )
 
     def _buffers(self, problem: Problem, axes: Mapping[str, int]) -> dict[str, _Buffer]:
@@ -159,7 +159,7 @@ class _Resolver:
         arguments = tuple(self._argument(launch, at) for at in range(len(launch.arguments)))
         if reason := limits.parameters_wrong(self._sizes(launch)):
             path = ("launch", launch.index, "args")
-            raise self.plan.refused(reason, path, FaultKind.LIMIT)
+            raise self.plan.refused(reason, path, PlanFaultKind.LIMIT)
         if self.plan.dialect.is_specialised:
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
@@ -192,14 +192,14 @@ class _Resolver:
             culprit = written[min(at, len(written) - 1)]
             head, semicolon, remedy = sentence.partition(";")
             said = culprit.bindings(self.values)
-            raise RefusedError(f"{head}{said}{semicolon}{remedy}", culprit.place(0))
+            raise PlanRefusedError(f"{head}{said}{semicolon}{remedy}", culprit.place(0))
         return extent
 
     def _hold(
         self,
         launch: DeclaredLaunch,
         key: str,
-        wrong: tuple[str, FaultKind] | None,
+        wrong: tuple[str, PlanFaultKind] | None,
         written: Expression | None = None,
     ) -> None:
         if wrong is not None:
@@ -220,15 +220,15 @@ class _Resolver:
         if isinstance(given, Float):
             return _literal(given)
         parameter = self._parameter(launch, at)
-        if isinstance(given, Part):
+        if isinstance(given, BufferPart):
             return self._part(given, parameter)
         node = given.expression.node
-        if isinstance(node, Name) and node.name in self.buffers:
+        if isinstance(node, Variable) and node.name in self.buffers:
             buffer = self.buffers[node.name]
             return Argument(buffer.kind, buffer.place)
         value = given.expression.integer(self.values)
         if parameter and not limits.holds(parameter.dtype, value):
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"argument {at + 1} is {value}{given.expression.bindings(self.values)}, which the "
                 f"parameter '{parameter.text}' cannot hold; declare it as long long",
                 given.expression.place(0),
@@ -242,7 +242,7 @@ class _Resolver:
             parameter = self._parameter(launch, at)
             if isinstance(given, Float):
                 found.append(given.bits // 8)
-            elif isinstance(given, Part) or given.text in self.buffers:
+            elif isinstance(given, BufferPart) or given.text in self.buffers:
                 found.append(8)
             else:
                 known = DTYPES.get(parameter.dtype) if parameter else None
@@ -256,19 +256,19 @@ class _Resolver:
             return None
         return signatures[0].runtime[at]
 
-    def _part(self, part: Part, parameter: Parameter | None) -> Argument:
+    def _part(self, part: BufferPart, parameter: Parameter | None) -> Argument:
         buffer = self.buffers[part.buffer]
         offset = part.offset.integer(self.values)
         said = part.offset.bindings(self.values)
         if not 0 <= offset <= buffer.elements:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"element {offset}{said} does not lie in {part.buffer}, which has "
                 f"{buffer.elements}",
                 part.offset.place(0),
             )
         start = offset * buffer.item_bytes
         if parameter and start % parameter.alignment:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"element {offset}{said} of {part.buffer} starts at byte {start}, and "
                 f"'{parameter.text}' must start at a multiple of {parameter.alignment}; round the "
                 "offset up, or take a pointer to single elements",
@@ -304,7 +304,7 @@ class _Resolver:
         value = written.integer(self.values)
         allowed, words = _ALLOWED_OPTIONS[key]
         if value not in allowed:
-            raise RefusedError(
+            raise PlanRefusedError(
                 f"{key} is {value}{written.bindings(self.values)}; it must be {words}",
                 written.place(0),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..front_matter import Place
+from ..front_matter import FilePlace
 
 ANY = "any"
 """The element type of `void*` and `char*`: bytes of whatever they are given."""
@@ -45,7 +45,7 @@ class Signature:
 
     name: str
     """Qualified with its namespaces."""
-    place: Place
+    place: FilePlace
     parameters: tuple[Parameter, ...] | None
     """None where only a compiler can tell: macros, packs."""
     template: tuple[str, ...] = ()

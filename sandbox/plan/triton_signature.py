@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from ..front_matter import Place
+from ..front_matter import FilePlace
 from .faults import missing, shown
 from .signature import Parameter, Signature
 
@@ -57,7 +57,7 @@ class TritonSource:
         given = function.args
         if given.vararg or given.kwarg:
             return f"{shown(launched)} takes *args or **kwargs; name each parameter"
-        place = Place(function.lineno, function.col_offset + 1)
+        place = FilePlace(function.lineno, function.col_offset + 1)
         return (Signature(launched, place, _parameters(given)),)
 
 

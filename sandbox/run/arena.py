@@ -92,7 +92,7 @@ def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Region:
+class TensorRegion:
     """Where one tensor lies: byte offset in its memfd, and what it is."""
 
     offset: int
@@ -117,11 +117,11 @@ class Slot:
     structure: Structure
     inputs: Arrays
     outputs: Arrays
-    input_regions: dict[str, Region]
-    output_regions: dict[str, Region]
+    input_regions: dict[str, TensorRegion]
+    output_regions: dict[str, TensorRegion]
     scratch: tuple[np.ndarray, ...] = ()
     """Work buffers as bytes."""
-    scratch_regions: tuple[Region, ...] = ()
+    scratch_regions: tuple[TensorRegion, ...] = ()
 
 
 class Arena:
@@ -285,29 +285,29 @@ class Arena:
         self._dirty = 0
         return found
 
-    def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> Region:
+    def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> TensorRegion:
         if fence is not Fence.NONE:
             return self._reserve_fenced(side, dtype, shape, fence)
-        region = Region(self._at[side] + GUARD_BYTES, dtype, shape)
+        region = TensorRegion(self._at[side] + GUARD_BYTES, dtype, shape)
         self._at[side] = -(-(region.offset + region.bytes + GUARD_BYTES) // ALIGN) * ALIGN
         return region
 
     def _reserve_fenced(
         self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence
-    ) -> Region:
+    ) -> TensorRegion:
         """Whole pages for one tensor, and a page before and after them for the fence."""
         start = -(-self._at[side] // PAGE) * PAGE + PAGE
-        region = Region(start, dtype, shape)
+        region = TensorRegion(start, dtype, shape)
         end = start + -(-region.bytes // PAGE) * PAGE
         if fence is Fence.AFTER:
-            region = Region(end - -(-region.bytes // ALIGN) * ALIGN, dtype, shape)
+            region = TensorRegion(end - -(-region.bytes // ALIGN) * ALIGN, dtype, shape)
         if side == 0:
             self._inputs.view[start:end].view(np.uint32)[...] = _OUTSIDE
         self._at[side] = end + PAGE
         self._dirty = max(self._dirty, self._at[1])
         return region
 
-    def _array(self, side: int, region: Region) -> np.ndarray:
+    def _array(self, side: int, region: TensorRegion) -> np.ndarray:
         memory = (self._inputs, self._outputs)[side]
         raw = memory.view[region.offset : region.offset + region.bytes]
         return raw.view(region.dtype).reshape(region.shape)

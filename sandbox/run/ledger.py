@@ -79,7 +79,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingLane:
     """A shuffle that takes the value of a lane which does not take part: undefined in CUDA."""
 
     line: int
@@ -222,10 +222,10 @@ def races(
     return tuple(sums[key] for key in sorted(sums))
 
 
-def missing(told: Iterable[Mapping[str, Any]]) -> tuple[Missing, ...]:
+def missing(told: Iterable[Mapping[str, Any]]) -> tuple[MissingLane, ...]:
     """Shuffles from lanes that were not there."""
     return tuple(
-        Missing(one["line"], one["thread"], one["lane"], one["count"])
+        MissingLane(one["line"], one["thread"], one["lane"], one["count"])
         for one in told
         if one["what"] == "missing"
     )

@@ -30,8 +30,8 @@ from ..isolation.model import End, Jail, Limits
 from ..plan.model import ZERO_FILL
 from . import ledger
 from .emulated import emulated_program
-from .ledger import Missing, Race, Unset, Writers
-from .once import Answer, Call, byte_size, play
+from .ledger import MissingLane, Race, Unset, Writers
+from .once import CallInputs, CallResult, byte_size, play
 
 REPORT_BYTES = 1 << 20
 _HEAD_WORDS = 6
@@ -138,7 +138,7 @@ class AccessReport:
     outputs: Arrays = field(repr=False)
     weak_races: tuple[Race, ...] = ()
     """Those that may be meant."""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingLane, ...] = ()
     unset: tuple[Unset, ...] = ()
     writers: Writers | None = field(default=None, repr=False)
     """Where they were asked for."""
@@ -146,7 +146,7 @@ class AccessReport:
 
 def examine(
     built: Built,
-    call: Call,
+    call: CallInputs,
     *,
     jail: Jail,
     cache_dir: Path,
@@ -205,23 +205,23 @@ def examine(
     )
 
 
-def _outputs(call: Call) -> dict[str, int]:
+def _outputs(call: CallInputs) -> dict[str, int]:
     """Bytes of each output."""
     outputs = call.problem.outputs
     return {t.name: byte_size(t.extent(call.axes), t.dtype) for t in outputs}
 
 
-def _sizes(call: Call) -> list[int]:
+def _sizes(call: CallInputs) -> list[int]:
     sizes = [byte_size(t.extent(call.axes), t.dtype) for t in call.problem.tensors]
     return sizes + [byte_size(s.shape, s.dtype) for s in call.launches.scratch]
 
 
-def _buffers(call: Call) -> list[str]:
+def _buffers(call: CallInputs) -> list[str]:
     names = [tensor.name for tensor in call.problem.tensors]
     return names + [scratch.name for scratch in call.launches.scratch]
 
 
-def _head(call: Call, budget: int, writers: bool) -> bytes:
+def _head(call: CallInputs, budget: int, writers: bool) -> bytes:
     """The report as the runtime finds it: its size, the sizes of the buffers, and what is asked.
 
     Of an unfinished launch, sums that are missing change nothing; indices that are would.
@@ -242,7 +242,7 @@ def _head(call: Call, budget: int, writers: bool) -> bytes:
     return head + bytes(REPORT_BYTES + more - len(head))
 
 
-def _told(answer: Answer, call: Call) -> list[dict[str, Any]]:
+def _told(answer: CallResult, call: CallInputs) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
     start = 8 * (_HEAD_WORDS + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)

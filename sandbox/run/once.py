@@ -31,7 +31,7 @@ _UNWRITTEN = 0xFF
 
 
 @dataclass(frozen=True)
-class Call:
+class CallInputs:
     """Everything that one call is given."""
 
     problem: Problem
@@ -44,7 +44,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallResult:
     """What a call left behind."""
 
     outputs: Arrays
@@ -54,12 +54,12 @@ class Answer:
 def play(
     jail: Jail,
     program: Program,
-    call: Call,
+    call: CallInputs,
     *,
     cpus: tuple[int, ...],
     limits: Limits,
     timeout_s: float,
-) -> Answer:
+) -> CallResult:
     """Calls the candidate once, on outputs and scratch buffers that hold NaN.
 
     Raises:
@@ -75,7 +75,7 @@ def play(
 class Sheet:
     """Where everything lies: offsets first, then two files in memory."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: CallInputs) -> None:
         self._call = call
         self._sizes = [ONE_ENTRY_BYTES, 0]
         self._arguments = [call_table.integer(call.axes[axis]) for axis in call.problem.axes]
@@ -109,14 +109,14 @@ class Sheet:
                 stack.callback(os.close, fd)
             yield Plane(*fds, inputs.size, outputs.size)
 
-    def answer(self) -> Answer:
+    def answer(self) -> CallResult:
         """What the second file holds now."""
         raw = self._written
         outputs = {}
         for name, (offset, shape, dtype) in self._outputs.items():
             content = raw[offset : offset + byte_size(shape, dtype)]
             outputs[name] = np.frombuffer(content, dtype).reshape(shape)
-        return Answer(outputs, raw[self._report : self._report + len(self._call.report)])
+        return CallResult(outputs, raw[self._report : self._report + len(self._call.report)])
 
     def _fill(self, inputs: mmap.mmap, outputs: mmap.mmap) -> None:
         for offset, content in self._inputs:

@@ -22,7 +22,7 @@ from ...traces.records import Status
 from ..frames import (
     Frame,
     FrameError,
-    Kind,
+    FrameKind,
     Received,
     has_more,
     now_ns,
@@ -170,7 +170,7 @@ class Runner:
 
     def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> None:
         """Names slots that calls will run: a Python runner makes their tensors now."""
-        self._hear(Kind.PONG, self._say(Kind.PING, first, count), timeout_s)
+        self._hear(FrameKind.PONG, self._say(FrameKind.PING, first, count), timeout_s)
         self._cpu_mark = self._cpu_now()
 
     def call(
@@ -184,8 +184,8 @@ class Runner:
         asked again. CPU time before the inputs, between them and the gate, and behind the gate are
         told apart.
         """
-        nonce = self._say(Kind.CALL, slot)
-        armed = self._hear(Kind.ARMED, nonce, timeout_s, stay_awake=True)
+        nonce = self._say(FrameKind.CALL, slot)
+        armed = self._hear(FrameKind.ARMED, nonce, timeout_s, stay_awake=True)
         gate, choice = self._gate, secrets.randbits(32)
         gate.choose(choice)
         looked = now_ns()
@@ -197,7 +197,7 @@ class Runner:
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce)
-        done = self._hear(Kind.DONE, nonce, timeout_s)
+        done = self._hear(FrameKind.DONE, nonce, timeout_s)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
         busiest = self._busiest_ns()
@@ -213,11 +213,11 @@ class Runner:
         return Timed(claimed, wall, spent, idle, ahead, max(0, busiest - ahead), choice, told_sum)
 
     def _load(self, timeout_s: float) -> None:
-        nonce = self._say(Kind.LOAD)
-        self._hear(Kind.READY, nonce, timeout_s, while_doing="while it was loaded")
+        nonce = self._say(FrameKind.LOAD)
+        self._hear(FrameKind.READY, nonce, timeout_s, while_doing="while it was loaded")
         self._cpu_mark = self._cpu_now()
 
-    def _say(self, kind: Kind, first: int = 0, count: int = 0) -> int:
+    def _say(self, kind: FrameKind, first: int = 0, count: int = 0) -> int:
         nonce = secrets.randbits(32) or 1
         try:
             send(self._channel, Frame(kind, nonce, first, count))
@@ -228,7 +228,7 @@ class Runner:
 
     def _hear(
         self,
-        expected: Kind,
+        expected: FrameKind,
         nonce: int,
         timeout_s: float,
         *,
@@ -240,7 +240,7 @@ class Runner:
         except FrameError as error:
             raise self._fault(error, timeout_s, while_doing) from error
         frame = answer.frame
-        if frame.kind == Kind.REFUSED and expected is Kind.READY:
+        if frame.kind == FrameKind.REFUSED and expected is FrameKind.READY:
             raise self._end(
                 Status.BUILD_FAILED, "the built artefact cannot be loaded", tells_why=True
             )
@@ -269,7 +269,7 @@ class Runner:
                 answer = receive(self._channel, timeout_s)
             except FrameError as error:
                 raise self._fault(error, timeout_s) from error
-            if answer.frame.kind != Kind.READY:
+            if answer.frame.kind != FrameKind.READY:
                 kind = answer.frame.kind
                 raise SandboxError(f"the runner began with frame {kind} instead of READY")
             self._pid = self._job.pid

@@ -71,7 +71,7 @@ class SockFprog(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-class Prepared(NamedTuple):
+class ReadySlot(NamedTuple):
     """One slot, ready to be called."""
 
     arguments: dict[str, Any]
@@ -158,7 +158,7 @@ class Kernel:
         self.empty, self.over = torch.empty, torch.frombuffer
         self.bytes = memoryview(inputs).cast("B")
         self.gate, self.looks = (memoryview(one).cast("B").cast("I") for one in (gate, looks))
-        self.kept: dict[bytes, Prepared] = {}
+        self.kept: dict[bytes, ReadySlot] = {}
         self.models: dict[tuple[int, ...], Any] = {}
         self.named: frozenset[str] | None = None
         """The parameters that `run` takes; None: any."""
@@ -184,7 +184,7 @@ class Kernel:
         self.entry = getattr(module, name)
         self.named = contract.parameters(self.entry)
 
-    def prepare(self, slot: int) -> Prepared:
+    def prepare(self, slot: int) -> ReadySlot:
         """The tensors of a slot; made once for each place in memory."""
         start = slot * ENTRY_BYTES
         entry = bytes(self.bytes[start : start + ENTRY_BYTES])
@@ -194,7 +194,7 @@ class Kernel:
             self.kept[entry] = self._made(entry)
         return self.kept[entry]
 
-    def _made(self, entry: bytes) -> Prepared:
+    def _made(self, entry: bytes) -> ReadySlot:
         plan = self.plan
         count = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
         numbers = list(struct.unpack_from(f"<{2 * count}Q", entry, 8)[1::2])
@@ -207,13 +207,13 @@ class Kernel:
         written = zip(offsets, tensors["outputs"].values(), strict=True)
         words = [self._words(offset, one.numel()) for offset, one in written]
         if plan["entry"] == "ModelNew":
-            return Prepared(tensors["inputs"], tensors["outputs"], self._model(axes), words)
+            return ReadySlot(tensors["inputs"], tensors["outputs"], self._model(axes), words)
         given = {**axes, **tensors["inputs"], **tensors["outputs"]}
         named = self.named
         arguments = {k: v for k, v in given.items() if named is None or k in named}
         is_written = named is not None and tensors["outputs"].keys() <= named
         awaited = {} if is_written else tensors["outputs"]
-        return Prepared(arguments, awaited, None, words, may_write=named is None)
+        return ReadySlot(arguments, awaited, None, words, may_write=named is None)
 
     def _words(self, offset: int, count: int) -> memoryview:
         whole = memoryview(self.memory["outputs"]).cast("B")
@@ -237,7 +237,7 @@ class Kernel:
             self.models[key] = contract.made(self.module, axes)
         return self.models[key]
 
-    def call(self, prepared: Prepared) -> None:
+    def call(self, prepared: ReadySlot) -> None:
         """One call, the copy of what it returns included."""
         arguments, awaited, model, _, may_write = prepared
         if model is not None:
@@ -247,7 +247,7 @@ class Kernel:
         if awaited and not (may_write and result is None):
             self.deliver(result, awaited)
 
-    def sum(self, prepared: Prepared, choice: int) -> int:
+    def sum(self, prepared: ReadySlot, choice: int) -> int:
         """Of every n-th word of each output, from one that `choice` names, modulo 2^64."""
         total = 0
         for words in prepared.words:

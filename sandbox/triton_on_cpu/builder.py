@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from . import card, load, reasons, recorder
-from .memory import Memory, Region, Role
+from .memory import Memory, MemoryRegion, MemoryRole
 from .recording_modes import UnsupportedError, device_mode, recording_modes
 
 FLOAT32, FLOAT64, TENSOR, SCRATCH = 1, 2, 3, 4  # sandbox/plan/model.py
@@ -117,7 +117,7 @@ def _one(module: Any, request: dict[str, Any], number: int, folder: Path) -> Out
 
     structure = request["structures"][number]
     memory = Memory()
-    made = recorder.Recorder(memory, folder, request["properties"])
+    made = recorder.CallRecorder(memory, folder, request["properties"])
     triton.runtime.driver.set_active(recorder.driver(made))
     compiler: Any = __import__("triton.backends.nvidia.compiler", fromlist=["compiler"])
     compiler.print = made.heard
@@ -146,7 +146,7 @@ def _tensors(
             raw = (folder / f"index{number}.{name}").read_bytes()
             made[name] = memory.index(place, name, kind, shape, raw)
         else:
-            role = Role.INPUT if place < len(request["inputs"]) else Role.OUTPUT
+            role = MemoryRole.INPUT if place < len(request["inputs"]) else MemoryRole.OUTPUT
             made[name] = memory.tensor(role, place, name, kind, shape)
     return made
 
@@ -179,7 +179,7 @@ def _adopted(returned: Any, memory: Memory) -> dict[int, int]:
     import torch
 
     results = returned if isinstance(returned, tuple | list) else (returned,)
-    outputs = [r for r in memory.regions if r.role is Role.OUTPUT]
+    outputs = [r for r in memory.regions if r.role is MemoryRole.OUTPUT]
     if len(results) != len(outputs):
         raise recorder.RefusedError(f"{len(results)} outputs were returned, not {len(outputs)}")
     found: dict[int, int] = {}
@@ -194,7 +194,7 @@ def _adopted(returned: Any, memory: Memory) -> dict[int, int]:
             )
         region = memory.find(tensor.data_ptr())
         is_whole = region is not None and region.bytes == output.bytes and tensor.is_contiguous()
-        if region is None or region.role is not Role.SCRATCH or not is_whole:
+        if region is None or region.role is not MemoryRole.SCRATCH or not is_whole:
             raise UnsupportedError(
                 f"output {output.name} is returned as a part or a view of another tensor, which "
                 "would have to be copied: return a contiguous tensor of its own, or take "
@@ -206,13 +206,13 @@ def _adopted(returned: Any, memory: Memory) -> dict[int, int]:
     return found
 
 
-def _play(module: Any, structure: dict[str, Any], made: recorder.Recorder) -> None:
+def _play(module: Any, structure: dict[str, Any], made: recorder.CallRecorder) -> None:
     """Launches what a plan declares."""
     import torch
 
     for name, dtype, shape in structure["scratch"]:
         place = len(made.memory.scratch)
-        made.memory.tensor(Role.SCRATCH, place, name, getattr(torch, dtype), shape)
+        made.memory.tensor(MemoryRole.SCRATCH, place, name, getattr(torch, dtype), shape)
     for call in structure["calls"]:
         values = [_value(argument, made.memory) for argument in call["arguments"]]
         if call["kernel"] is None:
@@ -241,7 +241,7 @@ def _value(argument: list[int], memory: Memory) -> Any:
     if kind in (TENSOR, SCRATCH):
         import torch
 
-        wanted = [r for r in memory.regions if (r.role is Role.SCRATCH) == (kind == SCRATCH)]
+        wanted = [r for r in memory.regions if (r.role is MemoryRole.SCRATCH) == (kind == SCRATCH)]
         region = next(r for r in wanted if r.place == value)
         return memory.view(region, offset, torch)
     if kind == FLOAT32:
@@ -251,7 +251,7 @@ def _value(argument: list[int], memory: Memory) -> Any:
     return value
 
 
-def _told(made: recorder.Recorder, adopted: dict[int, int]) -> Outcome:
+def _told(made: recorder.CallRecorder, adopted: dict[int, int]) -> Outcome:
     """The recording as data, with the buffers that are outputs under their own places."""
     kept = [region for region in made.memory.scratch if region.place not in adopted]
     places = {region.place: new for new, region in enumerate(kept)}
@@ -271,7 +271,7 @@ def _told(made: recorder.Recorder, adopted: dict[int, int]) -> Outcome:
     }
 
 
-def _buffer(number: int, region: Region) -> Outcome:
+def _buffer(number: int, region: MemoryRegion) -> Outcome:
     """A scratch buffer as a plan declares it; as bytes where it is laid out with gaps."""
     name, dtype = f"scratch{number}", str(region.dtype).removeprefix("torch.")
     count = math.prod(region.shape)

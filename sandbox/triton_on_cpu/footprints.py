@@ -26,7 +26,7 @@ MOST_STORES = 256
 
 
 @dataclass
-class Store:
+class StoreFootprint:
     """One store of each program, the first or second and so on."""
 
     tile: Any
@@ -52,7 +52,7 @@ class Footprints:
     def __init__(self, grid: tuple[int, int, int] = (1, 1, 1)) -> None:
         self._grid = grid
         self._is_plain = grid[0] * grid[1] * grid[2] <= MOST_PROGRAMS
-        self._stores: list[Store] = []
+        self._stores: list[StoreFootprint] = []
         self._made: dict[int, int] = {}
         """How many stores each program has made."""
 
@@ -75,7 +75,7 @@ class Footprints:
         flat = np.asarray(pointers).reshape(-1).astype(np.int64)
         tile = flat - flat[0]
         if number == len(self._stores) < MOST_STORES:
-            self._stores.append(Store(tile, size))
+            self._stores.append(StoreFootprint(tile, size))
         if number >= len(self._stores):
             self._is_plain = False
             return
@@ -113,7 +113,7 @@ class Footprints:
         edges -= np.bincount(np.concatenate(ends), minlength=words + 1)
         return np.cumsum(edges[:-1]) > 0
 
-    def _places(self, store: Store, ran: Any, others: Any) -> Any:
+    def _places(self, store: StoreFootprint, ran: Any, others: Any) -> Any:
         """Where the others' tiles begin, None where the places of those that ran tell no law."""
         known = np.array([store.places[int(program)] for program in ran], dtype=np.int64)
         for ny, nz in self._divisions():

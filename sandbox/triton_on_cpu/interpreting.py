@@ -108,7 +108,7 @@ class Staged:
     What is read or written lies elsewhere, see Guarded.
     """
 
-    def __init__(self, made: Any, entry: Entry, tensors: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, made: Any, entry: SlotEntry, tensors: dict[str, dict[str, Any]]) -> None:
         self.made = made
         self.axes = entry.axes
         self.entry = entry
@@ -322,7 +322,7 @@ def _shared_tensors(kernel: Any, entry: bytes, axes: dict[str, int]) -> dict[str
     }
 
 
-class Entry(NamedTuple):
+class SlotEntry(NamedTuple):
     """What a slot says beside its tensors."""
 
     axes: dict[str, int]
@@ -343,13 +343,13 @@ class Entry(NamedTuple):
         return memoryview(outputs).cast("B")[start : start + size]
 
 
-def _read_entry(entry: bytes, plan: dict[str, Any]) -> Entry:
+def _read_entry(entry: bytes, plan: dict[str, Any]) -> SlotEntry:
     (count,) = struct.unpack_from("<Q", entry)
     numbers = struct.unpack_from(f"<{4 * count}Q", entry, 8)[1::2]
     axes = dict(zip(plan["axes"], numbers, strict=False))
     place = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
     rest = list(zip(numbers[place:count], numbers[count + place :], strict=True))
-    return Entry(axes, *[*rest, (0, 0), (0, 0)][:2])
+    return SlotEntry(axes, *[*rest, (0, 0), (0, 0)][:2])
 
 
 def _sites(tensor: Any, watch: Watch) -> Any:

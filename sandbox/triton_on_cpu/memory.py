@@ -21,7 +21,7 @@ PROT_NONE, PROT_READ, PROT_WRITE = 0, 1, 2
 MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE = 2, 0x20, 0x4000
 
 
-class Role(StrEnum):
+class MemoryRole(StrEnum):
     """What a piece of memory stands for."""
 
     INDEX = "index"
@@ -32,10 +32,10 @@ class Role(StrEnum):
 
 
 @dataclass
-class Region:
+class MemoryRegion:
     """One tensor's memory."""
 
-    role: Role
+    role: MemoryRole
     place: int
     """Among the problem's tensors, or among the scratch buffers."""
     name: str
@@ -49,20 +49,22 @@ class Memory:
     """All regions of one recording, found again by address."""
 
     def __init__(self) -> None:
-        self.regions: list[Region] = []
+        self.regions: list[MemoryRegion] = []
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
 
     @property
-    def scratch(self) -> list[Region]:
+    def scratch(self) -> list[MemoryRegion]:
         """The buffers that host code has made, in order."""
-        return [region for region in self.regions if region.role is Role.SCRATCH]
+        return [region for region in self.regions if region.role is MemoryRole.SCRATCH]
 
-    def find(self, address: int) -> Region | None:
+    def find(self, address: int) -> MemoryRegion | None:
         """The region that `address` lies in; a pointer behind the last element belongs to it."""
         return next((r for r in self.regions if r.start <= address <= r.start + r.bytes), None)
 
-    def tensor(self, role: Role, place: int, name: str, dtype: Any, shape: Sequence[int]) -> Any:
+    def tensor(
+        self, role: MemoryRole, place: int, name: str, dtype: Any, shape: Sequence[int]
+    ) -> Any:
         """A contiguous tensor without contents."""
         import torch
 
@@ -71,17 +73,19 @@ class Memory:
             count *= length
         if count == 0:
             made = torch.empty(tuple(shape), dtype=dtype)
-            self.regions.append(Region(role, place, name, made.data_ptr(), 0, dtype, tuple(shape)))
+            self.regions.append(
+                MemoryRegion(role, place, name, made.data_ptr(), 0, dtype, tuple(shape))
+            )
             return made
         size = count * dtype.itemsize
         start = self._map(size, PROT_NONE)
-        self.regions.append(Region(role, place, name, start, size, dtype, tuple(shape)))
+        self.regions.append(MemoryRegion(role, place, name, start, size, dtype, tuple(shape)))
         raw = (ctypes.c_ubyte * size).from_address(start)
         return torch.frombuffer(raw, dtype=dtype).view(tuple(shape))
 
     def index(self, place: int, name: str, dtype: Any, shape: Sequence[int], raw: bytes) -> Any:
         """An index array of the structure, for reading."""
-        made = self.tensor(Role.INDEX, place, name, dtype, shape)
+        made = self.tensor(MemoryRole.INDEX, place, name, dtype, shape)
         if raw:
             start = self.regions[-1].start
             size = -(-len(raw) // PAGE) * PAGE
@@ -90,7 +94,7 @@ class Memory:
             self._protect(start, size, PROT_READ)
         return made
 
-    def view(self, region: Region, offset: int, torch: Any) -> Any:
+    def view(self, region: MemoryRegion, offset: int, torch: Any) -> Any:
         """What lies in `region` from `offset` bytes on, flat."""
         count = (region.bytes - offset) // region.dtype.itemsize
         if count <= 0:

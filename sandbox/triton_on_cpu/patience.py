@@ -52,7 +52,7 @@ class Patience:
 
 
 @dataclass
-class Coverage:
+class CallCoverage:
     """What ran of the last call."""
 
     programs: int = 0

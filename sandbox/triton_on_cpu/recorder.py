@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import card
-from .memory import Memory, Role
+from .memory import Memory, MemoryRole
 from .recording_modes import UnsupportedError
 
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
@@ -32,7 +32,7 @@ class RefusedError(Exception):
     """A launch that no device would take; the candidate's fault."""
 
 
-class Recorder:
+class CallRecorder:
     """Kernels, launches and scratch buffers of one call of the host code."""
 
     def __init__(self, memory: Memory, folder: Path, properties: dict[str, int]) -> None:
@@ -169,7 +169,7 @@ class Recorder:
                 f"{where} is a tensor with contents that host code made itself: only inputs, "
                 "outputs and new tensors (torch.empty, torch.zeros) can be repeated"
             )
-        kind = SCRATCH if region.role is Role.SCRATCH else TENSOR
+        kind = SCRATCH if region.role is MemoryRole.SCRATCH else TENSOR
         return [kind, region.place, address - region.start]
 
     def _work(self, meta: Any, blocks: int) -> Argument:
@@ -179,7 +179,7 @@ class Recorder:
         import torch
 
         place = len(self.memory.scratch)
-        self.memory.tensor(Role.SCRATCH, place, f"scratch{place}", torch.uint8, (size,))
+        self.memory.tensor(MemoryRole.SCRATCH, place, f"scratch{place}", torch.uint8, (size,))
         return [SCRATCH, place, 0]
 
 
@@ -201,7 +201,7 @@ def literal(kind: str, value: Any) -> Argument:
 
 
 class _Utilities(card.Utilities):
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: CallRecorder) -> None:
         super().__init__(recorder.properties)
         self._recorder = recorder
 
@@ -213,7 +213,7 @@ class _Utilities(card.Utilities):
         return
 
 
-def driver(recorder: Recorder) -> Any:
+def driver(recorder: CallRecorder) -> Any:
     """What `triton.runtime.driver.set_active` takes."""
     shown = card.driver(recorder.properties)
 

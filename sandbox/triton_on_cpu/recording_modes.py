@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .memory import Memory, Role
+from .memory import Memory, MemoryRole
 
 ALLOCATIONS = frozenset(
     {
@@ -86,7 +86,7 @@ def _scratch(memory: Memory, like: Any) -> Any:
     """A tensor without contents that is laid out as `like`, which is on `meta`."""
     place = len(memory.scratch)
     size = like.untyped_storage().nbytes() // like.dtype.itemsize
-    flat = memory.tensor(Role.SCRATCH, place, f"scratch{place}", like.dtype, (size,))
+    flat = memory.tensor(MemoryRole.SCRATCH, place, f"scratch{place}", like.dtype, (size,))
     memory.regions[-1].shape = tuple(like.shape)
     return flat.as_strided(like.shape, like.stride())
 
@@ -125,7 +125,7 @@ def _is_view(function: Any) -> bool:
 
 def _is_index(memory: Memory, tensor: Any) -> bool:
     region = memory.find(tensor.data_ptr())
-    return region is not None and region.role is Role.INDEX
+    return region is not None and region.role is MemoryRole.INDEX
 
 
 def device_mode() -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .footprints import Footprints
-from .patience import Coverage, Patience
+from .patience import CallCoverage, Patience
 from .regions import MANY, NOBODY, WORD, OutsideError, Region, Regions, marks_of
 from .story import Story
 
@@ -52,7 +52,7 @@ class SpoiledError(Exception):
 
 
 @dataclass
-class Order:
+class HappensBefore:
     """Who comes after whom by what atomics say: programs that a program has heard of."""
 
     heard: dict[int, set[int]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Watch:
         self.kernel = ""
         self.program = 0
         self.place = (0, 0, 0)
-        self.coverage = Coverage()
+        self.coverage = CallCoverage()
         self.needs_all = False
         """Whether the programs of some launch need each other, by what a call has shown."""
         self._budget = patience.steps
@@ -98,7 +98,7 @@ class Watch:
         self._before = 0
         self._costs: dict[str, float] = {}
         self._has_met = False
-        self._order = Order()
+        self._order = HappensBefore()
 
     @property
     def regions(self) -> list[Region]:
@@ -114,7 +114,7 @@ class Watch:
     def begin(self, regions: list[Region]) -> None:
         """Starts a call on these tensors."""
         self._spend()
-        self.steps, self._small, self.coverage = 0, 0, Coverage()
+        self.steps, self._small, self.coverage = 0, 0, CallCoverage()
         self._began = time.process_time()
         patience = self._patience
         self._limit = patience.whole_share() if self.needs_all else patience.most()
@@ -142,7 +142,7 @@ class Watch:
         """A grid begins: nobody has touched anything yet."""
         self._grid = grid
         count = grid[0] * grid[1] * grid[2]
-        self._order = Order()
+        self._order = HappensBefore()
         self._done, self._has_met, self._before = 0, False, self.steps
         for region in self.regions:
             if region.touched:

@@ -23,15 +23,15 @@ from kernelwright.agents.books.request import first_event
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import (
     Ask,
-    Bound,
+    CostBound,
     FaultKind,
     Finish,
     Message,
     ModelFault,
     Reply,
-    Usage,
+    TokenUsage,
 )
-from kernelwright.agents.roles import Coder, Judge, Member, Missing, Proposal, Situation
+from kernelwright.agents.roles import Coder, Judge, Member, NoProposal, Proposal, Situation
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import CampaignRequest
 from kernelwright.tests.agents.played import Clock, PlayedReferee, fields_of, problem
@@ -42,7 +42,7 @@ from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
 PROMPT_TOKENS, REPLY_TOKENS = 100, 50
-BOUND = Bound(tokens=400, usd=0.04)
+BOUND = CostBound(tokens=400, usd=0.04)
 USD_PER_TOKEN = 1e-4
 
 LATE = ModelFault(FaultKind.TIMED_OUT, "nothing for 60 s")
@@ -84,8 +84,10 @@ class PlayedModel:
     name: str = "played/one"
     slots: int = 1
     is_priced: bool = True
-    usage: Usage = field(
-        default_factory=lambda: Usage(prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS)
+    usage: TokenUsage = field(
+        default_factory=lambda: TokenUsage(
+            prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS
+        )
     )
     log: Path | None = None
     before: Callable[[str], None] = lambda _place: None
@@ -96,11 +98,11 @@ class PlayedModel:
     most_in_flight: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def bound(self, ask: Ask) -> Bound:
+    def bound(self, ask: Ask) -> CostBound:
         del ask
         return BOUND if self.is_priced else BOUND._replace(usd=None)
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         return usage.tokens * USD_PER_TOKEN if self.is_priced else None
 
     def complete(self, ask: Ask) -> Reply:
@@ -144,7 +146,7 @@ class PlainCoder:
         self.name = asker.model_name
         self._asker = asker
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         given = situation.assignment
         place = given.place.for_purpose(given.mode).at_turn(1)
         words = [str(place)]
@@ -161,7 +163,7 @@ class PlainCoder:
         reply = self._asker.ask(ask, place)
         blocks = re.findall(r"```\n(.*?)```", reply.text, re.S)
         if not blocks:
-            return Missing("no_candidate", "no fenced block", self._asker.key(ask, place))
+            return NoProposal("no_candidate", "no fenced block", self._asker.key(ask, place))
         return Proposal(
             source=blocks[-1],
             language="cpp",

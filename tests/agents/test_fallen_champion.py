@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.agents.books.progress import Progress
 from kernelwright.campaign import CampaignRequest, run_campaign
-from kernelwright.compare.plan import Trial
+from kernelwright.compare.plan import BenchCampaign
 from kernelwright.compare.scores import score
 from kernelwright.tests.agents.asked import kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee, players
@@ -71,7 +71,7 @@ def test_where_the_challenger_fails_too_the_champion_before_is_champion_again(
     steps = history.best_so_far()
     assert [step.number for step in steps] == [1, 2, 3]
     assert steps[0].credited == steps[2].credited < steps[1].credited
-    trial = Trial(problem="doubling", seed=1, workflow="forge")
+    trial = BenchCampaign(problem="doubling", seed=1, workflow="forge")
     scored = score(trial, result.campaign, events)
     assert scored.credited == scored.steps[0].credited < scored.steps[1].credited
     assert scored.steps[-1].credited == scored.credited

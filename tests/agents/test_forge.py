@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.model import FaultKind, ModelFault
-from kernelwright.agents.roles import Member, Missing, Proposal, Sample, Situation
+from kernelwright.agents.roles import Member, NoProposal, Proposal, SampleNumber, Situation
 from kernelwright.agents.workflows.workflow import WORKFLOWS
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
@@ -221,9 +221,9 @@ class Naming(PlainCoder):
 
     def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
-        self.heard: dict[str, tuple[Sample | None, tuple[str, ...]]] = {}
+        self.heard: dict[str, tuple[SampleNumber | None, tuple[str, ...]]] = {}
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         given = situation.assignment
         self.heard[str(given.place)] = (given.sample, given.told)
         found = super().propose(situation)
@@ -245,7 +245,7 @@ def test_samples_are_told_their_number_and_the_strategies_before_their_block(
     seats = replace(asking_players(model), coder=Asking(model, make))
     run_campaign(request("best_of_n", rounds=5), store, PlayedReferee(), players=seats)
     heard = coders[0].heard
-    assert [heard[f"0/{n}"][0] for n in range(5)] == [Sample(n + 1, 5) for n in range(5)]
+    assert [heard[f"0/{n}"][0] for n in range(5)] == [SampleNumber(n + 1, 5) for n in range(5)]
     ways = [f"another candidate's strategy: way 0/{n}" for n in range(5)]
     assert [list(heard[f"0/{n}"][1]) for n in range(5)] == [
         ways[:before] for before in (0, 0, 2, 2, 4)

@@ -15,7 +15,7 @@ import pytest
 
 from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.casting.cast import Players
-from kernelwright.agents.roles import Missing, Proposal, Situation
+from kernelwright.agents.roles import NoProposal, Proposal, Situation
 from kernelwright.agents.stop import Stop
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
@@ -361,7 +361,7 @@ class FaultyCoder(PlainCoder):
 
     faults = 1
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         if situation.assignment.place == Place(0, 2) and FaultyCoder.faults:
             FaultyCoder.faults -= 1
             raise RuntimeError("a fault of the harness")

@@ -12,7 +12,7 @@ from kernelwright.agents.brains.llm_judge import LlmJudge
 from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.agents.prompting.history import history
 from kernelwright.agents.prompting.history_text import told_history
-from kernelwright.agents.roles import Assignment, Attempt, Digest, History, Member, Mode
+from kernelwright.agents.roles import Assignment, Digest, Lineage, Member, Mode, TriedChange
 from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import (
     PlayedModel,
@@ -61,7 +61,7 @@ def played(store: Store) -> Progress:
     return progress
 
 
-def asked_at(progress: Progress, place: str, base: str = "") -> History:
+def asked_at(progress: Progress, place: str, base: str = "") -> Lineage:
     """What a place is told whose base has this source."""
     if not base:
         return history(progress, Assignment(place=Place.parse(place)), SOURCES.__getitem__)
@@ -98,8 +98,8 @@ def test_a_place_is_told_of_the_rounds_before_it_and_of_no_later_one(played: Pro
 
 def test_a_place_without_a_round_is_told_of_the_campaign_alone(played: Progress) -> None:
     everything = asked_at(played, "9/0").campaign
-    assert asked_at(played, "", source(step=8)) == History(campaign=everything)
-    assert asked_at(played, "9/0") == History(campaign=everything)
+    assert asked_at(played, "", source(step=8)) == Lineage(campaign=everything)
+    assert asked_at(played, "9/0") == Lineage(campaign=everything)
 
 
 def test_the_digest_has_the_best_with_what_they_changed_and_the_failures(played: Progress) -> None:
@@ -120,7 +120,7 @@ def around(ratio: float) -> Speedup:
     return Speedup(median=ratio, low=0.9 * ratio, high=1.1 * ratio)
 
 
-TRIED = Attempt(
+TRIED = TriedChange(
     number=5,
     strategy="twice the tile",
     advised="register-blocking",
@@ -164,16 +164,16 @@ TRIED = Attempt(
         (replace(TRIED, strategy="", before_us=None), "named no strategy [advised: register-"),
     ],
 )
-def test_an_attempt_is_one_line(attempt: Attempt, words: str) -> None:
-    assert words in told_history(History(tried=(attempt,)), "6/0")
+def test_an_attempt_is_one_line(attempt: TriedChange, words: str) -> None:
+    assert words in told_history(Lineage(tried=(attempt,)), "6/0")
 
 
 def test_coder_and_judge_are_told_the_same_and_another_thing_after_a_lost_child() -> None:
     now = situation("softmax", "cpp", mode=Mode.OPTIMISE)
     base = passed(SOURCE, now)
     before = at(now, base=base)
-    after = replace(before, history=History(standing="No candidate was better.", tried=(TRIED,)))
-    refused = replace(before, history=History(refused=("the same source as candidate 1",)))
+    after = replace(before, history=Lineage(standing="No candidate was better.", tried=(TRIED,)))
+    refused = replace(before, history=Lineage(refused=("the same source as candidate 1",)))
     prompts = []
     for each in (before, after, refused):
         coder, judge = answers(code()), answers("{}")
@@ -191,8 +191,8 @@ def test_coder_and_judge_are_told_the_same_and_another_thing_after_a_lost_child(
 def test_a_repair_is_told_which_fixes_failed() -> None:
     now = situation("softmax", "cpp", mode=Mode.REPAIR)
     base = failed(SOURCE, now)
-    lost = Attempt(number=6, strategy="mask the tail", failure="INCORRECT: y[9] is wrong")
-    told = replace(at(now, base=base), history=History(tried=(lost,)))
+    lost = TriedChange(number=6, strategy="mask the tail", failure="INCORRECT: y[9] is wrong")
+    told = replace(at(now, base=base), history=Lineage(tried=(lost,)))
     coder, judge = answers(code()), answers("{}")
     LlmCoder(coder, briefing_of(now)).propose(told)
     LlmJudge(judge, briefing_of(now), RuleJudge()).diagnose(base, told)

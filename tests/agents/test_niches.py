@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.search.niches import Bound, Niche, bound_of, neighbours, niche, parse
+from kernelwright.agents.search.niches import Bottleneck, Niche, bound_of, neighbours, niche, parse
 
 PLAIN = "void f(const float* x, float* y, long n) { for (long i = 0; i < n; ++i) y[i] = x[i]; }"
 
 
 def test_a_plain_loop_is_the_lowest_cell() -> None:
-    assert niche(PLAIN, "cpp", {}) == Niche(0, 0, 0, Bound.UNKNOWN)
+    assert niche(PLAIN, "cpp", {}) == Niche(0, 0, 0, Bottleneck.UNKNOWN)
 
 
 def test_comments_count_for_nothing() -> None:
@@ -56,21 +56,21 @@ def test_sparse_sources_tell_how_rows_are_given_out() -> None:
 @pytest.mark.parametrize(
     ("figures", "expected"),
     [
-        ({}, Bound.UNKNOWN),
-        ({"latency_us": 5.0, "cpu_utilisation": 0.3}, Bound.LATENCY),
-        ({"latency_us": 5.0, "cpu_utilisation": 0.9, "vectorised_loops": 0.0}, Bound.COMPUTE),
-        ({"latency_us": 5.0, "cpu_utilisation": 0.9, "vectorised_loops": 2.0}, Bound.MEMORY),
-        ({"model_memory_us": 5.0, "model_fp32_us": 3.0}, Bound.MEMORY),
-        ({"model_memory_us": 5.0, "model_fp32_us": 7.0}, Bound.COMPUTE),
-        ({"model_memory_us": 5.0, "model_latency_us": 7.0}, Bound.LATENCY),
+        ({}, Bottleneck.UNKNOWN),
+        ({"latency_us": 5.0, "cpu_utilisation": 0.3}, Bottleneck.LATENCY),
+        ({"latency_us": 5.0, "cpu_utilisation": 0.9, "vectorised_loops": 0.0}, Bottleneck.COMPUTE),
+        ({"latency_us": 5.0, "cpu_utilisation": 0.9, "vectorised_loops": 2.0}, Bottleneck.MEMORY),
+        ({"model_memory_us": 5.0, "model_fp32_us": 3.0}, Bottleneck.MEMORY),
+        ({"model_memory_us": 5.0, "model_fp32_us": 7.0}, Bottleneck.COMPUTE),
+        ({"model_memory_us": 5.0, "model_latency_us": 7.0}, Bottleneck.LATENCY),
     ],
 )
-def test_bounds(figures: dict[str, float], expected: Bound) -> None:
+def test_bounds(figures: dict[str, float], expected: Bottleneck) -> None:
     assert bound_of(figures) is expected
 
 
 def test_a_bound_from_counters() -> None:
-    def counted(memory: float, compute: float) -> Bound:
+    def counted(memory: float, compute: float) -> Bottleneck:
         return bound_of(
             {
                 "dram__throughput.avg.pct_of_peak_sustained_elapsed": memory,
@@ -78,17 +78,17 @@ def test_a_bound_from_counters() -> None:
             }
         )
 
-    assert counted(80, 30) is Bound.MEMORY
-    assert counted(30, 80) is Bound.COMPUTE
-    assert counted(30, 40) is Bound.LATENCY
+    assert counted(80, 30) is Bottleneck.MEMORY
+    assert counted(30, 80) is Bottleneck.COMPUTE
+    assert counted(30, 40) is Bottleneck.LATENCY
 
 
 def test_a_name_gives_the_cell_back() -> None:
-    for cell in (Niche(3, 0, 1, Bound.MEMORY, "nnz"), Niche(0, 0, 0, Bound.UNKNOWN)):
+    for cell in (Niche(3, 0, 1, Bottleneck.MEMORY, "nnz"), Niche(0, 0, 0, Bottleneck.UNKNOWN)):
         assert parse(cell.name) == cell
 
 
 def test_neighbours_stay_inside_the_grid() -> None:
-    corner = neighbours(Niche(0, 3, 1, Bound.MEMORY))
+    corner = neighbours(Niche(0, 3, 1, Bottleneck.MEMORY))
     assert len(corner) == 4
     assert all(0 <= n.memory < 4 and 0 <= n.algorithm < 4 for n in corner)

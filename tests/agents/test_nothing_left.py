@@ -9,7 +9,7 @@ import pytest
 from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.casting.cast import Players
-from kernelwright.agents.roles import Coder, Judge, Member, Missing, Mode, Proposal, Situation
+from kernelwright.agents.roles import Coder, Judge, Member, Mode, NoProposal, Proposal, Situation
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
@@ -54,10 +54,10 @@ CHAIN = {
 class Decliner(PlainCoder):
     """Takes `No change` for an answer."""
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         found = super().propose(situation)
-        if isinstance(found, Missing):
-            return Missing("no_change", "it is at the floor", found.call)
+        if isinstance(found, NoProposal):
+            return NoProposal("no_change", "it is at the floor", found.call)
         return found
 
 
@@ -199,7 +199,7 @@ def test_no_change_is_a_decision_where_a_change_was_asked(
     asker = answers(text)
     base = None if mode is Mode.WRITE else passed(SOURCE, now)
     found = LlmCoder(asker, briefing_of(now)).propose(at(now, base=base))
-    assert isinstance(found, Missing)
+    assert isinstance(found, NoProposal)
     assert (found.outcome == "no_change") == is_decided
     assert len(asker.asked) == (1 if is_decided else 2)
     if is_decided:

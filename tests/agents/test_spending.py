@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.agents.books.asking import BudgetSpent, book_cut_off
 from kernelwright.agents.books.budget import check_priced
-from kernelwright.agents.model import FaultKind, ModelFault, Usage
+from kernelwright.agents.model import FaultKind, ModelFault, TokenUsage
 from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import ProviderError, StorageError, UsageError
 from kernelwright.tests.agents.asked import (
@@ -46,7 +46,7 @@ def test_b1_nothing_is_sent_that_could_pass_a_cap(
 @pytest.mark.parametrize("cap", ["tokens", "usd"])
 def test_b1_caps_hold_with_eight_calls_in_flight(store: Store, cap: str) -> None:
     """B1: the endpoint reports all that was reserved, and eight threads ask at once."""
-    model = PlayedModel(slots=8, usage=Usage(prompt_tokens=300, completion_tokens=100))
+    model = PlayedModel(slots=8, usage=TokenUsage(prompt_tokens=300, completion_tokens=100))
     limit = 10.5 * (BOUND.tokens if cap == "tokens" else 400 * 1e-4)
     at = Desk(store, model, **{cap: limit})
     together = threading.Barrier(8)
@@ -75,7 +75,7 @@ def test_b1_caps_hold_with_eight_calls_in_flight(store: Store, cap: str) -> None
 
 def test_b1_an_endpoint_that_ignores_the_limit_is_booked_and_named(store: Store) -> None:
     """B1: the overrun is one call's, the event says so, and nothing more is sent."""
-    model = PlayedModel(usage=Usage(prompt_tokens=300, completion_tokens=9000))
+    model = PlayedModel(usage=TokenUsage(prompt_tokens=300, completion_tokens=9000))
     at = Desk(store, model, tokens=1000)
     at.ask()
     replied = at.told[-1]

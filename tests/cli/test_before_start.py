@@ -12,7 +12,7 @@ from rich.console import Console
 
 from kernelwright.agents import offered
 from kernelwright.agents.workflows.workflow import WORKFLOWS
-from kernelwright.cli.progress import Progress
+from kernelwright.cli.progress import ProgressLines
 from kernelwright.traces.events import EvaluationStarted, Event, ModelFailed, ModelRequested
 from kernelwright.traces.store import Store
 from kernelwright.workbench.limits import with_an_end
@@ -153,7 +153,7 @@ class Screen:
         self.now = 100.0
         self.out = io.StringIO()
         console = Console(file=self.out, width=150, no_color=True, highlight=False)
-        self.progress = Progress(console, {"tokens": 500.0}, before, lambda: self.now, **more)
+        self.progress = ProgressLines(console, {"tokens": 500.0}, before, lambda: self.now, **more)
 
     def panel(self) -> str:
         """As it would be drawn now."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernelwright.cli import devices
-from kernelwright.cli.finding import Finding, Level
+from kernelwright.cli.finding import Finding, Severity
 from kernelwright.config import Config, resolve
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.builders import toolchain
@@ -31,7 +31,7 @@ def first(config: Config, changes: dict[Any, Any] | None = None) -> Finding:
 
 def test_a_device_is_described(config: Config) -> None:
     found = first(config)
-    assert found.level is Level.PASS
+    assert found.level is Severity.PASS
     assert found.text == (
         "NVIDIA H200, sm_90, 140 GiB, driver 580.95.05, 41 °C, 312 of 700 W, ECC on"
     )
@@ -51,18 +51,18 @@ def test_every_device_has_a_line(config: Config) -> None:
 @pytest.mark.parametrize(
     ("changes", "level", "words"),
     [
-        ({"nvmlDeviceGetCudaComputeCapability": (7, 0)}, Level.WARN, "sm_70.*cannot be built"),
-        ({"nvmlDeviceGetMigMode": [1, 1]}, Level.WARN, "MIG instances"),
-        ({"nvmlDeviceGetEccMode": [0, 0]}, Level.PASS, "ECC off"),
+        ({"nvmlDeviceGetCudaComputeCapability": (7, 0)}, Severity.WARN, "sm_70.*cannot be built"),
+        ({"nvmlDeviceGetMigMode": [1, 1]}, Severity.WARN, "MIG instances"),
+        ({"nvmlDeviceGetEccMode": [0, 0]}, Severity.PASS, "ECC off"),
     ],
 )
 def test_what_stands_in_the_way_is_told(
-    config: Config, changes: dict[Any, Any], level: Level, words: str
+    config: Config, changes: dict[Any, Any], level: Severity, words: str
 ) -> None:
     found = first(config, changes)
     assert found.level is level
     assert re.search(words, found.text)
-    assert level is Level.PASS or found.fix
+    assert level is Severity.PASS or found.fix
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_a_driver_that_loads_nothing_of_the_compiler_is_told_with_its_remedy(
         pytest.skip(str(error))
     found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=11080)))
     refused = [one for one in found if one.text.startswith("cuda: ")]
-    assert [one.level for one in refused] == [Level.WARN]
+    assert [one.level for one in refused] == [Severity.WARN]
     assert "driver here is of CUDA 11" in refused[0].text
     assert "update the driver" in refused[0].fix
     found = list(devices.gpu(config, fake_nvml.FakeNvml(cuda=13000)))
     (taken,) = [one for one in found if one.text.startswith("cuda: ")]
-    assert taken.level is Level.PASS
+    assert taken.level is Severity.PASS
     assert taken.text.endswith("the driver's release is CUDA 13.0")
 
 
@@ -109,13 +109,13 @@ def test_held_and_quarantined_devices_are_told(config: Config) -> None:
         assert "held by process" in first(config).text
         ours.quarantine("a kernel hung")
     found = first(config)
-    assert found.level is Level.WARN
+    assert found.level is Severity.WARN
     assert "in quarantine: a kernel hung" in found.text
 
 
 def test_without_a_driver_the_remedy_is_told(config: Config) -> None:
     (found,) = devices.gpu(config, fake_nvml.FakeNvml(fails_with="Driver Not Loaded"))
-    assert found.level is Level.WARN
+    assert found.level is Severity.WARN
     assert "Driver Not Loaded" in found.text
     assert "driver" in found.fix
     (found,) = devices.gpu(config, fake_nvml.FakeNvml([]))
@@ -130,15 +130,15 @@ def tool(folder: Path, name: str, words: str) -> str:
 
 def test_the_profiler_and_its_rights(config: Config, tmp_path: Path) -> None:
     (found,) = devices.ncu(config, search=str(tmp_path))
-    assert (found.level, found.topic) == (Level.WARN, "ncu")
+    assert (found.level, found.topic) == (Severity.WARN, "ncu")
     search = tool(tmp_path, "ncu", "Version 2025.3.1.0 (build 1)")
     (found,) = devices.ncu(config, search=search, parameters=tmp_path / "none")
-    assert found.level is Level.PASS
+    assert found.level is Severity.PASS
     assert "Nsight Compute 2025.3.1.0" in found.text
 
 
 def test_the_sanitizer(config: Config, tmp_path: Path) -> None:
     (found,) = devices.sanitizer(config, search=str(tmp_path))
-    assert found.level is Level.WARN
+    assert found.level is Severity.WARN
     (found,) = devices.sanitizer(config, search=tool(tmp_path, "compute-sanitizer", ""))
-    assert found.level is Level.PASS
+    assert found.level is Severity.PASS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.cli.isolation import Grade, Machine, lines
+from kernelwright.cli.isolation import Grade, MachineTraits, lines
 from kernelwright.traces.records import (
     CAPABILITIES,
     UNATTENDED_MINIMUM,
@@ -15,7 +15,7 @@ from kernelwright.traces.records import (
 
 from .conftest import Command
 
-USER = Machine(is_root=False, has_bubblewrap=False)
+USER = MachineTraits(is_root=False, has_bubblewrap=False)
 JAILS = ("bubblewrap", "landlock", "bare")
 
 
@@ -66,11 +66,11 @@ def test_what_is_not_enforced_is_told_with_its_loss_and_a_remedy(
 
 
 def test_the_remedy_is_one_that_is_left_to_take() -> None:
-    def fix(mechanism: str, machine: Machine) -> str:
+    def fix(mechanism: str, machine: MachineTraits) -> str:
         return next(iter(lines(matrix(mechanism, Enforcement.ABSENT), machine))).fix
 
     assert "apt-get install bubblewrap" in fix("landlock", USER)
-    assert "user namespaces" in fix("landlock", Machine(is_root=False, has_bubblewrap=True))
+    assert "user namespaces" in fix("landlock", MachineTraits(is_root=False, has_bubblewrap=True))
     assert "leave out --jail bare" in fix("bare", USER)
     assert "--accept-weak-isolation" in fix("bare", USER)
     assert "install" not in fix("bubblewrap", USER)

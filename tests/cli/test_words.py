@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from kernelwright.cli import documents, run, summary, verdicts
-from kernelwright.cli.progress import Progress
+from kernelwright.cli.progress import ProgressLines
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli import stored
@@ -119,7 +119,7 @@ def test_progress_without_a_terminal_is_one_line_a_verdict() -> None:
         stored.proposed(2, "nnz-balanced"),
         *stored.judged(2, Status.VERIFIED, Protocol.CONFIRM),
     ]
-    with Progress(Console(file=stream, width=40), {"seconds": 60.0}) as progress:
+    with ProgressLines(Console(file=stream, width=40), {"seconds": 60.0}) as progress:
         for n, payload in enumerate(payloads, 1):
             progress.on_event(Event(seq=n, campaign="c", at=0.0, payload=payload))
     first, second = stream.getvalue().splitlines()
@@ -132,7 +132,7 @@ def test_progress_without_a_terminal_is_one_line_a_verdict() -> None:
 def test_progress_on_a_terminal_shows_the_budget() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True)
-    with Progress(console, {"seconds": 60.0, "evaluations": 4.0}) as progress:
+    with ProgressLines(console, {"seconds": 60.0, "evaluations": 4.0}) as progress:
         for payload in (
             stored.proposed(1, "row-balanced"),
             *stored.judged(1, Status.VERIFIED, Protocol.FULL),

@@ -9,9 +9,9 @@ from typing import Any
 
 from kernelwright.agents.books.ledger import OnEvent
 from kernelwright.campaign import Players
-from kernelwright.compare.plan import Bench, Trial
+from kernelwright.compare.plan import Bench, BenchCampaign
 from kernelwright.compare.running import Standing
-from kernelwright.compare.scores import Score, Spent, Step
+from kernelwright.compare.scores import ChampionStep, Score, Spent
 from kernelwright.tests.agents.asked import PlayedModel, as_it_says, asking_players
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.traces.events import Event
@@ -37,7 +37,7 @@ def bench(**changes: Any) -> Bench:
 class Hall:
     """Where a bench is held: opens referees, seats players, watches."""
 
-    models: dict[Trial, PlayedModel] = field(default_factory=dict)
+    models: dict[BenchCampaign, PlayedModel] = field(default_factory=dict)
     slots: int = 1
     is_emulated: bool = False
     opened: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Hall:
         referee.is_emulated = self.is_emulated
         return nullcontext(referee)
 
-    def seats(self, trial: Trial) -> Players:
+    def seats(self, trial: BenchCampaign) -> Players:
         model = self.models.setdefault(trial, PlayedModel(slots=self.slots))
         return asking_players(model)
 
@@ -70,7 +70,7 @@ def score(
     """A campaign that found its kernel once it had spent `at` seconds, or never for 0."""
     spent = Spent(4, at, usd * at, int(100 * at), at / 2)
     return Score(
-        trial=Trial(workflow, problem, seed),
+        trial=BenchCampaign(workflow, problem, seed),
         campaign=f"{workflow}-{problem}-{seed}",
         stopped_by="usd",
         credited=credited,
@@ -78,5 +78,5 @@ def score(
         calls=9,
         replies=8,
         by_status={"VERIFIED": 1} if credited else {"INCORRECT": 8},
-        steps=(Step(spent, credited),) if credited else (),
+        steps=(ChampionStep(spent, credited),) if credited else (),
     )

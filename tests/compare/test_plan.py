@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.model import Usage
-from kernelwright.compare.plan import NO_BOUND, Trial, check, check_ends, parse_budget, parse_names
+from kernelwright.agents.model import TokenUsage
+from kernelwright.compare.plan import (
+    NO_BOUND,
+    BenchCampaign,
+    check,
+    check_ends,
+    parse_budget,
+    parse_names,
+)
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.tests.agents.asked import PlayedModel
 from kernelwright.tests.agents.wording import reword
@@ -96,12 +103,12 @@ def test_no_workflow_is_always_the_first() -> None:
     ],
 )
 def test_what_a_result_rests_on_makes_another_trial(change: dict[str, Any]) -> None:
-    trial = Trial("forge", "softmax", 0)
+    trial = BenchCampaign("forge", "softmax", 0)
     assert bench().key(trial) != bench(**change).key(trial)
 
 
 def test_more_workflows_problems_and_seeds_leave_a_trial_what_it_is() -> None:
-    trial = Trial("forge", "softmax", 0)
+    trial = BenchCampaign("forge", "softmax", 0)
     wider = bench(workflows=("refine", "forge"), problems=("gemm", "softmax"), seeds=9)
     assert bench().key(trial) == wider.key(trial)
 
@@ -109,7 +116,10 @@ def test_more_workflows_problems_and_seeds_leave_a_trial_what_it_is() -> None:
 def test_another_version_of_the_prompts_is_another_trial(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    trial, before = Trial("forge", "softmax", 0), bench().key(Trial("forge", "softmax", 0))
+    trial, before = (
+        BenchCampaign("forge", "softmax", 0),
+        bench().key(BenchCampaign("forge", "softmax", 0)),
+    )
     reword(monkeypatch, tmp_path)
     assert bench().key(trial) != before
 
@@ -117,7 +127,7 @@ def test_another_version_of_the_prompts_is_another_trial(
 class Free(PlayedModel):
     """Costs nothing, as a local model does."""
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: TokenUsage) -> float:
         return 0.0 * usage.tokens
 
 

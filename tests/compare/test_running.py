@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.stop import Stop
-from kernelwright.compare.plan import Trial
+from kernelwright.compare.plan import BenchCampaign
 from kernelwright.compare.running import carry_out, known_campaigns
 from kernelwright.compare.scores import Score, Spent
 from kernelwright.compare.summary import summarise
@@ -70,7 +70,7 @@ def test_without_a_winner_the_score_is_nought(store: Store) -> None:
             for mode in ("write", "repair")
         }
     )
-    hall = Hall({Trial("refine", "softmax", 0): never})
+    hall = Hall({BenchCampaign("refine", "softmax", 0): never})
     (score,) = held(store, hall, workflows=("refine",), problems=("softmax",), seeds=1)
     assert (score.credited, score.is_verified, score.steps) == (0.0, False, ())
     assert score.by_status == {"INCORRECT": score.spent.evaluations}
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_it_in_order_and_the_same_bench_goes_on(store: Store) -> Non
 
 def test_a_provider_that_refuses_stops_it_and_the_remedy_is_the_same_bench(store: Store) -> None:
     refusing = PlayedModel({"1/0/judge/1": ModelFault(FaultKind.KEY, "wrong key")})
-    hall = Hall({Trial("forge", "softmax", 0): refusing})
+    hall = Hall({BenchCampaign("forge", "softmax", 0): refusing})
     with pytest.raises(ProviderError, match="key refused") as caught:
         held(store, hall)
     assert caught.value.hint.endswith("then run the same bench again: it goes on where it stopped")

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.cli import standings
-from kernelwright.compare.summary import Arm, estimate, summarise
+from kernelwright.compare.summary import WorkflowScores, estimate, summarise
 from kernelwright.tests.compare.held import PROBLEMS, bench, score
 
 PAIRS = [(problem, seed) for problem in PROBLEMS for seed in range(2)]
 
 
-def arms(first: list[float], second: list[float]) -> tuple[Arm, Arm]:
+def arms(first: list[float], second: list[float]) -> tuple[WorkflowScores, WorkflowScores]:
     """Two workflows with these credited speed-ups on the four pairs."""
     planned = bench(workflows=("forge", "refine"))
     scores = [

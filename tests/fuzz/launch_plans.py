@@ -11,9 +11,9 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, MAX_GRID
-from kernelwright.sandbox.front_matter import Place
+from kernelwright.sandbox.front_matter import FilePlace
 from kernelwright.sandbox.plan import Launches, PlanFault, parse, resolve, suspicions
-from kernelwright.sandbox.plan.faults import REASON_CHARACTERS, RefusedError
+from kernelwright.sandbox.plan.faults import REASON_CHARACTERS, PlanRefusedError
 from kernelwright.sandbox.plan.grammar import parse_expression
 from kernelwright.sandbox.plan.limits import MAX_SCRATCH_BYTES
 from kernelwright.sandbox.plan.model import ArgumentKind
@@ -177,9 +177,10 @@ def check_expression(text: str) -> None:
     """An expression has a value in the range, or is refused at a character of it."""
     values: dict[str, Any] = {"M": 7, "nnz": 2**40, "avg_row": 2.5, "ROWS": 0, "N": -3}
     value = attempt(
-        lambda: parse_expression(text, lambda at: Place(1, 1 + at)).evaluate(values), RefusedError
+        lambda: parse_expression(text, lambda at: FilePlace(1, 1 + at)).evaluate(values),
+        PlanRefusedError,
     )
-    if isinstance(value, RefusedError):
+    if isinstance(value, PlanRefusedError):
         assert value.fault.reason
         assert 1 <= value.fault.column <= len(text) + 1
     else:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelwright.agents.model import Finish
 from kernelwright.agents.text import (
-    Found,
+    FoundSource,
     Unusable,
     clip_words,
     extract,
@@ -131,7 +131,7 @@ def check_reply(drawn: tuple[str, Finish, str]) -> None:
     longest = max(map(len, re.findall(r"`+", result.source)), default=0)
     fence = "`" * max(3, longest + 1)
     again = extract(f"{fence}{language}\n{result.source}{fence}\n", finish, language)
-    assert isinstance(again, Found), again
+    assert isinstance(again, FoundSource), again
     assert again.source == result.source
     assert similarity(result.source, again.source, language) == 1.0
     assert normalised(result.source, language) == normalised(again.source, language)
@@ -208,7 +208,7 @@ def check_shown(drawn: tuple[str, str, int]) -> None:
     assert len(clipped.text.split()) <= most % 20
 
 
-def _check_source(result: Found) -> None:
+def _check_source(result: FoundSource) -> None:
     source = result.source
     assert len(source.encode()) <= SOURCE_BYTES
     assert source.endswith("\n")

@@ -25,11 +25,11 @@ from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.arena import Arena, footprint
 from kernelwright.sandbox.run.device import nvml
-from kernelwright.sandbox.run.device.device_files import Access, access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles, access
 from kernelwright.sandbox.run.device.health import Health, probe
 from kernelwright.sandbox.run.device.lease import Lease, lease
 from kernelwright.sandbox.run.device.program import device_program
-from kernelwright.sandbox.run.device.replay import Call, host_command
+from kernelwright.sandbox.run.device.replay import PlacedCall, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.gpu.attempt import (
@@ -122,7 +122,7 @@ def device(devices: list[nvml.Device], leased: Lease) -> nvml.Device:
 
 
 @pytest.fixture(scope="session")
-def way(device: nvml.Device) -> Access:
+def way(device: nvml.Device) -> DeviceFiles:
     """How a runner gets to the device."""
     try:
         return access(device)
@@ -134,7 +134,7 @@ def way(device: nvml.Device) -> Access:
 class Bench:
     """Builds CUDA sources for the device and runs them there, each in a process of its own."""
 
-    way: Access
+    way: DeviceFiles
     target: str
     jail: Jail
     cache: Path
@@ -224,7 +224,7 @@ class Bench:
         with self.side(source, slots=1) as side:
             side.answer(self.item(), side.slots[0])
             assert self.arena is not None
-            call = Call(self.arena.copy_of_inputs(), self.arena.sizes[1])
+            call = PlacedCall(self.arena.copy_of_inputs(), self.arena.sizes[1])
         made = self.build(source)
         yield (
             made,
@@ -241,7 +241,7 @@ class Bench:
         )
 
 
-def _bench(way: Access, device: nvml.Device, jail: Jail, cache: Path, **axes: int) -> Bench:
+def _bench(way: DeviceFiles, device: nvml.Device, jail: Jail, cache: Path, **axes: int) -> Bench:
     problem = registry.get("bias_gelu")
     workload = registry.workload_for(problem, "" if axes else "tiny", **axes)
     return Bench(
@@ -264,19 +264,21 @@ def jail() -> Jail:
 
 
 @pytest.fixture
-def bench(way: Access, device: nvml.Device, jail: Jail, cache: Path) -> Bench:
+def bench(way: DeviceFiles, device: nvml.Device, jail: Jail, cache: Path) -> Bench:
     """bias_gelu on a tiny workload."""
     return _bench(way, device, jail, cache)
 
 
 @pytest.fixture
-def large(way: Access, device: nvml.Device, jail: Jail, cache: Path) -> Bench:
+def large(way: DeviceFiles, device: nvml.Device, jail: Jail, cache: Path) -> Bench:
     """bias_gelu on 4 MiB."""
     return _bench(way, device, jail, cache, M=1024, N=1024)
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-def jailed(request: pytest.FixtureRequest, way: Access, device: nvml.Device, cache: Path) -> Bench:
+def jailed(
+    request: pytest.FixtureRequest, way: DeviceFiles, device: nvml.Device, cache: Path
+) -> Bench:
     """The same in each jail that confines."""
     jail: Jail = {"bubblewrap": BubblewrapJail, "landlock": LandlockJail}[request.param]()
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelwright.sandbox.run.device import nvml
-from kernelwright.sandbox.run.device.device_files import Access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.health import probe
 
 
 def test_the_device_is_well_and_both_interfaces_agree(
-    way: Access, device: nvml.Device, cache: Path
+    way: DeviceFiles, device: nvml.Device, cache: Path
 ) -> None:
     health = probe(way, cache)
     assert health.is_well, health.reason
@@ -30,7 +30,9 @@ def test_a_snapshot_has_clocks(device: nvml.Device) -> None:
     assert not nvml.unstable(seen, seen) or seen.processes or seen.reasons
 
 
-def test_only_the_leased_device_is_visible(way: Access, device: nvml.Device, cache: Path) -> None:
+def test_only_the_leased_device_is_visible(
+    way: DeviceFiles, device: nvml.Device, cache: Path
+) -> None:
     """Its number within the process is 0, whatever its number is outside."""
     assert way.ordinal == 0
     assert way.environment["CUDA_VISIBLE_DEVICES"] == device.uuid

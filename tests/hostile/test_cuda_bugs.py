@@ -30,7 +30,7 @@ from kernelwright.kernelbench import registry, targets
 from kernelwright.kernelbench.problem import Arrays, Family, Problem, Structure
 from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.run.memory_access import examine
-from kernelwright.sandbox.run.once import Call, play
+from kernelwright.sandbox.run.once import CallInputs, play
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.verifier.stands.gpu_candidates import CudaCandidate, Workshop
 from kernelwright.verifier.truth import gates
@@ -88,7 +88,7 @@ class Trial:
         rng = np.random.default_rng(9)
         for structure in structures(self.problem):
             item = make_item(self.problem, structure, Family.NORMAL, rng)
-            call = Call(
+            call = CallInputs(
                 self.problem,
                 structure.axes,
                 {**structure.arrays, **item.inputs},
@@ -97,13 +97,13 @@ class Trial:
             found |= {why for why in self.run(call, item) if why}
         return found
 
-    def run(self, call: Call, item: Any) -> Iterator[str]:
+    def run(self, call: CallInputs, item: Any) -> Iterator[str]:
         for schedule in self.candidate.schedules:
             yield self.answer(call, item, EmulatedVariant.PLAIN, schedule)
         yield self.answer(call, item, EmulatedVariant.ASAN, "order")
         yield self.race(call, item)
 
-    def answer(self, call: Call, item: Any, variant: EmulatedVariant, schedule: str) -> str:
+    def answer(self, call: CallInputs, item: Any, variant: EmulatedVariant, schedule: str) -> str:
         program = self.candidate.variant(variant, schedule)
         try:
             answer = play(
@@ -113,7 +113,7 @@ class Trial:
             return "sanitizers" if re.search(r"Sanitizer|runtime error", fault.log) else "fault"
         return "" if self.is_right(answer.outputs, item) else "answer"
 
-    def race(self, call: Call, item: Any) -> str:
+    def race(self, call: CallInputs, item: Any) -> str:
         try:
             report = examine(
                 self.candidate.built(EmulatedVariant.ACCESS),

@@ -66,7 +66,7 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 
 def test_no_frame_means_pass():
     """The channel has eleven kinds of frames, four numbers each, and none of them is a verdict."""
-    assert {kind.name for kind in frames.Kind} == {
+    assert {kind.name for kind in frames.FrameKind} == {
         "READY",
         "CALL",
         "DONE",
@@ -83,7 +83,7 @@ def test_no_frame_means_pass():
     with ours, theirs:
         theirs.sendall(b"VERIFIED" * 3)
         frame = frames.receive(ours, 10.0).frame
-        assert frame.kind not in set(frames.Kind)
+        assert frame.kind not in set(frames.FrameKind)
         theirs.sendall(b"pass")
         theirs.close()
         with pytest.raises(frames.FrameError):

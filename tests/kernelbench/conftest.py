@@ -11,7 +11,7 @@ import pytest
 from kernelwright.kernelbench.problem import (
     SUM_FACTOR,
     Arrays,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Precision,
@@ -79,13 +79,13 @@ def complaints(
     ]
 
 
-def new_call(problem: Problem, structure: Structure) -> Call:
+def new_call(problem: Problem, structure: Structure) -> BaselineCall:
     """A call on fresh memory with the structure filled in and outputs poisoned."""
     inputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.inputs}
     for name, array in structure.arrays.items():
         inputs[name][...] = array
     outputs = {t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs}
-    return Call(dict(structure.axes), inputs, outputs)
+    return BaselineCall(dict(structure.axes), inputs, outputs)
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +95,6 @@ def gates() -> Callable[[Problem, Arrays, dict[str, Expected], Family], list[str
 
 
 @pytest.fixture(scope="session")
-def call_for() -> Callable[[Problem, Structure], Call]:
+def call_for() -> Callable[[Problem, Structure], BaselineCall]:
     """The function that makes a call on fresh memory."""
     return new_call

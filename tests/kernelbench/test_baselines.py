@@ -12,7 +12,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import (
     Arrays,
     Baseline,
-    Call,
+    BaselineCall,
     Expected,
     Family,
     Problem,
@@ -20,7 +20,7 @@ from kernelwright.kernelbench.problem import (
 )
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
-CallFor = Callable[[Problem, Structure], Call]
+CallFor = Callable[[Problem, Structure], BaselineCall]
 ALL = [
     (name, b.name)
     for name in registry.names()
@@ -47,7 +47,7 @@ def _baseline(problem: Problem, name: str) -> Baseline:
 
 
 def _check(
-    problem: Problem, baseline: Baseline, structure: Structure, call: Call, gates: Gates
+    problem: Problem, baseline: Baseline, structure: Structure, call: BaselineCall, gates: Gates
 ) -> None:
     rng = np.random.default_rng(1)
     compute = baseline.prepare(call)

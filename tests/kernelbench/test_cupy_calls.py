@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from kernelwright.kernelbench import registry
-from kernelwright.kernelbench.problem import Call, Family
+from kernelwright.kernelbench.problem import BaselineCall, Family
 
 WITH_CUPY = [
     name
@@ -50,7 +50,7 @@ def test_it_answers_from_what_the_call_holds_now(name: str) -> None:
     inputs = dict(structure.arrays) | dict(problem.values(structure, Family.NORMAL, rng))
     outputs = {t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs}
     baseline = next(b for b in problem.baselines if b.requires == "cupy")
-    compute = baseline.prepare(Call(structure.axes, inputs, outputs))
+    compute = baseline.prepare(BaselineCall(structure.axes, inputs, outputs))
     for name_, array in problem.values(structure, Family.NORMAL, rng).items():
         inputs[name_][...] = array
     compute()

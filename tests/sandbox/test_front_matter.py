@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kernelwright.sandbox.front_matter import (
     MATTER_CHARACTERS,
+    FilePlace,
     FrontMatter,
     MalformedError,
     Path,
-    Place,
     read_comment,
     read_docstring,
 )
@@ -128,28 +128,28 @@ def test_places_of_any_document(lines: list[str]) -> None:
 def test_what_may_stand_before_the_comment() -> None:
     matter = read_comment("\ufeff// one\n\n/* two */ /*--- three ---*/\n/*---\na = 1\n---*/ int x;")
     assert matter.facts == {"a": 1}
-    assert matter.place(("a",)) == Place(5, 5)
-    assert matter.place(("a",), of_key=True) == Place(5, 1)
-    assert matter.place(("a", "b", 3)) == Place(5, 5)
+    assert matter.place(("a",)) == FilePlace(5, 5)
+    assert matter.place(("a",), of_key=True) == FilePlace(5, 1)
+    assert matter.place(("a", "b", 3)) == FilePlace(5, 5)
     assert read_comment("// nothing\nint x;") == FrontMatter()
 
 
 @pytest.mark.parametrize(
     ("source", "place", "words"),
     [
-        ("int x;\n/*---\n---*/", Place(2, 1), "must stand before any code"),
-        ("/*---\na = 1\n", Place(1, 1), "and there is none"),
-        ("/*---\na = 1\n*/ ---*/", Place(3, 1), "the comment ends here without it"),
-        ("/*---\na = 1 ---*/", Place(2, 10), "the comment ends here without it"),
-        ("/*---\na = 1\nb = \n---*/", Place(3, 5), "not TOML: Invalid value"),
-        ("/*---\na = 1\na = 2\n---*/", Place(3, 6), "not TOML: Cannot overwrite a value"),
-        ("/*---\na = [1\n---*/", Place(2, 7), "not TOML: Unclosed array"),
-        ("/*---\na = " + "9" * 5000 + "\n---*/", Place(2, 1), "not TOML"),
-        ("/*---\na = " + "[" * 9000 + "\n---*/", Place(2, 1), "nested too deeply"),
-        ("/*---\n" + "#" * MATTER_CHARACTERS + "\n---*/", Place(2, 1), "at most"),
+        ("int x;\n/*---\n---*/", FilePlace(2, 1), "must stand before any code"),
+        ("/*---\na = 1\n", FilePlace(1, 1), "and there is none"),
+        ("/*---\na = 1\n*/ ---*/", FilePlace(3, 1), "the comment ends here without it"),
+        ("/*---\na = 1 ---*/", FilePlace(2, 10), "the comment ends here without it"),
+        ("/*---\na = 1\nb = \n---*/", FilePlace(3, 5), "not TOML: Invalid value"),
+        ("/*---\na = 1\na = 2\n---*/", FilePlace(3, 6), "not TOML: Cannot overwrite a value"),
+        ("/*---\na = [1\n---*/", FilePlace(2, 7), "not TOML: Unclosed array"),
+        ("/*---\na = " + "9" * 5000 + "\n---*/", FilePlace(2, 1), "not TOML"),
+        ("/*---\na = " + "[" * 9000 + "\n---*/", FilePlace(2, 1), "nested too deeply"),
+        ("/*---\n" + "#" * MATTER_CHARACTERS + "\n---*/", FilePlace(2, 1), "at most"),
     ],
 )
-def test_what_is_malformed(source: str, place: Place, words: str) -> None:
+def test_what_is_malformed(source: str, place: FilePlace, words: str) -> None:
     with pytest.raises(MalformedError, match=words) as error:
         read_comment(source)
     assert error.value.place == place
@@ -160,7 +160,7 @@ def test_the_docstring_of_a_module(quotes: str) -> None:
     source = f"# note\n{quotes}\n---\nab = 1\n---\nWords.\n{quotes[-3:]}\nx = 1\n"
     matter = read_docstring(ast.parse(source), source)
     assert matter.facts == {"ab": 1}
-    assert matter.place(("ab",)) == Place(4, 6)
+    assert matter.place(("ab",)) == FilePlace(4, 6)
 
 
 @pytest.mark.parametrize(

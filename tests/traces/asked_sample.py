@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
+from kernelwright.agents.model import Ask, Finish, Message, Reply, TokenUsage
 from kernelwright.agents.text.untrusted import fenced
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
 from kernelwright.traces.decisions import read_decision
@@ -99,7 +99,7 @@ class Writer:
         is_estimated: bool = False,
         reasoning: str = "",
     ) -> None:
-        usage = Usage(prompt_tokens=1500, completion_tokens=500, reasoning_tokens=120)
+        usage = TokenUsage(prompt_tokens=1500, completion_tokens=500, reasoning_tokens=120)
         reply = Reply(
             text=text,
             finish=finish,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.agents.model import Ask, Finish, Message, Reply, Usage
+from kernelwright.agents.model import Ask, Finish, Message, Reply, TokenUsage
 from kernelwright.agents.text.untrusted import delimiter, fenced
 from kernelwright.errors import UnknownNameError
 from kernelwright.traces.conversation import passages, read_answer, read_prompt, visible
@@ -62,7 +62,7 @@ def test_real_asks_and_replies_are_read_whole() -> None:
         schema_name="Advice",
         temperature=0.5,
     )
-    usage = Usage(prompt_tokens=7, completion_tokens=5)
+    usage = TokenUsage(prompt_tokens=7, completion_tokens=5)
     reply = Reply(
         text="out",
         finish=Finish.STOP,

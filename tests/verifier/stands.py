@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
-from kernelwright.sandbox.run.device.device_files import Access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
 from kernelwright.traces.records import Status, Verdict
@@ -50,7 +50,7 @@ def machine(library: Path, broken: str = "", **told: object) -> Machine:
     return machine_by(fake_access(library, {"FAKE_CUDA": broken} if broken else {}), **told)
 
 
-def machine_by(way: Access, **told: object) -> Machine:
+def machine_by(way: DeviceFiles, **told: object) -> Machine:
     """One fake H200 that is reached so."""
     return Machine(FakeNvml([{**H200, **told}]), lambda _: way, "cpu")
 

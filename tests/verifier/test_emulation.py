@@ -8,7 +8,7 @@ from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.triton_on_cpu.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Protocol, Status, Verdict
-from kernelwright.verifier.clock.timed_sides import Seen
+from kernelwright.verifier.clock.timed_sides import AnsweredShare
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import emulated
@@ -104,12 +104,12 @@ def test_a_row_number_that_overflows_is_seen(court: Court) -> None:
 def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
     session = court.emulated("bias_gelu", "triton").session
     draft = Draft(Order(source="", language="triton"), session, b"")
-    emulated.left_out(draft, Seen(calls=3))
+    emulated.left_out(draft, AnsweredShare(calls=3))
     assert not draft.unchecked
-    emulated.left_out(draft, Seen(calls=3, partial=2, unanswered=1, judged=5, elements=10))
+    emulated.left_out(draft, AnsweredShare(calls=3, partial=2, unanswered=1, judged=5, elements=10))
     assert "50 % of all answers were judged, in 1 calls none" in draft.unchecked[0]
     with pytest.raises(Failed) as refused:
-        emulated.left_out(draft, Seen(calls=3, partial=3, unanswered=3, elements=10))
+        emulated.left_out(draft, AnsweredShare(calls=3, partial=3, unanswered=3, elements=10))
     assert refused.value.status is Status.UNSUPPORTED
 
 

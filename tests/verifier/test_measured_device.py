@@ -363,7 +363,7 @@ def test_kernels_are_read_from_a_packed_table() -> None:
 def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
-    from kernelwright.kernelbench.problem import Call, Family
+    from kernelwright.kernelbench.problem import BaselineCall, Family
     from kernelwright.kernelbench.problems.gspmm_reduce import scattered
     from kernelwright.verifier.truth.trials import make_item
 
@@ -376,7 +376,7 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
         of = type(structure)(axes, structure.arrays)
         expected = problem.oracle(of, item.inputs)["C"].value
         c = np.full(expected.shape, np.nan, np.float32)
-        call = Call(axes, inputs, {"C": c})
+        call = BaselineCall(axes, inputs, {"C": c})
         values, b = (torch.from_numpy(inputs[name]) for name in ("values", "B"))
         scattered(call, values, b, torch.from_numpy(c), reduce)()
         np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .bundle import Bundle
 
 
-class Term(NamedTuple):
+class ExtentTerm(NamedTuple):
     """One extent of a shape: a sum of axes and a constant."""
 
     axes: tuple[str, ...]
@@ -38,10 +38,10 @@ class AxisPlan:
     keywords: tuple[str, ...]
 
 
-def parse_term(term: str) -> Term:
+def parse_term(term: str) -> ExtentTerm:
     """`M+1` → Term(('M',), 1)."""
     parts = [part.strip() for part in term.split("+")]
-    return Term(
+    return ExtentTerm(
         axes=tuple(part for part in parts if not part.isdigit()),
         constant=sum(int(part) for part in parts if part.isdigit()),
     )

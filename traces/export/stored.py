@@ -19,7 +19,7 @@ from ..records import Status, Verdict
 from .bundle import BUILD_FLAGS, Ancestor, Bundle, Case, TensorSpec
 
 
-class Reader(Protocol):
+class EventSource(Protocol):
     """What an export needs of a store."""
 
     def events(self, campaign: str) -> Iterable[Event]:
@@ -62,7 +62,7 @@ class _Found(NamedTuple):
 
 
 def bundle_from_store(
-    store: Reader,
+    store: EventSource,
     campaign: str,
     candidate: str,
     *,

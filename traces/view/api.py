@@ -17,7 +17,7 @@ from ..fold import Entry
 from ..history import History, find_candidate
 from ..transcript import Transcript, find_call
 from . import pages
-from .reader import Reader
+from .reader import CampaignReader
 
 CSV_COLUMNS = (
     "number",
@@ -53,7 +53,7 @@ CALL_COLUMNS = (
 )
 
 
-def api_router(reader: Reader) -> APIRouter:
+def api_router(reader: CampaignReader) -> APIRouter:
     """The routes below /api. What names a candidate comes last, since it would match any word."""
     router = APIRouter()
     _add_campaigns(router, reader)
@@ -63,7 +63,7 @@ def api_router(reader: Reader) -> APIRouter:
     return router
 
 
-def _add_campaigns(router: APIRouter, reader: Reader) -> None:
+def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/campaigns")
     def campaigns() -> dict[str, Any]:
         with reader.store() as store:
@@ -100,7 +100,7 @@ def _add_campaigns(router: APIRouter, reader: Reader) -> None:
             return store.events(store.resolve(campaign), after)
 
 
-def _add_tables(router: APIRouter, reader: Reader) -> None:
+def _add_tables(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/candidates.csv")
     def candidates_csv(campaign: str) -> Response:
         with reader.store() as store:
@@ -114,7 +114,7 @@ def _add_tables(router: APIRouter, reader: Reader) -> None:
         return _csv(calls_table(transcript), f"{history.campaign}-calls")
 
 
-def _add_calls(router: APIRouter, reader: Reader) -> None:
+def _add_calls(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/calls")
     def calls(campaign: str) -> dict[str, Any]:
         with reader.store() as store:
@@ -129,7 +129,7 @@ def _add_calls(router: APIRouter, reader: Reader) -> None:
             return {"schema_version": 1, **whole_call(store, find_call(transcript, number))}
 
 
-def _add_candidates(router: APIRouter, reader: Reader) -> None:
+def _add_candidates(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/{candidate}")
     def candidate(campaign: str, candidate: str) -> dict[str, Any]:
         with reader.store() as store:

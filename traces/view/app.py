@@ -28,7 +28,7 @@ from . import trace as traced
 from .api import api_router
 from .guard import guard
 from .links import ServerLinks
-from .reader import Read, Reader
+from .reader import CampaignReader, ReadCampaign
 from .render import STATIC, plotly_script, plotly_version, render
 
 ROWS_PER_PAGE = 200
@@ -38,7 +38,7 @@ def create_app(home: Path) -> FastAPI:
     """The viewer of one home. Every request opens the store read-only."""
     # The generated documentation pages load scripts from elsewhere.
     app = FastAPI(title="Kernelwright", docs_url=None, redoc_url=None, openapi_url=None)
-    reader = Reader(home)
+    reader = CampaignReader(home)
     app.add_middleware(GZipMiddleware, minimum_size=2048)
     app.add_middleware(BaseHTTPMiddleware, dispatch=guard)
     app.add_exception_handler(KernelwrightError, _kernelwright_error)
@@ -98,7 +98,7 @@ def _page(template: str, links: ServerLinks, *, has_charts: bool, **context: Any
     return render(template, links=links, has_charts=has_charts, plotly=plotly_version(), **context)
 
 
-def _row(store: Store, read: Read) -> pages.CampaignRow:
+def _row(store: Store, read: ReadCampaign) -> pages.CampaignRow:
     return pages.campaign_row(
         read.history,
         is_running=store.is_running(read.history.campaign),
@@ -106,7 +106,7 @@ def _row(store: Store, read: Read) -> pages.CampaignRow:
     )
 
 
-def campaigns_html(reader: Reader, *, query: str, sort: str, page: int) -> str:
+def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) -> str:
     """The list of campaigns."""
     key = _choice("sort", sort, pages.CAMPAIGN_SORTS)
     with reader.store() as store:
@@ -132,7 +132,7 @@ def campaigns_html(reader: Reader, *, query: str, sort: str, page: int) -> str:
 
 
 def campaign_html(
-    store: Store, read: Read, *, status: str, sort: str, page: int, calls: int
+    store: Store, read: ReadCampaign, *, status: str, sort: str, page: int, calls: int
 ) -> str:
     """One campaign."""
     history, transcript = read
@@ -170,7 +170,7 @@ def campaign_html(
     )
 
 
-def trace_html(store: Store, read: Read, page: int, at: str) -> str:
+def trace_html(store: Store, read: ReadCampaign, page: int, at: str) -> str:
     """What was asked, answered and decided in one campaign."""
     history, transcript = read
     book = traced.Book(store, history)
@@ -183,7 +183,7 @@ def trace_html(store: Store, read: Read, page: int, at: str) -> str:
     )
 
 
-def call_html(store: Store, read: Read, number: str) -> str:
+def call_html(store: Store, read: ReadCampaign, number: str) -> str:
     """One question to a model and its answer, whole."""
     history, transcript = read
     book = traced.Book(store, history, message_shown=MOST_READ, left=4 * MOST_READ)
@@ -197,7 +197,7 @@ def call_html(store: Store, read: Read, number: str) -> str:
     )
 
 
-def candidate_html(store: Store, read: Read, candidate: str) -> str:
+def candidate_html(store: Store, read: ReadCampaign, candidate: str) -> str:
     """One candidate."""
     history, transcript = read
     verdict = history.entries[candidate].verdict

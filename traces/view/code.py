@@ -56,7 +56,7 @@ _CONTEXT = 3
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """One line of a difference."""
 
     kind: str
@@ -67,18 +67,18 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
+class ShownLines:
     """Lines that are shown, or a fold of unchanged ones."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
     is_folded: bool = False
 
 
 @dataclass(frozen=True)
-class Difference:
+class CodeDifference:
     """What changed from one source to the next."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ShownLines, ...]
     added: int
     removed: int
     note: str = ""
@@ -109,41 +109,41 @@ def _coloured(text: str, kind: Any) -> Markup:
     return Markup('<span class="{}">{}</span>').format(name, text) if is_seen else escape(text)
 
 
-def difference(old: str, new: str, language: str) -> Difference:
+def difference(old: str, new: str, language: str) -> CodeDifference:
     """The change from `old` to `new`, line by line."""
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > _MOST_COMPARED_LINES:
-        return Difference((), 0, 0, f"more than {_MOST_COMPARED_LINES} lines are not compared")
+        return CodeDifference((), 0, 0, f"more than {_MOST_COMPARED_LINES} lines are not compared")
     old_html, new_html = highlighted(old, language), highlighted(new, language)
-    blocks: list[Block] = []
+    blocks: list[ShownLines] = []
     added = removed = 0
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     codes = matcher.get_opcodes()
     for index, (tag, i1, i2, j1, j2) in enumerate(codes):
         if tag == "equal":
             same = [
-                Line("same", i + 1, j + 1, new_html[j])
+                DiffLine("same", i + 1, j + 1, new_html[j])
                 for i, j in zip(range(i1, i2), range(j1, j2), strict=True)
             ]
             blocks += _folded(same, is_first=index == 0, is_last=index == len(codes) - 1)
             continue
-        lines = [Line("del", i + 1, None, old_html[i]) for i in range(i1, i2)]
-        lines += [Line("add", None, j + 1, new_html[j]) for j in range(j1, j2)]
+        lines = [DiffLine("del", i + 1, None, old_html[i]) for i in range(i1, i2)]
+        lines += [DiffLine("add", None, j + 1, new_html[j]) for j in range(j1, j2)]
         removed, added = removed + i2 - i1, added + j2 - j1
-        blocks.append(Block(tuple(lines)))
-    return Difference(tuple(blocks), added, removed)
+        blocks.append(ShownLines(tuple(lines)))
+    return CodeDifference(tuple(blocks), added, removed)
 
 
-def _folded(same: list[Line], *, is_first: bool, is_last: bool) -> list[Block]:
+def _folded(same: list[DiffLine], *, is_first: bool, is_last: bool) -> list[ShownLines]:
     """Keeps a few lines beside each change open and folds the rest."""
     head = 0 if is_first else _CONTEXT
     tail = 0 if is_last else _CONTEXT
     if len(same) <= head + tail + 2:
-        return [Block(tuple(same))]
+        return [ShownLines(tuple(same))]
     end = len(same) - tail
     parts = [
-        Block(tuple(same[:head])),
-        Block(tuple(same[head:end]), is_folded=True),
-        Block(tuple(same[end:])),
+        ShownLines(tuple(same[:head])),
+        ShownLines(tuple(same[head:end]), is_folded=True),
+        ShownLines(tuple(same[end:])),
     ]
     return [block for block in parts if block.lines]

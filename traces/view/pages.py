@@ -16,7 +16,7 @@ from ..history import History
 from ..outcome import why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
-from .code import Difference, difference, highlighted
+from .code import CodeDifference, difference, highlighted
 
 LOG_SHOWN = 60_000
 
@@ -25,7 +25,7 @@ NOT_RUN = (Status.CRASHED, Status.TIMED_OUT, Status.RESOURCE, Status.PROTOCOL_ER
 
 
 @dataclass(frozen=True)
-class State:
+class CampaignState:
     """Whether a campaign runs."""
 
     word: str
@@ -41,7 +41,7 @@ class CampaignRow:
 
     id: str
     history: History
-    state: State
+    state: CampaignState
     speedup: Speedup | None
     against: str
     is_estimated: bool = False
@@ -65,7 +65,7 @@ class CampaignRow:
 
 
 @dataclass(frozen=True)
-class Step:
+class FunnelStep:
     """One step of the funnel."""
 
     name: str
@@ -74,14 +74,14 @@ class Step:
     """Of what was proposed."""
 
 
-def state_of(history: History, *, is_running: bool) -> State:
+def state_of(history: History, *, is_running: bool) -> CampaignState:
     """What the campaign does now."""
     if is_running:
-        return State("running", f"{history.evaluated} evaluated so far")
+        return CampaignState("running", f"{history.evaluated} evaluated so far")
     if history.finished is not None:
         why = history.finished.stopped_by
-        return State("finished", f"stopped by: {why}", why)
-    return State("cut off", f"go on with kernelwright run --resume {history.campaign}")
+        return CampaignState("finished", f"stopped by: {why}", why)
+    return CampaignState("cut off", f"go on with kernelwright run --resume {history.campaign}")
 
 
 def campaign_row(history: History, *, is_running: bool, is_estimated: bool = False) -> CampaignRow:
@@ -139,7 +139,7 @@ def _searchable(row: CampaignRow) -> str:
     return " ".join((*parts, started.model, started.workflow, row.state.word)).casefold()
 
 
-def funnel(history: History) -> list[Step]:
+def funnel(history: History) -> list[FunnelStep]:
     """How many candidates came how far."""
     entries = list(history.entries.values())
     verdicts = [entry.verdict for entry in entries if entry.verdict]
@@ -157,7 +157,7 @@ def funnel(history: History) -> list[Step]:
         "faster than every baseline": sum((v.credited or 0.0) > 1.0 for v in timed),
     }
     whole = max(len(entries), 1)
-    return [Step(name, count, count / whole) for name, count in counts.items()]
+    return [FunnelStep(name, count, count / whole) for name, count in counts.items()]
 
 
 def isolation_of(history: History) -> Isolation | None:
@@ -173,7 +173,7 @@ class CandidatePage:
     source: str
     lines: tuple[str, ...]
     parent: Entry | None
-    change: Difference | None
+    change: CodeDifference | None
     ancestors: tuple[Entry, ...]
     children: tuple[Entry, ...]
     previous: Entry | None

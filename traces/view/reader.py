@@ -20,19 +20,19 @@ from ..transcript import Transcript, transcribe
 _MOST_KEPT = 256
 
 
-class Read(NamedTuple):
+class ReadCampaign(NamedTuple):
     """A campaign as its events tell it. It is shared: nobody may change it."""
 
     history: History
     transcript: Transcript
 
 
-class Reader:
+class CampaignReader:
     """Campaigns of one home, read again only when something new was recorded."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._kept: OrderedDict[str, Read] = OrderedDict()
+        self._kept: OrderedDict[str, ReadCampaign] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -45,7 +45,7 @@ class Reader:
         """The history of a campaign as it is now."""
         return self.read(store, campaign).history
 
-    def read(self, store: Store, campaign: str) -> Read:
+    def read(self, store: Store, campaign: str) -> ReadCampaign:
         """The campaign as it is now."""
         newest = store.last_seq(campaign)
         with self._lock:
@@ -53,7 +53,7 @@ class Reader:
         if kept is not None and kept.history.last_seq == newest:
             return kept
         events = store.events(campaign)
-        found = Read(derive(events), transcribe(events))
+        found = ReadCampaign(derive(events), transcribe(events))
         with self._lock:
             self._kept[campaign] = found
             self._kept.move_to_end(campaign)

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..conversation import Answer, Message, Passage, Prompt, read_answer, read_prompt, visible
+from ..conversation import (
+    FullReply,
+    Passage,
+    Prompt,
+    PromptMessage,
+    read_answer,
+    read_prompt,
+    visible,
+)
 from ..events import AdviceGiven, CandidateMissing, CandidateProposed, Decided
 from ..fold import Entry
 from ..history import History
@@ -20,7 +28,7 @@ from ..place import Place
 from ..records import Advice
 from ..store import Store
 from ..transcript import Call, Moment, Step, Transcript
-from .code import Difference, difference
+from .code import CodeDifference, difference
 from .pages import source_of
 
 MESSAGE_SHOWN = 12_000
@@ -82,7 +90,7 @@ class CallView:
     call: Call
     prompt: Prompt
     messages: tuple[Text, ...]
-    answer: Answer
+    answer: FullReply
     reply: Text | None
     reasoning: Text | None = None
     """What was thought before the reply, where it was recorded."""
@@ -96,7 +104,7 @@ class CandidateView:
 
     entry: Entry
     parent: Entry | None
-    change: Difference | None
+    change: CodeDifference | None
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ def _moment(book: Book, moment: Moment) -> MomentView:
 def call_view(book: Book, call: Call) -> CallView:
     """The call with its prompt and its reply."""
     replied = call.replied
-    prompt, answer = Prompt(), Answer()
+    prompt, answer = Prompt(), FullReply()
     if book.left:
         prompt = read_prompt(book.store.get_blob, call.requested.ask)
         answer = read_answer(book.store.get_blob, replied.reply) if replied else answer
@@ -171,7 +179,7 @@ def _text(book: Book, role: str, text: str, number: int) -> Text:
     before = book.shown.setdefault(sha, number)
     if before != number:
         return Text(role, (), len(text), shown_with=before)
-    return _capped(book, role, Message(role, text).passages, len(text))
+    return _capped(book, role, PromptMessage(role, text).passages, len(text))
 
 
 def _capped(book: Book, role: str, parts: tuple[Passage, ...], characters: int) -> Text:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...kernelbench import torch_calls
-from ...kernelbench.problem import Call, Prepared
+from ...kernelbench.problem import BaselineCall, Prepared
 
 LEAST_FLUSH = 256 << 20
 """Bytes, as in sandbox/run/device/device_runner.cpp."""
@@ -34,7 +34,7 @@ BF16_PRODUCTS = 6
 those below the last place. Three in TF32 do not, and strict-fp32 refuses them."""
 
 
-class Device:
+class TorchDevice:
     """One device of torch: `cuda`, or `cpu` where only the copying is to be tried."""
 
     def __init__(self, name: str) -> None:
@@ -56,17 +56,17 @@ class Device:
         torch.set_default_device(name)
         torch_calls.place_with(self._mirror)
 
-    def add(self, call: Call) -> None:
+    def add(self, call: BaselineCall) -> None:
         """Makes the tensors that stand for the arrays of a call."""
         for array in (*call.inputs.values(), *call.outputs.values()):
             self._mirrors[_key(array)] = self._torch.from_numpy(array).to(self._name, copy=True)
 
-    def upload(self, call: Call) -> None:
+    def upload(self, call: BaselineCall) -> None:
         """Copies what the call is given, and what its outputs hold before it."""
         for array in (*call.inputs.values(), *call.outputs.values()):
             self._mirrors[_key(array)].copy_(self._torch.from_numpy(array))
 
-    def download(self, call: Call) -> None:
+    def download(self, call: BaselineCall) -> None:
         """Copies the outputs back."""
         for array in call.outputs.values():
             self._torch.from_numpy(array).copy_(self._mirrors[_key(array)])

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from ...kernelbench import registry
-from ...kernelbench.problem import Call, Prepared, Problem
-from .device import Device
+from ...kernelbench.problem import BaselineCall, Prepared, Problem
+from .device import TorchDevice
 
 _PR_SET_PDEATHSIG = 1
 YIELDS = 4096
@@ -39,12 +39,12 @@ class _Host:
         self.problem: Problem | None = None
         self.memory: list[np.ndarray] = []
         self.gate = self.looks = memoryview(bytearray(4)).cast("I")
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, BaselineCall] = {}
         self.thunks: dict[tuple[str, int], Prepared] = {}
         self.armed: tuple[Prepared, dict[str, Any]] | None = None
         self.place = ""
         """The device's name."""
-        self.device: Device | None = None
+        self.device: TorchDevice | None = None
         """None: baselines run on the CPUs, over the memory of the calls."""
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class _Host:
         self.looks = memoryview(mmap.mmap(looks, mmap.PAGESIZE)).cast("I")
         self.place = request["device"]
         try:
-            self.device = Device(self.place) if self.place else None
+            self.device = TorchDevice(self.place) if self.place else None
         except (RuntimeError, ImportError) as error:
             return {"ok": False, "why": str(error)[:300]}
         return {"ok": True}
@@ -82,7 +82,7 @@ class _Host:
             {name: self._array(side, *where) for name, where in request[key].items()}
             for side, key in enumerate(("inputs", "outputs"))
         ]
-        call = self.calls[request["slot"]] = Call(request["axes"], *views)
+        call = self.calls[request["slot"]] = BaselineCall(request["axes"], *views)
         if self.device:
             self.device.add(call)
         self.thunks = {k: v for k, v in self.thunks.items() if k[1] != request["slot"]}
@@ -137,7 +137,7 @@ class _Host:
             if turn % YIELDS == 0:
                 os.sched_yield()
 
-    def _on_device(self, device: Device, slot: int, thunk: Prepared) -> int:
+    def _on_device(self, device: TorchDevice, slot: int, thunk: Prepared) -> int:
         device.upload(self.calls[slot])
         spent = device.time_ns(thunk)
         device.download(self.calls[slot])

@@ -25,7 +25,7 @@ import numpy as np
 from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family, Problem, Structure
 from ...sandbox.isolation.trusted import TrustedTree
-from ...sandbox.run.arena import Arena, Region, Slot, footprint
+from ...sandbox.run.arena import Arena, Slot, TensorRegion, footprint
 from ...sandbox.run.gate import Gate
 from ...sandbox.run.process import cpu_ns
 from ...sandbox.run.starting import thread_environment
@@ -46,7 +46,7 @@ class NotReady(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class BaselinePlace:
     """Where baselines run."""
 
     device: str = ""
@@ -66,10 +66,10 @@ class BaselineProcess:
         slots: int,
         cpus: tuple[int, ...],
         cache_dir: Path,
-        place: Place | None = None,
+        place: BaselinePlace | None = None,
     ) -> None:
         """Raises PrerequisiteError where the device cannot be used."""
-        where = place or Place()
+        where = place or BaselinePlace()
         self._problem = problem
         inputs, outputs = footprint(problem, structure.axes)
         self._arena = Arena(slots * inputs, slots * outputs)
@@ -247,7 +247,7 @@ class BaselineProcess:
         return (words[-1] if words else f"exit status {status}")[:400]
 
 
-def _places(regions: dict[str, Region]) -> dict[str, list[object]]:
+def _places(regions: dict[str, TensorRegion]) -> dict[str, list[object]]:
     return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
 
 

@@ -69,7 +69,7 @@ class BaselineSide:
 
 
 @dataclass
-class Seen:
+class AnsweredShare:
     """How much of what it was asked a candidate has answered; all of it but in emulation."""
 
     calls: int = 0
@@ -118,7 +118,7 @@ class CandidateSide:
         self.slots: list[Slot] = []
         self.asked: Item | None = None
         """Of the last call."""
-        self.seen = Seen()
+        self.seen = AnsweredShare()
         self._runner = runner
         self._arena = arena
         self._problem = problem

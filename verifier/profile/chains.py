@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .mix import Kind, kind_of, width_of
+from .mix import OpClass, kind_of, width_of
 from .sass import Instruction
 
 _REGISTER = re.compile(r"\bR(\d+)((?:\.\w+)*)")
@@ -28,12 +28,12 @@ def chained(instructions: Iterable[Instruction]) -> dict[int, int]:
         written, read = _operands(instruction)
         level = max((levels.get(register, 0) for register in read), default=0)
         kind = kind_of(instruction)
-        if kind in (Kind.LOAD, Kind.ATOMIC):
+        if kind in (OpClass.LOAD, OpClass.ATOMIC):
             level += 1
             found[instruction.address] = level
-        elif kind is Kind.SHARED and not written:
+        elif kind is OpClass.SHARED and not written:
             shared = max(shared, level)
-        elif kind is Kind.SHARED:
+        elif kind is OpClass.SHARED:
             level = max(level, shared)
         levels.update(dict.fromkeys(written, level))
     return found
@@ -55,7 +55,12 @@ def _operands(instruction: Instruction) -> tuple[list[int], list[int]]:
     if target is None:
         return [], read
     words = 1
-    if kind_of(instruction) in (Kind.LOAD, Kind.ATOMIC, Kind.SHARED, Kind.LOCAL):
+    if kind_of(instruction) in (
+        OpClass.LOAD,
+        OpClass.ATOMIC,
+        OpClass.SHARED,
+        OpClass.LOCAL,
+    ):
         words = max(1, width_of(instruction) // _WORD)
     elif ".WIDE" in instruction.opcode:
         words = 2

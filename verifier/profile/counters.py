@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...kernelbench.targets import Device
+from ...kernelbench.targets import Product
 from ...traces.records import Level, Measurement, Metric, Profile
 from .cpu import achieved
 from .metrics import Catalogue
-from .ncu_csv import Launched
+from .ncu_csv import ProfiledLaunch
 from .nsight import NotProfiled
 
 TIME = "gpu__time_duration.sum"
@@ -42,7 +42,7 @@ class Ceilings:
     source: str
 
     @classmethod
-    def of(cls, device: Device) -> Ceilings:
+    def of(cls, device: Product) -> Ceilings:
         """From the data sheet."""
         return cls(
             device.memory_gbs, 1e3 * device.tflops["fp32"], f"{device.name}, {device.source}"
@@ -50,7 +50,7 @@ class Ceilings:
 
 
 def with_counters(
-    launched: Sequence[Launched],
+    launched: Sequence[ProfiledLaunch],
     catalogue: Catalogue,
     architecture: str,
     *,
@@ -120,7 +120,7 @@ def without_counters(
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
 
 
-def _combined(launched: Sequence[Launched]) -> dict[str, tuple[float, str]]:
+def _combined(launched: Sequence[ProfiledLaunch]) -> dict[str, tuple[float, str]]:
     """One value for each metric; of what a launch is given (launch__*) the longest launch's."""
     longest = max(launched, key=lambda one: one.get(TIME) or 0.0)
     found: dict[str, tuple[float, str]] = {}
@@ -196,7 +196,7 @@ def _told(shares: dict[str, float], catalogue: Catalogue) -> list[str]:
     ]
 
 
-def _shares_of_time(launched: Sequence[Launched]) -> list[str]:
+def _shares_of_time(launched: Sequence[ProfiledLaunch]) -> list[str]:
     total = sum(one.get(TIME) or 0.0 for one in launched)
     if len(launched) < 2 or total <= 0:
         return []

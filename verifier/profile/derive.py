@@ -38,7 +38,7 @@ QUANTILE = 0.75
 """Of the mean |r| of all that are left: what must be exceeded or met."""
 
 
-class Sample(NamedTuple):
+class MeasuredSample(NamedTuple):
     """One measured candidate."""
 
     task: str
@@ -99,7 +99,7 @@ class _Task(NamedTuple):
     every: dict[str, np.ndarray]
 
 
-def samples_of(history: History, tags: Sequence[str]) -> list[Sample]:
+def samples_of(history: History, tags: Sequence[str]) -> list[MeasuredSample]:
     """The measured candidates of a campaign with their profiles."""
     found = []
     for entry in history.entries.values():
@@ -109,11 +109,11 @@ def samples_of(history: History, tags: Sequence[str]) -> list[Sample]:
         metrics = {metric.name: metric.value for metric in verdict.profile.metrics}
         task = f"{verdict.problem}/{verdict.workload}"
         time_us = verdict.measurement.candidate.median_us
-        found.append(Sample(task, verdict.target, tuple(tags), time_us, metrics))
+        found.append(MeasuredSample(task, verdict.target, tuple(tags), time_us, metrics))
     return found
 
 
-def read_samples(lines: Iterable[str], where: str) -> list[Sample]:
+def read_samples(lines: Iterable[str], where: str) -> list[MeasuredSample]:
     """Samples from JSON lines: `{"task", "target", "tags", "time_us", "metrics": {name: value}}`.
 
     Raises:
@@ -131,7 +131,7 @@ def read_samples(lines: Iterable[str], where: str) -> list[Sample]:
             if not (time_us > 0 and math.isfinite(time_us)):
                 raise ValueError(f"time_us is {time_us}")
             found.append(
-                Sample(str(one["task"]), str(one.get("target", "")), tags, time_us, metrics)
+                MeasuredSample(str(one["task"]), str(one.get("target", "")), tags, time_us, metrics)
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
@@ -143,7 +143,7 @@ def read_samples(lines: Iterable[str], where: str) -> list[Sample]:
 
 
 def derive(
-    samples: Sequence[Sample], *, extremes: int = EXTREMES, quantile: float = QUANTILE
+    samples: Sequence[MeasuredSample], *, extremes: int = EXTREMES, quantile: float = QUANTILE
 ) -> Derived:
     """Ranks the metrics of samples that were taken on one target.
 
@@ -166,9 +166,11 @@ def derive(
     return Derived(tuple(ranked), {name: one.time.size for name, one in tasks.items()}, left_out)
 
 
-def _tasks(samples: Sequence[Sample], extremes: int) -> tuple[dict[str, _Task], dict[str, str]]:
+def _tasks(
+    samples: Sequence[MeasuredSample], extremes: int
+) -> tuple[dict[str, _Task], dict[str, str]]:
     """The extreme candidates of each task, and the tasks that have too few."""
-    by_task: dict[str, list[Sample]] = {}
+    by_task: dict[str, list[MeasuredSample]] = {}
     for sample in samples:
         by_task.setdefault(sample.task, []).append(sample)
     tasks, left_out = {}, {}
@@ -190,7 +192,7 @@ def _tasks(samples: Sequence[Sample], extremes: int) -> tuple[dict[str, _Task], 
     return tasks, left_out
 
 
-def _columns(samples: Sequence[Sample], names: Sequence[str]) -> dict[str, np.ndarray]:
+def _columns(samples: Sequence[MeasuredSample], names: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: np.array([sample.metrics[name] for sample in samples]) for name in names}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from ...sandbox.run.memory_access import Accesses, LaunchCount
 from ...traces.records import Level, Metric
-from .model import Access
+from .model import LineAccess
 
 REMARKS = 12
 WASTEFUL = 1.25
@@ -41,10 +41,10 @@ def remarks_of(count: LaunchCount, where: str, *, turn_us: float = 0.0) -> list[
     return [f"{text}, in {where}" for _, text in remarks]
 
 
-def by_line(count: LaunchCount) -> dict[int, Access]:
+def by_line(count: LaunchCount) -> dict[int, LineAccess]:
     """What the model of time takes where the counts are of another workload."""
     return {
-        line: Access(
+        line: LineAccess(
             loads=_over(count, line, "global", ("read",)),
             stores=_over(count, line, "global", ("write", "atomic")),
             shared_loads=_over(count, line, "shared", ("read",)),

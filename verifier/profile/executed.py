@@ -18,15 +18,15 @@ from dataclasses import dataclass
 
 from ...kernelbench.targets import WARP
 from ...sandbox.run.memory_access import Accesses, LaunchCount
-from .mix import Kind, flops_of, kind_of, width_of
-from .sass import Instruction, Listing, Loop
+from .mix import OpClass, flops_of, kind_of, width_of
+from .sass import Instruction, Listing, SassLoop
 
 NEAR = 3
 """Lines by which two compilers may disagree about where an access stands."""
 _SECTORS_A_WAVEFRONT = 4.0
 _Class = tuple[str, str]
 """Space and operation, as `Accesses` has them."""
-_Places = Mapping[tuple[_Class, int], Sequence[tuple[Instruction, Loop | None]]]
+_Places = Mapping[tuple[_Class, int], Sequence[tuple[Instruction, SassLoop | None]]]
 """The accesses of the code by class and source line."""
 
 
@@ -56,7 +56,7 @@ class Work:
 
     executed: Mapping[int, float]
     """Warps that execute each instruction, by its address."""
-    passes: Mapping[Loop, float]
+    passes: Mapping[SassLoop, float]
     """Of all warps together."""
     sectors: float
     """32-byte sectors of global memory, by all requests."""
@@ -110,13 +110,16 @@ def work_of(code: Listing, count: LaunchCount, *, warps: int, flops: float) -> W
 def class_of(instruction: Instruction) -> _Class | None:
     """What an access of the device's code is called by an emulation; None: it is no access."""
     kind, name = kind_of(instruction), instruction.opcode
-    if kind is Kind.SHARED:
+    if kind is OpClass.SHARED:
         return "shared", "write" if name.startswith("ST") else "read"
-    if kind is Kind.ATOMIC:
+    if kind is OpClass.ATOMIC:
         return "shared" if name.startswith(("ATOMS", "REDS")) else "global", "atomic"
-    if kind is Kind.ASYNC:
+    if kind is OpClass.ASYNC:
         return ("global", "read") if name.startswith("LDGSTS") else None
-    return {Kind.LOAD: ("global", "read"), Kind.STORE: ("global", "write")}.get(kind)
+    return {
+        OpClass.LOAD: ("global", "read"),
+        OpClass.STORE: ("global", "write"),
+    }.get(kind)
 
 
 def _key(accesses: Accesses) -> tuple[_Class, int]:
@@ -135,7 +138,7 @@ def _by_line(code: Listing) -> _Places:
     }
 
 
-def _depth(loop: Loop | None) -> int:
+def _depth(loop: SassLoop | None) -> int:
     return loop.depth if loop else 0
 
 
@@ -143,7 +146,7 @@ def _anchors(code: Listing, count: LaunchCount) -> dict[int, float]:
     """Warps that execute each access of the code, by address."""
     places = _by_line(code)
     counted = {_key(each) for each in count.accesses}
-    copies = {i.line for i, _ in code.counted if kind_of(i) is Kind.ASYNC}
+    copies = {i.line for i, _ in code.counted if kind_of(i) is OpClass.ASYNC}
     moved: dict[tuple[_Class, int], float] = defaultdict(float)
     for each in count.accesses:
         if each.space == "shared" and each.operation == "write" and each.line in copies:
@@ -222,15 +225,15 @@ def _beyond_l1(code: Listing, accesses: Sequence[Accesses]) -> dict[int, float]:
 
 def _passes(
     code: Listing, anchors: Mapping[int, float], warps: float
-) -> tuple[dict[Loop, float], set[Loop]]:
+) -> tuple[dict[SassLoop, float], set[SassLoop]]:
     """Passes of each loop, and the loops for which nothing says how many they are."""
-    own: dict[Loop, float] = {}
+    own: dict[SassLoop, float] = {}
     for block in code.blocks:
         known = [anchors[i.address] for i, _ in block if i.address in anchors]
         loop = block[0][1]
         if loop is not None and known:
             own[loop] = max(own.get(loop, 0.0), *known)
-    passes: dict[Loop, float] = {}
+    passes: dict[SassLoop, float] = {}
     unknown = set()
     for loop in sorted(code.loops, key=lambda one: one.depth):
         around = [other for other in passes if loop.first in other and other.depth < loop.depth]
@@ -248,7 +251,7 @@ def _passes(
 
 
 def _executed(
-    code: Listing, anchors: Mapping[int, float], passes: Mapping[Loop, float], warps: float
+    code: Listing, anchors: Mapping[int, float], passes: Mapping[SassLoop, float], warps: float
 ) -> dict[int, float]:
     found = {}
     for block in code.blocks:
@@ -260,7 +263,9 @@ def _executed(
     return found
 
 
-def _trips(code: Listing, executed: Mapping[int, float], unknown: set[Loop], flops: float) -> float:
+def _trips(
+    code: Listing, executed: Mapping[int, float], unknown: set[SassLoop], flops: float
+) -> float:
     """How often each loop without accesses goes round for all flops to be done."""
     done = {True: 0.0, False: 0.0}
     for instruction, loop in code.counted:

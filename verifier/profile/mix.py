@@ -16,7 +16,7 @@ from ...kernelbench.targets import WARP
 from .sass import Instruction, Listing
 
 
-class Kind(StrEnum):
+class OpClass(StrEnum):
     """Classes of instructions (gpu.md §3.3)."""
 
     LOAD = "global loads"
@@ -41,30 +41,30 @@ class Kind(StrEnum):
 
 
 _OF = {
-    Kind.LOAD: "LDG LD",
-    Kind.STORE: "STG ST",
-    Kind.ASYNC: """LDGSTS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED SYNCS LDGDEPBAR DEPBAR
+    OpClass.LOAD: "LDG LD",
+    OpClass.STORE: "STG ST",
+    OpClass.ASYNC: """LDGSTS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED SYNCS LDGDEPBAR DEPBAR
         ARRIVES""",
-    Kind.SHARED: "LDS STS LDSM STSM MOVM",
-    Kind.LOCAL: "LDL STL",
-    Kind.ATOMIC: "ATOM ATOMG ATOMS RED REDG REDS",
-    Kind.TENSOR: """HMMA IMMA DMMA QMMA OMMA BMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA
+    OpClass.SHARED: "LDS STS LDSM STSM MOVM",
+    OpClass.LOCAL: "LDL STL",
+    OpClass.ATOMIC: "ATOM ATOMG ATOMS RED REDG REDS",
+    OpClass.TENSOR: """HMMA IMMA DMMA QMMA OMMA BMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA
         UTCOMMA LDTM STTM UTCCP""",
-    Kind.FP32: "FFMA FADD FMUL FMNMX FMNMX3 FSEL FSETP FSET FCHK FSWZADD FFMA2 FADD2 FMUL2",
-    Kind.FP16: "HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 HSET2 HADD HFMA HMUL",
-    Kind.FP64: "DFMA DADD DMUL DSETP DMNMX",
-    Kind.SPECIAL: "MUFU",
-    Kind.INTEGER: """IMAD IADD3 IADD LEA SHF SHL SHR LOP3 LOP LOP32I ISETP IMNMX VIADD VIADDMNMX
+    OpClass.FP32: "FFMA FADD FMUL FMNMX FMNMX3 FSEL FSETP FSET FCHK FSWZADD FFMA2 FADD2 FMUL2",
+    OpClass.FP16: "HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 HSET2 HADD HFMA HMUL",
+    OpClass.FP64: "DFMA DADD DMUL DSETP DMNMX",
+    OpClass.SPECIAL: "MUFU",
+    OpClass.INTEGER: """IMAD IADD3 IADD LEA SHF SHL SHR LOP3 LOP LOP32I ISETP IMNMX VIADD VIADDMNMX
         VIMNMX IABS ISCADD XMAD POPC FLO BREV BFE BFI SGXT LEPC ICMP UIADD3 UIADD UIMAD ULEA USHF
         USHL USHR ULOP3 ULOP UISETP UMNMX UVIADD UVIMNMX UPOPC UFLO UBREV UIABS USGXT IDP IDP4A
         ISET BMSK UBMSK""",
-    Kind.CONVERT: "F2F F2I I2F F2FP I2I I2IP FRND I2FP F2IP PRMT UPRMT UF2F UI2F UF2I UF2FP",
-    Kind.WARP: "SHFL VOTE VOTEU MATCH REDUX CREDUX",
-    Kind.BARRIER: "BAR",
-    Kind.WARP_SYNC: "WARPSYNC",
-    Kind.SYNC: """WARPGROUP WARPGROUPSET MEMBAR ERRBAR CCTL UCGABAR_ARV UCGABAR_WAIT
+    OpClass.CONVERT: "F2F F2I I2F F2FP I2I I2IP FRND I2FP F2IP PRMT UPRMT UF2F UI2F UF2I UF2FP",
+    OpClass.WARP: "SHFL VOTE VOTEU MATCH REDUX CREDUX",
+    OpClass.BARRIER: "BAR",
+    OpClass.WARP_SYNC: "WARPSYNC",
+    OpClass.SYNC: """WARPGROUP WARPGROUPSET MEMBAR ERRBAR CCTL UCGABAR_ARV UCGABAR_WAIT
         FENCE UFENCE ACQBULK B2R""",
-    Kind.CONTROL: """BRA BRX JMP EXIT RET CALL BSSY BSYNC BREAK BMOV NOP KILL YIELD NANOSLEEP
+    OpClass.CONTROL: """BRA BRX JMP EXIT RET CALL BSSY BSYNC BREAK BMOV NOP KILL YIELD NANOSLEEP
         WARPEXIT PREEXIT UBRA""",
 }
 _KINDS = {name: kind for kind, names in _OF.items() for name in names.split()}
@@ -107,11 +107,11 @@ _ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
 """Operands of arithmetic that only puts a constant into a register."""
 
 
-def kind_of(instruction: Instruction) -> Kind:
+def kind_of(instruction: Instruction) -> OpClass:
     """The class of an instruction."""
-    kind = _KINDS.get(instruction.opcode.partition(".")[0], Kind.OTHER)
-    if kind is Kind.FP16 and _ZERO.match(instruction.operands):
-        return Kind.OTHER
+    kind = _KINDS.get(instruction.opcode.partition(".")[0], OpClass.OTHER)
+    if kind is OpClass.FP16 and _ZERO.match(instruction.operands):
+        return OpClass.OTHER
     return kind
 
 
@@ -132,7 +132,7 @@ def tile_of(instruction: Instruction) -> tuple[int, int, int] | None:
 def flops_of(instruction: Instruction) -> float:
     """Floating-point operations of one thread, as operators are counted."""
     name = instruction.opcode.partition(".")[0]
-    if kind_of(instruction) is Kind.TENSOR:
+    if kind_of(instruction) is OpClass.TENSOR:
         tile = tile_of(instruction)
         lanes = WARP if name.endswith("MMA") and "G" not in name else 4 * WARP
         return 2.0 * tile[0] * tile[1] * tile[2] / lanes if tile else 0.0
@@ -145,8 +145,8 @@ def flops_of(instruction: Instruction) -> float:
 class Mix:
     """The instructions of one kernel by class."""
 
-    everywhere: Counter[Kind]
-    in_loops: Counter[Kind]
+    everywhere: Counter[OpClass]
+    in_loops: Counter[OpClass]
     load_bytes: float
     """Mean width of global loads, of those in loops where there are any; 0 where there are none."""
     store_bytes: float
@@ -158,14 +158,14 @@ class Mix:
     @property
     def total(self) -> int:
         """All instructions that are not padding or control."""
-        return sum(n for kind, n in self.everywhere.items() if kind is not Kind.CONTROL)
+        return sum(n for kind, n in self.everywhere.items() if kind is not OpClass.CONTROL)
 
     @property
     def total_in_loops(self) -> int:
         """The same of those in loops."""
-        return sum(n for kind, n in self.in_loops.items() if kind is not Kind.CONTROL)
+        return sum(n for kind, n in self.in_loops.items() if kind is not OpClass.CONTROL)
 
-    def share(self, kind: Kind) -> float:
+    def share(self, kind: OpClass) -> float:
         """The part of a class among the instructions in loops, else among all."""
         counts, total = self.in_loops, self.total_in_loops
         if not total:
@@ -175,8 +175,8 @@ class Mix:
 
 def mix_of(listing: Listing) -> Mix:
     """Counts the instructions of a kernel."""
-    everywhere: Counter[Kind] = Counter()
-    in_loops: Counter[Kind] = Counter()
+    everywhere: Counter[OpClass] = Counter()
+    in_loops: Counter[OpClass] = Counter()
     for instruction, loop in listing.counted:
         kind = kind_of(instruction)
         everywhere[kind] += 1
@@ -184,14 +184,14 @@ def mix_of(listing: Listing) -> Mix:
     return Mix(
         everywhere=everywhere,
         in_loops=+in_loops,
-        load_bytes=_mean_width(listing, Kind.LOAD),
-        store_bytes=_mean_width(listing, Kind.STORE),
+        load_bytes=_mean_width(listing, OpClass.LOAD),
+        store_bytes=_mean_width(listing, OpClass.STORE),
         scalar_lines=_scalar_lines(listing),
         spill_lines=_spill_lines(listing),
     )
 
 
-def _mean_width(listing: Listing, kind: Kind) -> float:
+def _mean_width(listing: Listing, kind: OpClass) -> float:
     found = [(width_of(i), loop) for i, loop in listing.counted if kind_of(i) is kind]
     inside = [width for width, loop in found if loop is not None]
     widths = inside or [width for width, _ in found]
@@ -204,7 +204,7 @@ def _scalar_lines(listing: Listing) -> tuple[int, ...]:
         for instruction, loop in listing.counted
         if loop
         and instruction.line
-        and kind_of(instruction) in (Kind.LOAD, Kind.STORE)
+        and kind_of(instruction) in (OpClass.LOAD, OpClass.STORE)
         and width_of(instruction) < _NARROW
     }
     return tuple(sorted(lines))
@@ -214,6 +214,6 @@ def _spill_lines(listing: Listing) -> tuple[int, ...]:
     counts = Counter(
         instruction.line
         for instruction, loop in listing.counted
-        if loop and instruction.line and kind_of(instruction) is Kind.LOCAL
+        if loop and instruction.line and kind_of(instruction) is OpClass.LOCAL
     )
     return tuple(sorted(counts, key=lambda line: (-counts[line], line)))

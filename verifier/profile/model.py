@@ -30,12 +30,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...kernelbench.targets import WARP, Architecture, Device
+from ...kernelbench.targets import WARP, Architecture, Product
 from .chains import chained
 from .executed import Work
-from .mix import Kind, flops_of, kind_of, width_of
+from .mix import OpClass, flops_of, kind_of, width_of
 from .occupancy import Occupancy
-from .sass import Instruction, Listing, Loop
+from .sass import Instruction, Listing, SassLoop
 
 LAUNCH_US = 2.5
 """From one launch to the next in a stream; 2 to 3 µs are usual."""
@@ -53,14 +53,19 @@ FIXED_CYCLES = 1000.0
 LOAD_CYCLES, L2_CYCLES, L1_CYCLES, _ASYNC_CYCLES = 600.0, 270.0, 40.0, 200.0
 """Waiting in one pass of a loop for memory, or for the cache that answers; copies that are started
 ahead wait less."""
-_ONCE = {Kind.SHARED: 30.0, Kind.LOCAL: 40.0}
-_EACH = {Kind.BARRIER: 20.0, Kind.SYNC: 20.0, Kind.WARP_SYNC: 2.0, Kind.WARP: 25.0}
+_ONCE = {OpClass.SHARED: 30.0, OpClass.LOCAL: 40.0}
+_EACH = {
+    OpClass.BARRIER: 20.0,
+    OpClass.SYNC: 20.0,
+    OpClass.WARP_SYNC: 2.0,
+    OpClass.WARP: 25.0,
+}
 """Once in a pass of a loop that has any, and for each one."""
 _ISSUE = 4.0
 _MOST_TRIPS = 1e9
 
 
-class Access(NamedTuple):
+class LineAccess(NamedTuple):
     """What an emulation counted on one source line, over what the same bytes would take at best.
 
     1 is side by side; below 1 lanes share sectors, as where all of them read one word.
@@ -76,7 +81,7 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shape:
+class LaunchShape:
     """One launch as the model sees it."""
 
     blocks: int
@@ -126,11 +131,11 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Machine:
+class DeviceRates:
     """The rates of a device that follow from its data sheet."""
 
     architecture: Architecture
-    device: Device
+    device: Product
 
     @property
     def fp32_rate(self) -> float:
@@ -144,17 +149,17 @@ class Machine:
         return self.device.tflops["fp32"] * 1e12 / (self.device.sms * lanes * 2)
 
     @property
-    def rates(self) -> dict[Kind, float]:
+    def rates(self) -> dict[OpClass, float]:
         """Warp instructions a cycle and SM, by class; other classes are only issued."""
         has_fp64 = self.architecture.capability in (80, 90, 100)
         return {
-            Kind.FP32: self.fp32_rate,
-            Kind.FP16: self.fp32_rate,
-            Kind.INTEGER: 2.0,
-            Kind.CONVERT: 0.5,
-            Kind.SPECIAL: 0.5,
-            Kind.WARP: 1.0,
-            Kind.FP64: self.fp32_rate / 2 if has_fp64 else 1 / 16,
+            OpClass.FP32: self.fp32_rate,
+            OpClass.FP16: self.fp32_rate,
+            OpClass.INTEGER: 2.0,
+            OpClass.CONVERT: 0.5,
+            OpClass.SPECIAL: 0.5,
+            OpClass.WARP: 1.0,
+            OpClass.FP64: self.fp32_rate / 2 if has_fp64 else 1 / 16,
         }
 
     def tensor_flops(self, opcode: str) -> float:
@@ -177,12 +182,12 @@ class Machine:
         return (peak or self.device.tflops["fp32"]) * 1e12 * share
 
 
-def trips(shapes: Sequence[Shape], flops: float, moved: float) -> float:
+def trips(shapes: Sequence[LaunchShape], flops: float, moved: float) -> float:
     """The trip count at which the launches together do `flops` and move `moved` bytes."""
     return max(_solve(shapes, flops_of, flops), _solve(shapes, bytes_of, moved))
 
 
-def requested(shape: Shape, trip_count: float) -> float:
+def requested(shape: LaunchShape, trip_count: float) -> float:
     """Bytes that all threads of a launch ask global memory for."""
     if shape.work is not None:
         return shape.work.requested
@@ -195,12 +200,12 @@ def bytes_of(instruction: Instruction) -> float:
 
 
 def estimate(
-    shape: Shape,
-    machine: Machine,
+    shape: LaunchShape,
+    machine: DeviceRates,
     *,
     trip_count: float,
     moved: float,
-    accesses: Mapping[int, Access],
+    accesses: Mapping[int, LineAccess],
 ) -> Estimate:
     """The modelled time of one launch.
 
@@ -226,20 +231,20 @@ def estimate(
     return Estimate(terms, is_by_longest=is_by_longest)
 
 
-def waves(shape: Shape, sms: int) -> int:
+def waves(shape: LaunchShape, sms: int) -> int:
     """How often the grid fills the device, the last time perhaps in part."""
     return math.ceil(shape.blocks / (sms * max(shape.resident.blocks, 1)))
 
 
-def turn_us(shape: Shape, machine: Machine) -> float:
+def turn_us(shape: LaunchShape, machine: DeviceRates) -> float:
     """What one turn of the load/store units costs, on the SM with the most blocks."""
     blocks = math.ceil(shape.blocks / machine.device.sms)
     return blocks / shape.blocks / machine.hertz * 1e6
 
 
-def executed(shape: Shape) -> Mapping[Kind, float]:
+def executed(shape: LaunchShape) -> Mapping[OpClass, float]:
     """Warp instructions of a launch by class; none where nothing counted them."""
-    found: dict[Kind, float] = defaultdict(float)
+    found: dict[OpClass, float] = defaultdict(float)
     if shape.work is not None and shape.code is not None:
         for instruction, _ in shape.code.counted:
             found[kind_of(instruction)] += shape.work.executed[instruction.address]
@@ -247,7 +252,7 @@ def executed(shape: Shape) -> Mapping[Kind, float]:
 
 
 def _cycles(
-    shape: Shape, machine: Machine, trip_count: float, accesses: Mapping[int, Access]
+    shape: LaunchShape, machine: DeviceRates, trip_count: float, accesses: Mapping[int, LineAccess]
 ) -> dict[str, float]:
     """Cycles that one warp keeps each unit of its SM busy, in the mean of all warps."""
     code, work = shape.code, shape.work
@@ -263,32 +268,32 @@ def _cycles(
         cycles["issue"] += times / _ISSUE
         if kind in rates:
             cycles[kind] += times / rates[kind]
-        elif kind is Kind.TENSOR:
+        elif kind is OpClass.TENSOR:
             per_sm = machine.tensor_flops(instruction.opcode) / machine.device.sms / machine.hertz
             cycles[kind] += times * flops_of(instruction) * WARP / per_sm
-        elif work is None or kind is Kind.LOCAL:
-            access = accesses.get(instruction.line, Access())
+        elif work is None or kind is OpClass.LOCAL:
+            access = accesses.get(instruction.line, LineAccess())
             for unit, each in _access_cycles(instruction, kind, access).items():
                 cycles[unit] += times * each
     return cycles
 
 
-def _access_cycles(instruction: Instruction, kind: Kind, access: Access) -> dict[str, float]:
+def _access_cycles(instruction: Instruction, kind: OpClass, access: LineAccess) -> dict[str, float]:
     whole = width_of(instruction) * WARP
-    if kind in (Kind.SHARED, Kind.LOCAL):
+    if kind in (OpClass.SHARED, OpClass.LOCAL):
         wavefronts = max(1.0, whole / _SHARED_BYTES)
-        if kind is Kind.SHARED:
+        if kind is OpClass.SHARED:
             is_store = instruction.opcode.startswith("ST")
             wavefronts *= access.shared_stores if is_store else access.shared_loads
         return {"load/store": max(1.0, wavefronts)}
     if not _is_global(instruction):
         return {}
-    is_load = kind in (Kind.LOAD, Kind.ASYNC)
+    is_load = kind in (OpClass.LOAD, OpClass.ASYNC)
     touched = max(float(SECTOR), whole * (access.loads if is_load else access.stores))
     return {"l2": touched / _L2_BYTES, "load/store": max(1.0, touched / _SHARED_BYTES)}
 
 
-def _load_cycles(shape: Shape, moved: float) -> Callable[[int], float]:
+def _load_cycles(shape: LaunchShape, moved: float) -> Callable[[int], float]:
     """What a load waits in the mean, by its address: as often as sectors are new, for memory."""
     work = shape.work
     if work is None or not work.from_l2:
@@ -303,11 +308,11 @@ def _load_cycles(shape: Shape, moved: float) -> Callable[[int], float]:
     return cycles
 
 
-def _waiting(shape: Shape, trip_count: float, load_cycles: Callable[[int], float]) -> float:
+def _waiting(shape: LaunchShape, trip_count: float, load_cycles: Callable[[int], float]) -> float:
     """Cycles that one warp waits in its loops if nothing else holds it up, in the mean."""
     code = shape.code
     assert code is not None
-    inside: dict[Loop, list[tuple[Instruction, float]]] = {loop: [] for loop in code.loops}
+    inside: dict[SassLoop, list[tuple[Instruction, float]]] = {loop: [] for loop in code.loops}
     for instruction, loop in code.counted:
         if loop is not None:
             times = _executions(shape, instruction, loop, trip_count)
@@ -325,13 +330,13 @@ def _wait(
     Args:
         executed: Its instructions, and how often a warp executes each.
     """
-    times: dict[Kind, list[float]] = defaultdict(list)
+    times: dict[OpClass, list[float]] = defaultdict(list)
     for instruction, often in executed:
         kind = kind_of(instruction)
-        times[Kind.SHARED if _is_near(instruction) else kind].append(often)
+        times[OpClass.SHARED if _is_near(instruction) else kind].append(often)
     wait = sum(max(waits) for waits in _by_level(executed, load_cycles).values())
-    if not wait and times[Kind.ASYNC]:
-        wait = _ASYNC_CYCLES * max(times[Kind.ASYNC])
+    if not wait and times[OpClass.ASYNC]:
+        wait = _ASYNC_CYCLES * max(times[OpClass.ASYNC])
     wait += sum(cycles * max(times[kind], default=0.0) for kind, cycles in _ONCE.items())
     return wait + sum(cycles * sum(times[kind]) for kind, cycles in _EACH.items())
 
@@ -349,20 +354,20 @@ def _by_level(
 
 def _is_near(instruction: Instruction) -> bool:
     """Of atomics that never leave the SM: they wait as shared memory does."""
-    return kind_of(instruction) is Kind.ATOMIC and not _is_global(instruction)
+    return kind_of(instruction) is OpClass.ATOMIC and not _is_global(instruction)
 
 
 def _is_global(instruction: Instruction) -> bool:
     kind = kind_of(instruction)
-    if kind is Kind.ATOMIC:
+    if kind is OpClass.ATOMIC:
         return not instruction.opcode.startswith(("ATOMS", "REDS"))
-    if kind is Kind.ASYNC:
+    if kind is OpClass.ASYNC:
         return instruction.opcode.startswith("LDGSTS")
-    return kind in (Kind.LOAD, Kind.STORE)
+    return kind in (OpClass.LOAD, OpClass.STORE)
 
 
 def _executions(
-    shape: Shape, instruction: Instruction, loop: Loop | None, trip_count: float
+    shape: LaunchShape, instruction: Instruction, loop: SassLoop | None, trip_count: float
 ) -> float:
     """How often a warp executes an instruction, in the mean."""
     if shape.work is not None:
@@ -370,7 +375,7 @@ def _executions(
     return _passes(shape, loop, trip_count) if loop else 1.0
 
 
-def _passes(shape: Shape, loop: Loop, trip_count: float) -> float:
+def _passes(shape: LaunchShape, loop: SassLoop, trip_count: float) -> float:
     """How often a warp passes a loop, in the mean."""
     if shape.work is not None:
         return shape.work.passes[loop] / shape.all_warps
@@ -385,7 +390,7 @@ class _Series:
     amounts: Mapping[float, float]
 
     @classmethod
-    def of(cls, shapes: Iterable[Shape], amount: Callable[[Instruction], float]) -> _Series:
+    def of(cls, shapes: Iterable[LaunchShape], amount: Callable[[Instruction], float]) -> _Series:
         amounts: dict[float, float] = defaultdict(float)
         for shape in shapes:
             for instruction, loop in shape.code.counted if shape.code else ():
@@ -398,7 +403,9 @@ class _Series:
         return sum(a * math.pow(trip_count, power) for power, a in self.amounts.items())
 
 
-def _solve(shapes: Sequence[Shape], amount: Callable[[Instruction], float], wanted: float) -> float:
+def _solve(
+    shapes: Sequence[LaunchShape], amount: Callable[[Instruction], float], wanted: float
+) -> float:
     """The least trip count of at least 1 at which the launches do what is wanted."""
     series = _Series.of(shapes, amount)
     low, high = 1.0, _MOST_TRIPS

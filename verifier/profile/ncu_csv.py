@@ -31,7 +31,7 @@ _FACTS = (
 )
 
 
-class Figure(NamedTuple):
+class NcuValue(NamedTuple):
     """One value with its unit."""
 
     value: float
@@ -39,13 +39,13 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Launched:
+class ProfiledLaunch:
     """One profiled launch."""
 
     kernel: str
     grid: str
     block: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, NcuValue]
     missing: tuple[str, ...]
     """Metrics that the chip had no value for."""
 
@@ -55,7 +55,7 @@ class Launched:
         return figure.value if figure else None
 
 
-def read(text: str) -> list[Launched]:
+def read(text: str) -> list[ProfiledLaunch]:
     """The launches in their order; none where nothing was profiled."""
     rows = csv.reader(line for line in text.splitlines() if not line.lstrip().startswith("=="))
     header = next((row for row in rows if KERNEL in row), None)
@@ -87,7 +87,7 @@ def _is_units(header: list[str], row: list[str]) -> bool:
     return len(row) == len(header) and not row[header.index(KERNEL)].strip()
 
 
-def _launch(header: list[str], row: list[str], units: Mapping[str, str]) -> Launched:
+def _launch(header: list[str], row: list[str], units: Mapping[str, str]) -> ProfiledLaunch:
     cells = dict(zip(header, row, strict=False))
     figures, missing = {}, []
     for name, text in cells.items():
@@ -97,7 +97,7 @@ def _launch(header: list[str], row: list[str], units: Mapping[str, str]) -> Laun
         if value is None:
             missing.append(name)
         else:
-            figures[name] = Figure(value, units.get(name, ""))
-    return Launched(
+            figures[name] = NcuValue(value, units.get(name, ""))
+    return ProfiledLaunch(
         cells[KERNEL], cells.get(_GRID, ""), cells.get(_BLOCK, ""), figures, tuple(missing)
     )

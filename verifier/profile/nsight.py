@@ -169,7 +169,7 @@ def measure(
     launches: int,
     environment: Mapping[str, str],
     timeout_s: float = 300.0,
-) -> list[ncu_csv.Launched] | NotProfiled:
+) -> list[ncu_csv.ProfiledLaunch] | NotProfiled:
     """The profiled launches of the last call, or why there are none."""
     with tempfile.TemporaryDirectory(prefix="kernelwright-ncu-") as folder:
         log = Path(folder) / "ncu.csv"
@@ -197,7 +197,7 @@ def measure(
     return read_result(written, said, process.returncode)
 
 
-def read_result(written: str, said: str, code: int) -> list[ncu_csv.Launched] | NotProfiled:
+def read_result(written: str, said: str, code: int) -> list[ncu_csv.ProfiledLaunch] | NotProfiled:
     """What a finished ncu came to, from its log, its other words and its exit status."""
     found = ncu_csv.read(written)
     if code == 0 and found:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...kernelbench.targets import Device
+from ...kernelbench.targets import Product
 from ...sandbox.run.memory_access import LaunchCount
 from . import model
 from .executed import Counts
-from .mix import Kind
+from .mix import OpClass
 from .occupancy import Term
-from .seen import Seen
+from .seen import SeenLaunch
 
 _LOW_OCCUPANCY = 0.5
 """Below this a remark says what the next step would take."""
@@ -24,7 +24,7 @@ _WAITS = 0.5
 """Of a launch's work: a latency term from which its assumptions are told."""
 
 
-def launch(one: Seen, sms: int) -> str:
+def launch(one: SeenLaunch, sms: int) -> str:
     """What a launch takes of the device.
 
     Args:
@@ -57,7 +57,7 @@ def launch(one: Seen, sms: int) -> str:
     return text
 
 
-def findings(one: Seen, counted: LaunchCount | None) -> list[str]:
+def findings(one: SeenLaunch, counted: LaunchCount | None) -> list[str]:
     """What a Judge would point at.
 
     Args:
@@ -72,7 +72,7 @@ def findings(one: Seen, counted: LaunchCount | None) -> list[str]:
             f"{one.facts.name} spills {one.facts.spill_stores} bytes of registers a thread"
             f"{why}{where}"
         )
-    if one.mix and one.mix.everywhere[Kind.ASYNC] == 0:
+    if one.mix and one.mix.everywhere[OpClass.ASYNC] == 0:
         shared = _shared(counted) if counted else ()
         narrow = [line for line in one.mix.scalar_lines if line not in shared]
         if narrow:
@@ -83,7 +83,7 @@ def findings(one: Seen, counted: LaunchCount | None) -> list[str]:
     return found
 
 
-def latency(one: Seen, sms: int) -> list[str]:
+def latency(one: SeenLaunch, sms: int) -> list[str]:
     """What the latency term rests on, where it decides."""
     made = one.estimate
     if made is None or made.terms.get("latency", 0.0) < _WAITS * made.work_us:
@@ -103,7 +103,7 @@ def latency(one: Seen, sms: int) -> list[str]:
     ]
 
 
-def counted_how(seen: Sequence[Seen], trip_count: float, counts: Counts | None) -> str:
+def counted_how(seen: Sequence[SeenLaunch], trip_count: float, counts: Counts | None) -> str:
     """Where the model's counts come from."""
     emulated_ones = [one for one in seen if one.shape.work is not None]
     if counts is not None and emulated_ones and len(emulated_ones) == len(seen):
@@ -118,7 +118,7 @@ def counted_how(seen: Sequence[Seen], trip_count: float, counts: Counts | None) 
     return text + f"sectors and wavefronts per request as emulated on {counts.shape}"
 
 
-def assumptions(device: Device, counted: str) -> str:
+def assumptions(device: Product, counted: str) -> str:
     """What a modelled time is made for, and of what."""
     return (
         f"modelled for {device.name} ({device.source}): {counted}; "
@@ -127,12 +127,12 @@ def assumptions(device: Device, counted: str) -> str:
     )
 
 
-def is_capped(one: Seen) -> bool:
+def is_capped(one: SeenLaunch) -> bool:
     """Whether the kernel has as many registers as its launch bounds let it have."""
     return one.facts.register_cap is not None and one.facts.registers >= one.facts.register_cap
 
 
-def _limits(one: Seen) -> str:
+def _limits(one: SeenLaunch) -> str:
     return " and ".join(
         f"{term} (by its launch bounds)" if term is Term.REGISTERS and is_capped(one) else term
         for term in one.occupancy.limiting

@@ -46,7 +46,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Loop:
+class SassLoop:
     """One loop, by the addresses of its first and last instruction."""
 
     first: int
@@ -65,17 +65,17 @@ class Listing:
     """One kernel's code."""
 
     instructions: tuple[Instruction, ...]
-    loops: tuple[Loop, ...] = field(default=())
+    loops: tuple[SassLoop, ...] = field(default=())
     labelled: frozenset[int] = frozenset()
     """Addresses that branches may go to."""
 
-    def loop_of(self, instruction: Instruction) -> Loop | None:
+    def loop_of(self, instruction: Instruction) -> SassLoop | None:
         """The innermost loop around an instruction."""
         around = [loop for loop in self.loops if instruction.address in loop]
         return max(around, key=lambda loop: loop.depth, default=None)
 
     @cached_property
-    def counted(self) -> tuple[tuple[Instruction, Loop | None], ...]:
+    def counted(self) -> tuple[tuple[Instruction, SassLoop | None], ...]:
         """The instructions with their innermost loop, without repeated versions of loops."""
         repeated = [loop for loop in self.loops if loop.is_repeated]
         return tuple(
@@ -85,9 +85,9 @@ class Listing:
         )
 
     @cached_property
-    def blocks(self) -> tuple[tuple[tuple[Instruction, Loop | None], ...], ...]:
+    def blocks(self) -> tuple[tuple[tuple[Instruction, SassLoop | None], ...], ...]:
         """The same in pieces of which all instructions execute, or none of them."""
-        found: list[list[tuple[Instruction, Loop | None]]] = [[]]
+        found: list[list[tuple[Instruction, SassLoop | None]]] = [[]]
         for instruction, loop in self.counted:
             if instruction.address in self.labelled:
                 found.append([])
@@ -177,7 +177,7 @@ def _ends(instruction: Instruction) -> bool:
     return is_jump or instruction.opcode.startswith(("EXIT", "RET"))
 
 
-def _loops(function: _Function) -> tuple[Loop, ...]:
+def _loops(function: _Function) -> tuple[SassLoop, ...]:
     spans: dict[int, int] = {}
     for instruction in function.instructions:
         if not instruction.opcode.startswith("BRA"):
@@ -189,13 +189,15 @@ def _loops(function: _Function) -> tuple[Loop, ...]:
             spans[first] = max(spans.get(first, 0), instruction.address)
     ordered = sorted(spans.items(), key=lambda span: (span[0], -span[1]))
     found = [
-        Loop(first, last, 1 + sum(a < first and last <= b for a, b in ordered))
+        SassLoop(first, last, 1 + sum(a < first and last <= b for a, b in ordered))
         for first, last in ordered
     ]
     return _with_versions(found, function.instructions)
 
 
-def _with_versions(loops: Sequence[Loop], instructions: Sequence[Instruction]) -> tuple[Loop, ...]:
+def _with_versions(
+    loops: Sequence[SassLoop], instructions: Sequence[Instruction]
+) -> tuple[SassLoop, ...]:
     lines = {loop.first: _lines_of(loop, instructions) for loop in loops}
     repeated: set[int] = set()
     by_size = sorted(loops, key=lambda loop: loop.last - loop.first, reverse=True)
@@ -206,8 +208,10 @@ def _with_versions(loops: Sequence[Loop], instructions: Sequence[Instruction]) -
             is_same = len(shared) > _SHARED_LINES * len(lines[small.first])
             if is_apart and large.depth == small.depth and shared and is_same:
                 repeated.add(small.first)
-    return tuple(Loop(loop.first, loop.last, loop.depth, loop.first in repeated) for loop in loops)
+    return tuple(
+        SassLoop(loop.first, loop.last, loop.depth, loop.first in repeated) for loop in loops
+    )
 
 
-def _lines_of(loop: Loop, instructions: Sequence[Instruction]) -> set[int]:
+def _lines_of(loop: SassLoop, instructions: Sequence[Instruction]) -> set[int]:
     return {i.line for i in instructions if i.address in loop and i.line}

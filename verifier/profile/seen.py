@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ...sandbox.builders.model import KernelFacts
 from ...sandbox.plan.model import Launch
 from .mix import Mix
-from .model import Estimate, Shape
+from .model import Estimate, LaunchShape
 from .occupancy import Occupancy
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenLaunch:
     """One launch of a kernel with what is known of it."""
 
     number: int
@@ -22,7 +22,7 @@ class Seen:
     facts: KernelFacts
     occupancy: Occupancy
     mix: Mix | None
-    shape: Shape
+    shape: LaunchShape
     estimate: Estimate | None = None
     turn_us: float = 0.0
     """What one more turn of the load/store units costs by the model; 0 where turns are guessed."""

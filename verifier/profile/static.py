@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import PrerequisiteError
-from ...kernelbench.targets import Architecture, Device, architecture
+from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.isolation.model import Jail
@@ -23,20 +23,20 @@ from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
 from . import emulated, model, remarks
 from .executed import Counts, work_of
-from .mix import Kind, Mix, mix_of
-from .model import Machine, Shape
+from .mix import Mix, OpClass, mix_of
+from .model import DeviceRates, LaunchShape
 from .occupancy import Demand, occupancy
 from .sass import Listing, listings
-from .seen import Seen
+from .seen import SeenLaunch
 
 REMARKS = 60
 _CLASSES = {
-    "fp32": (Kind.FP32,),
-    "tensor": (Kind.TENSOR,),
-    "integer": (Kind.INTEGER,),
-    "global": (Kind.LOAD, Kind.STORE, Kind.ASYNC),
-    "shared": (Kind.SHARED,),
-    "local": (Kind.LOCAL,),
+    "fp32": (OpClass.FP32,),
+    "tensor": (OpClass.TENSOR,),
+    "integer": (OpClass.INTEGER,),
+    "global": (OpClass.LOAD, OpClass.STORE, OpClass.ASYNC),
+    "shared": (OpClass.SHARED,),
+    "local": (OpClass.LOCAL,),
 }
 """Of the instructions that ran: what is told apart; all else is `executed_other`."""
 
@@ -47,7 +47,7 @@ def static_profile(
     *,
     flops: float,
     moved: float,
-    device: Device | None,
+    device: Product | None,
     cache_dir: Path,
     jail: Jail | None,
     counts: Counts | None = None,
@@ -78,7 +78,7 @@ def static_profile(
     fills = len(launches.launches) - len(seen)
     metrics: list[Metric] = []
     if device is not None and all(one.occupancy.blocks for one in seen):
-        machine = Machine(chip, device)
+        machine = DeviceRates(chip, device)
         seen, trip_count = _modelled(seen, machine, flops, moved + _scratch_bytes(launches), counts)
         filling = _filling_us(filled, fills, device)
         metrics += _times(seen, filling, flops=flops, moved=moved, device=device)
@@ -122,21 +122,21 @@ def _look(
     facts: KernelFacts,
     code: Mapping[tuple[int, str], Listing],
     chip: Architecture,
-) -> Seen:
+) -> SeenLaunch:
     demand = Demand(launch.threads, facts.registers, facts.shared_bytes + launch.shared_bytes)
     resident = occupancy(demand, chip)
     listing = code.get((facts.cubin, facts.symbol))
-    shape = Shape(launch.blocks, demand.warps, resident, listing)
-    return Seen(number, launch, facts, resident, mix_of(listing) if listing else None, shape)
+    shape = LaunchShape(launch.blocks, demand.warps, resident, listing)
+    return SeenLaunch(number, launch, facts, resident, mix_of(listing) if listing else None, shape)
 
 
 def _modelled(
-    seen: Sequence[Seen],
-    machine: Machine,
+    seen: Sequence[SeenLaunch],
+    machine: DeviceRates,
     flops: float,
     moved: float,
     counts: Counts | None,
-) -> tuple[list[Seen], float]:
+) -> tuple[list[SeenLaunch], float]:
     trip_count = model.trips([one.shape for one in seen], flops, moved)
     if counts is not None and counts.is_subject:
         seen = [_worked(one, counts, flops) for one in seen]
@@ -157,7 +157,7 @@ def _modelled(
     return told, trip_count
 
 
-def _worked(one: Seen, counts: Counts, flops: float) -> Seen:
+def _worked(one: SeenLaunch, counts: Counts, flops: float) -> SeenLaunch:
     """With what an emulation counted of exactly this launch, where it did."""
     count, code = counts.of(one.number, one.launch.kernel), one.shape.code
     if count is None or not count.counted or count.blocks != one.launch.blocks or code is None:
@@ -173,12 +173,12 @@ def _scratch_bytes(launches: Launches) -> float:
     )
 
 
-def _filling_us(filled: int, fills: int, device: Device) -> float:
+def _filling_us(filled: int, fills: int, device: Product) -> float:
     moving = filled / (device.memory_gbs * model.BANDWIDTH_SHARE) / 1e3
     return moving + fills * model.LAUNCH_US
 
 
-def _of_kernel(one: Seen, sms: int) -> list[Metric]:
+def _of_kernel(one: SeenLaunch, sms: int) -> list[Metric]:
     facts, resident = one.facts, one.occupancy
     return [
         Metric(name="registers", value=facts.registers, unit="per thread"),
@@ -202,7 +202,7 @@ def _of_kernel(one: Seen, sms: int) -> list[Metric]:
     ]
 
 
-def _of_executed(one: Seen) -> list[Metric]:
+def _of_executed(one: SeenLaunch) -> list[Metric]:
     """How much of each class ran, where an emulation counted it."""
     ran = model.executed(one.shape)
     if not ran:
@@ -218,15 +218,15 @@ def _of_executed(one: Seen) -> list[Metric]:
 
 def _of_mix(mix: Mix) -> list[Metric]:
     counted = {
-        "tensor_instructions": Kind.TENSOR,
-        "async_copies": Kind.ASYNC,
-        "atomics": Kind.ATOMIC,
-        "shared_accesses": Kind.SHARED,
-        "local_accesses": Kind.LOCAL,
-        "barriers": Kind.BARRIER,
-        "warp_syncs": Kind.WARP_SYNC,
-        "warp_exchanges": Kind.WARP,
-        "special_functions": Kind.SPECIAL,
+        "tensor_instructions": OpClass.TENSOR,
+        "async_copies": OpClass.ASYNC,
+        "atomics": OpClass.ATOMIC,
+        "shared_accesses": OpClass.SHARED,
+        "local_accesses": OpClass.LOCAL,
+        "barriers": OpClass.BARRIER,
+        "warp_syncs": OpClass.WARP_SYNC,
+        "warp_exchanges": OpClass.WARP,
+        "special_functions": OpClass.SPECIAL,
     }
     return [
         Metric(name="instructions", value=mix.total),
@@ -234,13 +234,13 @@ def _of_mix(mix: Mix) -> list[Metric]:
         Metric(name="load_bytes", value=mix.load_bytes, unit="bytes per thread"),
         Metric(name="store_bytes", value=mix.store_bytes, unit="bytes per thread"),
         *(Metric(name=name, value=mix.everywhere[kind]) for name, kind in counted.items()),
-        Metric(name="local_in_loops", value=mix.in_loops[Kind.LOCAL]),
-        Metric(name="integer_share", value=mix.share(Kind.INTEGER)),
-        Metric(name="conversion_share", value=mix.share(Kind.CONVERT)),
+        Metric(name="local_in_loops", value=mix.in_loops[OpClass.LOCAL]),
+        Metric(name="integer_share", value=mix.share(OpClass.INTEGER)),
+        Metric(name="conversion_share", value=mix.share(OpClass.CONVERT)),
     ]
 
 
-def _of_launches(launches: Launches, seen: Sequence[Seen]) -> list[Metric]:
+def _of_launches(launches: Launches, seen: Sequence[SeenLaunch]) -> list[Metric]:
     return [
         Metric(name="launches", value=len(launches.launches)),
         Metric(name="spilling_kernels", value=sum(one.facts.spill_stores > 0 for one in seen)),
@@ -249,7 +249,7 @@ def _of_launches(launches: Launches, seen: Sequence[Seen]) -> list[Metric]:
 
 
 def _times(
-    seen: Sequence[Seen], filling_us: float, *, flops: float, moved: float, device: Device
+    seen: Sequence[SeenLaunch], filling_us: float, *, flops: float, moved: float, device: Product
 ) -> list[Metric]:
     total = filling_us + sum(one.estimate.total_us for one in seen if one.estimate)
     peak = _peak(seen, device)
@@ -278,9 +278,9 @@ def _times(
     return [*static, *kept.values()]
 
 
-def _peak(seen: Sequence[Seen], device: Device) -> float:
+def _peak(seen: Sequence[SeenLaunch], device: Product) -> float:
     """TFLOP/s: of the tensor cores where they are used, else of fp32."""
-    uses_tensor = any(one.mix and one.mix.everywhere[Kind.TENSOR] for one in seen)
+    uses_tensor = any(one.mix and one.mix.everywhere[OpClass.TENSOR] for one in seen)
     return (
         device.tflops.get("fp16", device.tflops["fp32"]) if uses_tensor else device.tflops["fp32"]
     )

@@ -70,7 +70,7 @@ SHIFT_ROOM = 8192
 
 
 @dataclass(frozen=True)
-class Launched:
+class RunnerLaunch:
     """What a runner is started with, the candidate's or the champion's."""
 
     program: Program
@@ -88,7 +88,7 @@ class Contest:
         session: Session,
         baselines: Baselines,
         protocol: Protocol,
-        champion: Launched | None,
+        champion: RunnerLaunch | None,
         rng: np.random.Generator,
     ) -> None:
         self.blocks = 0
@@ -141,7 +141,7 @@ class Contest:
         self.blocks += 1
 
     @contextmanager
-    def _beside(self, champion: Launched) -> Iterator[ChampionSide]:
+    def _beside(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
         session = self._session
         with ExitStack() as stack:

@@ -25,7 +25,7 @@ from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
 from . import sanitize
-from .contests import Launched
+from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
@@ -114,7 +114,7 @@ class MountedOnCpu(MountedToBeTimed):
         program: Program,
         sanitized: Program | None,
     ) -> None:
-        super().__init__(draft, rng, baselines, Launched(program))
+        super().__init__(draft, rng, baselines, RunnerLaunch(program))
         self._built = program.built
         self._sanitized = sanitized
         self._known: Profile | None = None
@@ -124,10 +124,10 @@ class MountedOnCpu(MountedToBeTimed):
         """See MountedToBeTimed."""
         return len(self.draft.session.cpus)
 
-    def champion(self) -> Launched:
+    def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
         order = self.draft.order
-        return Launched(build_program(self.draft.session, order.champion, order.language))
+        return RunnerLaunch(build_program(self.draft.session, order.champion, order.language))
 
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""

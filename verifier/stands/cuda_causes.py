@@ -25,7 +25,7 @@ from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run import memory_access
 from ...sandbox.run.ledger import Race
-from ...sandbox.run.once import Call
+from ...sandbox.run.once import CallInputs
 from ...sandbox.run.process import RunFault
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
@@ -145,7 +145,7 @@ class _Look:
     def watched(self) -> _Seen:
         built = self.made.built(EmulatedVariant.ACCESS)
         structure = self.item.structure
-        call = Call(
+        call = CallInputs(
             self.session.problem,
             structure.axes,
             {**structure.arrays, **self.item.inputs},

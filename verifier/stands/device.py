@@ -23,7 +23,7 @@ from ..request import Order
 from ..truth import gates, trials
 from ..truth.trials import Stage, Trial
 from . import device_tools, gpu_candidates
-from .contests import Launched
+from .contests import RunnerLaunch
 from .emulated_looks import static_of
 from .gpu_candidates import DeviceCandidate, OnDevice, Workshop
 from .leased import Leased
@@ -83,7 +83,7 @@ class DeviceStand(Stand):
 
     def built(
         self, language: str, source: str, drawn: list[Trial], rng: np.random.Generator
-    ) -> Built:
+    ) -> BuiltForDevice:
         """Everything that is built of a source, for the trials that were drawn. Raises Failed."""
         session = self.session
         made = gpu_candidates.candidate(self.workshop, language, source, int(rng.integers(1 << 30)))
@@ -93,7 +93,7 @@ class DeviceStand(Stand):
         )
         each = room(on_device.extra(session.stage.target))
         behind = EXTRA_BYTES + session.slots * each
-        return Built(made, on_device, Launched(program, on_device.extra, behind))
+        return BuiltForDevice(made, on_device, RunnerLaunch(program, on_device.extra, behind))
 
     def build_ahead(self, order: Order) -> None:
         """See Stand: for every workload that is known; hidden shapes are not drawn yet."""
@@ -112,12 +112,12 @@ class DeviceStand(Stand):
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltForDevice:
     """A candidate as it is run on the device."""
 
     made: DeviceCandidate
     on_device: OnDevice
-    launched: Launched
+    launched: RunnerLaunch
 
 
 def _structures(stage: Stage, drawn: list[Trial]) -> list[Structure]:
@@ -139,7 +139,7 @@ class MountedOnDevice(MountedToBeTimed):
         stand: DeviceStand,
         draft: Draft,
         rng: np.random.Generator,
-        ready: Built,
+        ready: BuiltForDevice,
         drawn: list[Trial],
         known: Profile,
     ) -> None:
@@ -149,7 +149,7 @@ class MountedOnDevice(MountedToBeTimed):
         self._drawn = drawn
         self._static = known
 
-    def champion(self) -> Launched:
+    def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
         order = self.draft.order
         with self.draft.span("build"):

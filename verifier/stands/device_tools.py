@@ -17,7 +17,7 @@ import numpy as np
 from ...kernelbench.problem import Family, Structure
 from ...sandbox.plan.model import ZERO_FILL
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
-from ...sandbox.run.device.replay import Call, host_command
+from ...sandbox.run.device.replay import PlacedCall, host_command
 from ...traces.records import Check, Measurement, Profile, Protocol
 from ..profile import counters, metrics, ncu_csv, nsight
 from ..truth.trials import make_item
@@ -99,7 +99,7 @@ def _counted(
     on_device: OnDevice,
     ncu: nsight.Ncu,
     rng: np.random.Generator,
-) -> list[ncu_csv.Launched] | nsight.NotProfiled:
+) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
     target = session.stage.target
     kernels = launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
@@ -149,7 +149,7 @@ def _host(
         slot = arena.place(problem, structure, extra=extra)
         for name, array in item.inputs.items():
             slot.inputs[name][...] = array
-        call = Call(arena.copy_of_inputs(), arena.sizes[1])
+        call = PlacedCall(arena.copy_of_inputs(), arena.sizes[1])
         yield host_command(
             Path(folder),
             on_device.built,

@@ -21,7 +21,7 @@ from ...sandbox.run.arena import room
 from ...traces.records import Check, Preparation, Profile, Protocol, Status
 from ..checks import fenced_memory
 from ..checks.checking import run_trials, tried
-from ..clock.timed_sides import CandidateSide, Seen
+from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
 from ..request import Order
 from ..truth.trials import patient_plan, plan, small_trials
@@ -224,7 +224,7 @@ class MountedInEmulation:
             return triton_causes.explain(draft.session, made, failing.item, self._rng)
 
 
-def left_out(draft: Draft, seen: Seen) -> None:
+def left_out(draft: Draft, seen: AnsweredShare) -> None:
     """Tells what the interpreter did not run; refuses where it has answered nothing."""
     if not seen.partial:
         return

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernelbench.problem import Family, Structure
-from ...kernelbench.targets import Device, device_of
+from ...kernelbench.targets import Product, device_of
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run import memory_access
-from ...sandbox.run.once import Call
+from ...sandbox.run.once import CallInputs
 from ...sandbox.run.process import RunFault
 from ...traces.records import Check, Profile, Status
 from ..failure import Failed
@@ -42,7 +42,7 @@ def static_of(
     workshop: Workshop,
     made: DeviceCandidate,
     counts: Counts | None = None,
-    device: Device | None = None,
+    device: Product | None = None,
 ) -> Profile:
     """What its build for the target says, with a time that is modelled."""
     with draft.span("profile"):
@@ -53,7 +53,7 @@ def static_profile(
     workshop: Workshop,
     made: DeviceCandidate,
     counts: Counts | None = None,
-    device: Device | None = None,
+    device: Product | None = None,
 ) -> Profile:
     """As `static_of`, outside of any evaluation."""
     problem, axes = workshop.problem, workshop.subject.axes
@@ -146,7 +146,7 @@ def _watched(
     inputs = {**structure.arrays, **item.inputs}
     return memory_access.examine(
         made.built(EmulatedVariant.ACCESS),
-        Call(session.problem, structure.axes, inputs, made.launched(structure)),
+        CallInputs(session.problem, structure.axes, inputs, made.launched(structure)),
         jail=session.jail,
         cache_dir=session.cache_dir,
         cpus=session.cpus,

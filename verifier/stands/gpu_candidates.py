@@ -24,7 +24,7 @@ from ...sandbox.builders import cuda, emulated, python
 from ...sandbox.builders.model import BuildFailed, Built, DeviceBuilt, EmulatedVariant, Unsupported
 from ...sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
 from ...sandbox.isolation.model import Jail
-from ...sandbox.plan import FaultKind, Launches, Plan, PlanFault, check_built, parse, resolve
+from ...sandbox.plan import Launches, Plan, PlanFault, PlanFaultKind, check_built, parse, resolve
 from ...sandbox.plan.model import Scratch
 from ...sandbox.run import interpreted
 from ...sandbox.run.arena import EXTRA_BYTES, NOTHING_MORE, TABLES_BYTES, Behind, Extra
@@ -35,9 +35,9 @@ from ...traces.records import Status
 from ..failure import Failed, built_or_failed
 
 _STATUS = {
-    FaultKind.MISTAKE: Status.BUILD_FAILED,
-    FaultKind.LIMIT: Status.RESOURCE,
-    FaultKind.UNSUPPORTED: Status.UNSUPPORTED,
+    PlanFaultKind.MISTAKE: Status.BUILD_FAILED,
+    PlanFaultKind.LIMIT: Status.RESOURCE,
+    PlanFaultKind.UNSUPPORTED: Status.UNSUPPORTED,
 }
 
 

@@ -21,16 +21,16 @@ from pydantic import ValidationError
 
 from ...errors import PrerequisiteError
 from ...kernelbench.targets import ARCHITECTURES, device_of, product
-from ...kernelbench.targets import Device as DataSheet
+from ...kernelbench.targets import Product as DataSheet
 from ...sandbox.builders.compatibility import major_of
 from ...sandbox.run.device import nvml as driver
-from ...sandbox.run.device.device_files import Access, access
+from ...sandbox.run.device.device_files import DeviceFiles, access
 from ...sandbox.run.device.health import Health, probe
 from ...sandbox.run.device.lease import Lease, lease, quarantined
 from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
 from ..baselines.device import BF16_PRODUCTS
-from ..baselines.process import BaselineProcess, Place
+from ..baselines.process import BaselinePlace, BaselineProcess
 from ..clock.roofline import Peaks
 
 UNDISTURBED = "device undisturbed"
@@ -48,7 +48,7 @@ class Machine:
 
     nvml: Any = None
     """Anything with the functions of `pynvml`; None: that module."""
-    reach: Callable[[Device], Access] = access
+    reach: Callable[[Device], DeviceFiles] = access
     torch_device: str = "cuda"
     """Where the baselines run."""
     allowed: tuple[str, ...] | None = None
@@ -87,8 +87,8 @@ class Leased:
     """A device that is ours until `close`."""
 
     device: Device
-    access: Access
-    place: Place
+    access: DeviceFiles
+    place: BaselinePlace
     cache_dir: Path
     _lease: Lease
     _nvml: Any
@@ -114,7 +114,7 @@ class Leased:
             return cls(
                 device,
                 way,
-                Place(machine.torch_device, way.shown),
+                BaselinePlace(machine.torch_device, way.shown),
                 cache_dir,
                 held,
                 module,

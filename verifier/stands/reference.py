@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Family
 from ...traces.records import Preparation
-from ..baselines.process import BaselineProcess, NotReady, Place
+from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import BaselineSide
 from ..clock.timing import MAX_BATCH
@@ -62,7 +62,7 @@ class Baselines:
         self,
         session: Session,
         peaks: Callable[[BaselineProcess], Peaks | None],
-        place: Place | None = None,
+        place: BaselinePlace | None = None,
     ) -> None:
         """Begins to start them.
 

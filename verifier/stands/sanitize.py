@@ -23,7 +23,7 @@ import numpy as np
 
 from ...errors import PrerequisiteError
 from ...sandbox.builders.cpp import build, prototype
-from ...sandbox.builders.model import BuildFailed, Built, Variant
+from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run.arena import Arena, Behind, Slot, footprint, nothing_more, room
 from ...sandbox.run.native import native_program
@@ -56,7 +56,7 @@ _APART = re.compile(
 
 
 @dataclass(frozen=True)
-class Prepared:
+class SanitizedBuild:
     """A candidate built with the sanitizers, or why this machine has none."""
 
     program: Program | None = None
@@ -82,18 +82,18 @@ class Sanitizers:
         """Why they cannot be used; empty: a planted error was reported."""
         return _planted(self._session)
 
-    def prepare(self, source: str) -> Prepared:
+    def prepare(self, source: str) -> SanitizedBuild:
         """Builds the source with them. Raises Failed.
 
         To be called while no process of the candidate's is alive that could hold the build up.
         """
         if self.obstacle:
-            return Prepared(unchecked=f"{NAME}: not run, {self.obstacle}")
+            return SanitizedBuild(unchecked=f"{NAME}: not run, {self.obstacle}")
         built = _build(self._session, source)
         if isinstance(built, BuildFailed):
             built = replace(built, reason=f"built with sanitizers: {built.reason}")
         cache_dir = self._session.cache_dir
-        return Prepared(native_program(built_or_failed(built), cache_dir, sanitized=True))
+        return SanitizedBuild(native_program(built_or_failed(built), cache_dir, sanitized=True))
 
 
 def examine(
@@ -160,7 +160,7 @@ def _build(session: Session, source: str) -> Built | BuildFailed:
             source,
             prototype(session.problem),
             session.problem.name,
-            variant=Variant.SANITIZED,
+            variant=BuildVariant.SANITIZED,
             cache_dir=session.cache_dir,
             jail=session.jail,
         )

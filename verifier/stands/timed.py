@@ -16,7 +16,7 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from . import contests
 from .champion_side import champions_own
-from .contests import Contest, Launched
+from .contests import Contest, RunnerLaunch
 from .reference import Baselines
 from .verdict_draft import Draft
 
@@ -32,7 +32,7 @@ class MountedToBeTimed(ABC):
     """What was measured last."""
 
     def __init__(
-        self, draft: Draft, rng: np.random.Generator, baselines: Baselines, launched: Launched
+        self, draft: Draft, rng: np.random.Generator, baselines: Baselines, launched: RunnerLaunch
     ) -> None:
         self.draft = draft
         self.rng = rng
@@ -45,14 +45,14 @@ class MountedToBeTimed(ABC):
         """That a call of a candidate may take."""
 
     @abstractmethod
-    def champion(self) -> Launched:
+    def champion(self) -> RunnerLaunch:
         """The champion of the order, built. Raises Failed."""
 
     @contextmanager
     def ready(self) -> Iterator[None]:
         """See Mounted."""
         session, order = self.draft.session, self.draft.order
-        rival: Launched | None = None
+        rival: RunnerLaunch | None = None
         if order.champion:
             with champions_own():
                 rival = self.champion()

@@ -74,7 +74,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Change:
+class Probe:
     """One thing to run a call with."""
 
     request: Mapping[str, Any]
@@ -132,18 +132,18 @@ def _run(side: CandidateSide, item: Item) -> tuple[bool, dict[str, np.ndarray], 
     return gates.first_failure(checks) is None, outputs, told
 
 
-def _changes(told: Told) -> Iterator[Change]:
+def _changes(told: Told) -> Iterator[Probe]:
     """What is tried, the likely first."""
     rounded = [line for line, precision in told.products.items() if precision]
     if rounded:
-        yield Change(
+        yield Probe(
             {"exact": True},
             f"line {rounded[0]}: tl.dot rounds float32 to {told.products[rounded[0]]}, and is "
             'right with input_precision="ieee"',
         )
     if told.unwritten:
         line, facts = next(iter(told.unwritten.items()))
-        yield Change(
+        yield Probe(
             {"zeroed": True},
             f"line {line}: kernel {facts['kernel']} {facts['doing']} {facts['name']} where nobody "
             "has written it; it is right where memory begins as zeros: set it to zero before",
@@ -152,7 +152,7 @@ def _changes(told: Told) -> Iterator[Change]:
     lacking = [line for line, facts in masked.items() if facts["other"] is None]
     if len(lacking) > 1:
         lines = " and ".join(map(str, lacking))
-        yield Change(
+        yield Probe(
             {"other": dict.fromkeys(lacking, 0.0)},
             f"line {lacking[0]}: loads without other= (lines {lines}) leave masked-off elements "
             "undefined, and these reach the answer; it is right with other=0",
@@ -161,14 +161,14 @@ def _changes(told: Told) -> Iterator[Change]:
         yield from _others(line, masked[line])
 
 
-def _others(line: int, facts: Mapping[str, Any]) -> Iterator[Change]:
+def _others(line: int, facts: Mapping[str, Any]) -> Iterator[Probe]:
     """Other values for the masked-off elements of one load."""
     given = facts["other"]
     for value in _INSTEAD if facts["kind"] == "f" else (0.0,):
         if given is not None and float(given) == value:
             continue
         held = "are undefined without other=" if given is None else f"hold {float(given):g}"
-        yield Change(
+        yield Probe(
             {"other": {line: value}},
             f"line {line}: masked-off elements of this load {held} and reach the answer, which is "
             f"right with other={_NAMES[value]}",

@@ -32,7 +32,7 @@ _NO_MPS = "/nonexistent"
 
 
 @dataclass(frozen=True)
-class Access:
+class DeviceFiles:
     """One device, as a process is given it."""
 
     library: Path
@@ -73,7 +73,7 @@ class Access:
         return found
 
 
-def access(device: Device) -> Access:
+def access(device: Device) -> DeviceFiles:
     """How to reach a device of this machine.
 
     Raises:
@@ -93,7 +93,9 @@ def access(device: Device) -> Access:
     if not library.is_relative_to("/usr"):
         readable.append(library.parent)
     is_known = any(path.exists() for path in _as_the_loader_knows())
-    return Access(library, device.uuid, tuple(nodes), tuple(readable), is_known_to_loader=is_known)
+    return DeviceFiles(
+        library, device.uuid, tuple(nodes), tuple(readable), is_known_to_loader=is_known
+    )
 
 
 def read_by_drivers() -> tuple[Path, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..binary import device_runner_binary
-from .device_files import Access
+from .device_files import DeviceFiles
 
 PROBE_S = 60.0
 """A driver that nobody keeps loaded takes seconds to start; a hung one takes for ever."""
@@ -40,7 +40,7 @@ class Health:
         return self.facts.get("reads_host_memory") == "1"
 
 
-def probe(access: Access, cache_dir: Path, *, timeout_s: float = PROBE_S) -> Health:
+def probe(access: DeviceFiles, cache_dir: Path, *, timeout_s: float = PROBE_S) -> Health:
     """Tries the device. Raises PrerequisiteError where our runner cannot be compiled."""
     command = [str(device_runner_binary(cache_dir)), "probe", str(access.library)]
     process = subprocess.Popen(

@@ -16,7 +16,7 @@ from ....traces.records import Status
 from ...builders.model import Built, DeviceBuilt
 from ..binary import device_runner_binary
 from ..program import Descriptors, Program
-from .device_files import Access
+from .device_files import DeviceFiles
 
 CODE_REFUSED, TOOK_TOO_LONG, KERNEL_FAILED, WROTE_INPUT, TOO_MUCH, BAD_PLAN, DEVICE_FAILED = range(
     88, 95
@@ -45,7 +45,7 @@ STATUSES = {
 
 
 def device_program(
-    built: DeviceBuilt, problem: Problem, access: Access, cache_dir: Path
+    built: DeviceBuilt, problem: Problem, access: DeviceFiles, cache_dir: Path
 ) -> Program:
     """The program of built device code for one device.
 

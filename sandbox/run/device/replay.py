@@ -14,12 +14,12 @@ from pathlib import Path
 from ....kernelbench.problem import Problem
 from ...builders.model import DeviceBuilt
 from ..binary import device_runner_binary
-from .device_files import Access
+from .device_files import DeviceFiles
 from .program import plan_files
 
 
 @dataclass(frozen=True)
-class Call:
+class PlacedCall:
     """One placed call: the memory that a runner would be given."""
 
     inputs: bytes
@@ -31,8 +31,8 @@ def host_command(
     folder: Path,
     built: DeviceBuilt,
     problem: Problem,
-    call: Call,
-    access: Access,
+    call: PlacedCall,
+    access: DeviceFiles,
     cache_dir: Path,
     *,
     calls: int,

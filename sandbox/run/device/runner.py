@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...frames import Frame, Kind, now_ns
+from ...frames import Frame, FrameKind, now_ns
 from ..process import Runner, Timed
 from ..program import Program
 
@@ -32,11 +32,11 @@ MOST_FLUSHES = 64
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _ANSWER = {
-    Kind.PING: Kind.PONG,
-    Kind.UPLOAD: Kind.PONG,
-    Kind.FETCH: Kind.PONG,
-    Kind.CALL: Kind.DONE,
-    Kind.REPLAY: Kind.DONE,
+    FrameKind.PING: FrameKind.PONG,
+    FrameKind.UPLOAD: FrameKind.PONG,
+    FrameKind.FETCH: FrameKind.PONG,
+    FrameKind.CALL: FrameKind.DONE,
+    FrameKind.REPLAY: FrameKind.DONE,
 }
 
 
@@ -68,25 +68,25 @@ class DeviceRunner(Runner):
         """
         if release:
             release()
-        return self._on_device(Kind.CALL, slot, 1, self._flushes, timeout_s)
+        return self._on_device(FrameKind.CALL, slot, 1, self._flushes, timeout_s)
 
     def replay(self, first: int, count: int, *, timeout_s: float) -> Timed:
         """Runs `count` slots from `first` as one CUDA graph; the figures are for all of them.
 
         For kernels that are shorter than their launch. The slots are all on the device at once.
         """
-        return self._on_device(Kind.REPLAY, first, count, 1, timeout_s)
+        return self._on_device(FrameKind.REPLAY, first, count, 1, timeout_s)
 
     def _on_device(
-        self, kind: Kind, first: int, count: int, flushes: int, timeout_s: float
+        self, kind: FrameKind, first: int, count: int, flushes: int, timeout_s: float
     ) -> Timed:
-        self._exchange(Kind.UPLOAD, first, count, timeout_s + _COPY_S)
-        told_with = flushes if kind is Kind.CALL else count
+        self._exchange(FrameKind.UPLOAD, first, count, timeout_s + _COPY_S)
+        told_with = flushes if kind is FrameKind.CALL else count
         done = self._exchange(kind, first, told_with, timeout_s)
         dry_ns = self._dry_ns + (flushes - 1) * self._flush_ns
         choice = secrets.randbits(32)
         told = [
-            self._exchange(Kind.FETCH, slot, choice, timeout_s + _COPY_S).frame.second
+            self._exchange(FrameKind.FETCH, slot, choice, timeout_s + _COPY_S).frame.second
             for slot in range(first, first + count)
         ]
         return Timed(
@@ -99,7 +99,7 @@ class DeviceRunner(Runner):
             host_ns=done.frame.second,
         )
 
-    def _exchange(self, kind: Kind, first: int, count: int, timeout_s: float) -> _Answered:
+    def _exchange(self, kind: FrameKind, first: int, count: int, timeout_s: float) -> _Answered:
         start, started = now_ns(), time.perf_counter_ns()
         answer = self._hear(_ANSWER[kind], self._say(kind, first, count), timeout_s)
         elapsed = time.perf_counter_ns() - started
@@ -118,7 +118,7 @@ class DeviceRunner(Runner):
         self.overhead_us = self._program.overhead_us + late_ns / 1e3
 
     def _dry(self, calls: int, flushes: int, timeout_s: float) -> list[int]:
-        return [self._exchange(Kind.PING, 0, flushes, timeout_s).wall_ns for _ in range(calls)]
+        return [self._exchange(FrameKind.PING, 0, flushes, timeout_s).wall_ns for _ in range(calls)]
 
 
 def runner_of(program: Program) -> type[Runner]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kernelwright.agents.model import Ask, Finish, Reply, Usage
+from kernelwright.agents.model import Ask, Finish, Reply, TokenUsage
 from kernelwright.agents.prompting.parts import Briefing
 from kernelwright.agents.prompting.target_card import Card, cpu_card, device_card
 from kernelwright.agents.roles import Assignment, Member, Situation
@@ -34,7 +34,7 @@ CPU_FACTS = {"cpus": 2.0, "vector_bytes": 64.0}
 
 
 def reply(text: str, finish: Finish = Finish.STOP, rung: str = "") -> Reply:
-    return Reply(text=text, finish=finish, usage=Usage(prompt_tokens=1), rung=rung)
+    return Reply(text=text, finish=finish, usage=TokenUsage(prompt_tokens=1), rung=rung)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from kernelwright.agents.brains.asks import Parameters
 from kernelwright.agents.brains.llm_coder import LlmCoder, labelled, strategy_of
 from kernelwright.agents.model import Finish
-from kernelwright.agents.roles import Missing, Mode, Proposal, Sample, Situation
+from kernelwright.agents.roles import Mode, NoProposal, Proposal, SampleNumber, Situation
 from kernelwright.errors import SandboxError
 from kernelwright.tests.agents.brains.answers import (
     BUILD_LOG,
@@ -30,7 +30,7 @@ from kernelwright.traces.place import Place
 from kernelwright.traces.records import Advice, Status
 
 
-def propose(asker: Answers, now: Situation) -> Proposal | Missing:
+def propose(asker: Answers, now: Situation) -> Proposal | NoProposal:
     return LlmCoder(asker, briefing_of(now)).propose(now)
 
 
@@ -86,7 +86,7 @@ def test_a_useless_reply_is_asked_for_once_again(text: str, outcome: str) -> Non
     assert asker.places == ["3/0/write/0", "3/0/write/1"]
     stubborn = answers(text)
     missing = propose(stubborn, situation())
-    assert isinstance(missing, Missing)
+    assert isinstance(missing, NoProposal)
     assert missing.outcome == outcome
     assert missing.call == stubborn.key(stubborn.asked[1][1], "3/0/write/1")
     assert len(stubborn.asked) == 2
@@ -102,7 +102,7 @@ def test_a_reply_that_was_cut_off_gets_twice_the_room() -> None:
 
 def test_a_refusal_is_not_answered_with_an_empty_message() -> None:
     asker = Answers([reply("", Finish.REFUSED), reply("", Finish.EMPTY)])
-    assert isinstance(propose(asker, situation()), Missing)
+    assert isinstance(propose(asker, situation()), NoProposal)
     assert all(message.content for _, ask in asker.asked for message in ask.messages)
 
 
@@ -196,7 +196,7 @@ WRAPPED = "import torch\n\ndef run(x, y):\n    y.copy_(torch.softmax(x, 1))\n"
 @pytest.mark.parametrize("language", ["cpp", "cuda"])
 def test_a9_a_reply_that_wraps_the_reference_is_no_candidate(language: str) -> None:
     missing = propose(answers(f"```python\n{WRAPPED}```"), situation("softmax", language))
-    assert isinstance(missing, Missing)
+    assert isinstance(missing, NoProposal)
     assert missing.outcome in ("wrong_language", "no_candidate")
 
 
@@ -229,9 +229,9 @@ def test_what_earlier_slots_do_is_told() -> None:
 
 def test_no_two_samples_get_the_same_prompt() -> None:
     asker = answers(code())
-    propose(asker, situation(sample=Sample(1, 3)))
-    propose(asker, situation(sample=Sample(2, 3), told=("tiles of 64",)))
-    propose(asker, situation(sample=Sample(3, 3), told=("tiles of 64",)))
+    propose(asker, situation(sample=SampleNumber(1, 3)))
+    propose(asker, situation(sample=SampleNumber(2, 3), told=("tiles of 64",)))
+    propose(asker, situation(sample=SampleNumber(3, 3), told=("tiles of 64",)))
     prompts = [asker.prompt(number) for number in range(3)]
     assert len(set(prompts)) == 3
     assert "sample 3 of 3" in prompts[2]

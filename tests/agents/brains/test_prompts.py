@@ -15,7 +15,7 @@ from kernelwright.agents.prompting import render as prompting
 from kernelwright.agents.prompting.parts import Briefing
 from kernelwright.agents.roles import Mode, Situation
 from kernelwright.agents.text.candidate_text import extract
-from kernelwright.agents.text.found import Found
+from kernelwright.agents.text.found import FoundSource
 from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.problem import Precision, Problem, Tensor
 from kernelwright.kernelbench.registry import get, names
@@ -160,7 +160,7 @@ def row_norm1() -> Problem:
 @pytest.mark.parametrize("language", ["cpp", "cuda", "triton"])
 def test_the_example_is_a_reply_that_is_taken(language: str) -> None:
     found = extract(prompting.render(f"example_{language}"), Finish.STOP, language)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundSource)
     assert not any("block" in note for note in found.notes)
 
 
@@ -168,7 +168,7 @@ def test_the_example_is_a_reply_that_is_taken(language: str) -> None:
 @pytest.mark.parametrize("axes", [{"M": 1, "N": 1}, {"M": 4099, "N": 70_001}])
 def test_the_example_has_a_plan_that_can_be_launched(language: str, axes: dict[str, int]) -> None:
     found = extract(prompting.render(f"example_{language}"), Finish.STOP, language)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundSource)
     plan = parse(found.source, language)
     assert isinstance(plan, Plan)
     launches = resolve(plan, row_norm1(), axes, {}, architecture("sm_90"))
@@ -177,7 +177,7 @@ def test_the_example_has_a_plan_that_can_be_launched(language: str, axes: dict[s
 
 def test_the_example_in_triton_is_short_enough_for_the_interpreter() -> None:
     found = extract(prompting.render("example_triton"), Finish.STOP, "triton")
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundSource)
     plan = parse(found.source, "triton")
     assert isinstance(plan, Plan)
     launches = resolve(plan, row_norm1(), {"M": 8192, "N": 512}, {}, architecture("sm_90"))
@@ -187,7 +187,7 @@ def test_the_example_in_triton_is_short_enough_for_the_interpreter() -> None:
 
 def test_the_example_in_cpp_builds(tmp_path: Path) -> None:
     found = extract(prompting.render("example_cpp"), Finish.STOP, "cpp")
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundSource)
     declared = prototype(row_norm1())
     built = build(found.source, declared, "row_norm1", cache_dir=tmp_path, jail=None)
     assert isinstance(built, Built), built

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.agents.model import Ask, Bound, Reply, Usage
-from kernelwright.agents.models.ensemble import Ensemble, Outcome, choose, fold
+from kernelwright.agents.model import Ask, CostBound, Reply, TokenUsage
+from kernelwright.agents.models.ensemble import CallOutcome, Ensemble, choose, fold
 from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.models.conftest import asked
@@ -19,13 +19,13 @@ from kernelwright.traces.place import Place
 NAMES = ("openai/a", "openai/b", "openai/c")
 
 
-def outcome(place: str, model: str, gain: float, usd: float | None = 0.01) -> Outcome:
-    return Outcome(place=place, model=model, gain=gain, usd=usd, tokens=1000)
+def outcome(place: str, model: str, gain: float, usd: float | None = 0.01) -> CallOutcome:
+    return CallOutcome(place=place, model=model, gain=gain, usd=usd, tokens=1000)
 
 
 outcomes = st.lists(
     st.builds(
-        Outcome,
+        CallOutcome,
         place=st.text("0123456789/", min_size=1, max_size=3),
         model=st.sampled_from((*NAMES, "openai/gone")),
         gain=st.floats(0, 2),
@@ -39,7 +39,7 @@ outcomes = st.lists(
 
 @given(outcomes, st.randoms(use_true_random=False), st.integers(), st.text(max_size=5))
 def test_s6_the_state_is_the_same_in_any_order(
-    told: list[Outcome], shuffler: random.Random, seed: int, place: str
+    told: list[CallOutcome], shuffler: random.Random, seed: int, place: str
 ) -> None:
     """S6: rebuilt from the same outcomes, however they arrive, it chooses the same."""
     again = list(told)
@@ -81,7 +81,7 @@ def test_improvement_per_dollar_decides_and_not_improvement() -> None:
 def test_without_a_price_tokens_are_compared() -> None:
     told = [outcome(f"0/{i}", "openai/a", 0.1, None) for i in range(20)]
     told += [
-        Outcome(place=f"1/{i}", model="openai/b", gain=0.1, usd=0.0, tokens=100_000)
+        CallOutcome(place=f"1/{i}", model="openai/b", gain=0.1, usd=0.0, tokens=100_000)
         for i in range(20)
     ]
     found = Counter(
@@ -99,10 +99,10 @@ class Priced:
         self.name, self._usd = name, usd
         self.is_closed = False
 
-    def bound(self, ask: Ask) -> Bound:
-        return Bound(ask.max_output_tokens, self._usd)
+    def bound(self, ask: Ask) -> CostBound:
+        return CostBound(ask.max_output_tokens, self._usd)
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         return None if self._usd is None else self._usd * (1 + usage.tokens)
 
     def complete(self, ask: Ask) -> Reply:
@@ -118,7 +118,7 @@ def test_an_ensemble_is_a_model_that_learns() -> None:
     both = Ensemble(models, seed=3)
     assert both.name == "openai/a+openai/b"
     assert both.bound(asked()).usd == 0.3
-    assert both.cost(Usage()) == 0.3
+    assert both.cost(TokenUsage()) == 0.3
     assert both.complete(asked()).text == both.complete(asked()).text
     for i in range(40):
         both.tell(outcome(f"0/{i}", both.at(f"0/{i}").name, 0.0))
@@ -133,7 +133,7 @@ def test_b2_an_ensemble_with_an_unpriced_model_has_no_price() -> None:
     """B2: the dearest known price is no bound for an unknown one."""
     both = Ensemble([Priced("openai/a", 0.1), Priced("openai/b", None)])
     assert both.bound(asked()).usd is None
-    assert both.cost(Usage()) is None
+    assert both.cost(TokenUsage()) is None
 
 
 def test_s6_a_resumed_ensemble_goes_on_the_same_way() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.agents.model import Bound, Message, Usage
+from kernelwright.agents.model import CostBound, Message, TokenUsage
 from kernelwright.agents.models.pricing import Price, find_price, read_prices, shipped
 from kernelwright.agents.models.tokens import most_prompt_tokens, most_tokens
 from kernelwright.config import OPENAI_URL
@@ -38,10 +38,10 @@ def test_b2_an_unknown_price_is_none_and_not_zero(opened: Opened) -> None:
     assert find_price(LOCAL, "gpt-5") is None
     model = opened(LOCAL)
     assert model.bound(asked()).usd is None
-    assert model.cost(Usage(prompt_tokens=5)) is None
+    assert model.cost(TokenUsage(prompt_tokens=5)) is None
     free = opened(LOCAL, price=Price(model="*", endpoint=LOCAL, input=0, output=0))
     assert free.bound(asked()).usd == 0.0
-    assert free.cost(Usage(prompt_tokens=5)) == 0.0
+    assert free.cost(TokenUsage(prompt_tokens=5)) == 0.0
 
 
 def test_a_snapshot_costs_what_its_model_costs() -> None:
@@ -74,7 +74,7 @@ def test_what_a_call_costs() -> None:
         above_input=4,
         above_output=20,
     )
-    usage = Usage(
+    usage = TokenUsage(
         prompt_tokens=1000,
         completion_tokens=100,
         cached_tokens=600,
@@ -111,7 +111,7 @@ def test_no_call_costs_more_than_its_bound(
         above_output=output * 1.5,
     )
     read = data.draw(st.integers(0, prompt))
-    usage = Usage(
+    usage = TokenUsage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=read,
@@ -125,7 +125,7 @@ def test_the_bound_reserves_the_prompt_and_the_whole_answer(opened: Opened) -> N
     bound = model.bound(asked(max_output_tokens=5000))
     assert bound.tokens > 5000
     assert bound.usd == pytest.approx(((bound.tokens - 5000) + 5000 * 1000) / 1e6)
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, CostBound)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import pytest
 from kernelwright.agents.books.candidate import Candidate
 from kernelwright.agents.prompting import digest, digest_text
 from kernelwright.agents.prompting.attempts import is_before
-from kernelwright.agents.roles import Assignment, Attempt, Digest
+from kernelwright.agents.roles import Assignment, Digest, TriedChange
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
 from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.place import Place
 from kernelwright.traces.records import Status
 
-LONG = Attempt(
+LONG = TriedChange(
     number=7,
     strategy="s" * 900,
     after_us=12.5,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.model import Finish
-from kernelwright.agents.text import Found, Unusable, extract, revised
+from kernelwright.agents.text import FoundSource, Unusable, extract, revised
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 
 _CONTENT: dict[str, Any] = tomllib.loads(
@@ -40,7 +40,7 @@ class Case:
     expected: dict[str, str]
     """What stands in the file under `source`, `text`, `starts`, `outcome` and `says`."""
 
-    def result(self) -> Found | Unusable:
+    def result(self) -> FoundSource | Unusable:
         """What comes of it."""
         if self.base is None:
             return extract(self.reply, self.finish, self.language)

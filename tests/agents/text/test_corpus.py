@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.model import Finish
-from kernelwright.agents.text import Found, Unusable, extract
+from kernelwright.agents.text import FoundSource, Unusable, extract
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 from kernelwright.tests.agents.text.corpus import CASES, SOURCES, Case
 
@@ -28,7 +28,7 @@ def test_a5_every_reply_has_its_outcome(case: Case) -> None:
         assert result.outcome == expected["outcome"], result.reason
         assert expected.get("says", "") in result.reason
         return
-    assert isinstance(result, Found), result
+    assert isinstance(result, FoundSource), result
     if "source" in expected:
         assert result.source == SOURCES[expected["source"]]
     elif "text" in expected:
@@ -56,7 +56,7 @@ def of(name: str) -> Case:
 def test_what_was_taken_for_granted_is_noted(name: str, note: str) -> None:
     case = of("capital letters in the info string" if not note else name)
     result = case.result()
-    assert isinstance(result, Found)
+    assert isinstance(result, FoundSource)
     assert (note or "it has no front matter") in result.notes
 
 
@@ -67,6 +67,6 @@ def test_b6_a_reply_that_ends_early_is_never_a_source() -> None:
     closing = max(n for n, line in enumerate(lines) if line == "```")
     for end in range(len(lines)):
         result = extract("\n".join(lines[:end]), Finish.STOP, case.language)
-        assert isinstance(result, Found) == (end > closing), end
+        assert isinstance(result, FoundSource) == (end > closing), end
     for finish in (Finish.LENGTH, Finish.REFUSED, Finish.EMPTY):
         assert isinstance(extract(case.reply, finish, case.language), Unusable)

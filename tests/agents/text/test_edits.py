@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.text import Found, Outcome, Unusable
+from kernelwright.agents.text import FoundSource, ReplyOutcome, Unusable
 from kernelwright.agents.text.edits import MOST_EDITS, Edit, apply
 from kernelwright.tests.agents.text.corpus import SOURCES
 
@@ -32,10 +32,10 @@ def test_s12_no_edit_touches_a_protected_line(name: str) -> None:
         if lines.count(line) > 1 or not line.strip():
             continue
         result = apply(SOURCES[name], (without(line),), language)
-        if isinstance(result, Found):
+        if isinstance(result, FoundSource):
             made.append(number)
             continue
-        assert result.outcome == Outcome.EDIT_FAILED
+        assert result.outcome == ReplyOutcome.EDIT_FAILED
         assert "the front matter" in result.reason or "a fixed region" in result.reason
         refused.append(number)
     assert made
@@ -52,11 +52,11 @@ def test_s12_code_cannot_be_moved_before_the_front_matter() -> None:
 
 def test_one_bad_edit_spoils_all() -> None:
     good = Edit("#include <cstddef>\n", "#include <cmath>\n", 1)
-    assert isinstance(apply(SOURCES["cpp"], (good,), "cpp"), Found)
+    assert isinstance(apply(SOURCES["cpp"], (good,), "cpp"), FoundSource)
     for bad in (without("not there"), good, without("")):
         result = apply(SOURCES["cpp"], (good, bad), "cpp")
         assert isinstance(result, Unusable)
-        assert result.outcome == Outcome.EDIT_FAILED
+        assert result.outcome == ReplyOutcome.EDIT_FAILED
 
 
 def test_an_edit_may_stand_at_either_end() -> None:
@@ -66,7 +66,7 @@ def test_an_edit_may_stand_at_either_end() -> None:
         Edit("    pass\n", "    y.copy_(x)\n    return\n", 5),
     )
     result = apply(base, edits, "python")
-    assert isinstance(result, Found)
+    assert isinstance(result, FoundSource)
     assert result.source == "import torch\ndef run(x, y):\n    y.copy_(x)\n    return\n"
 
 
@@ -75,5 +75,5 @@ def test_too_many_edits_are_refused() -> None:
     edits = tuple(Edit(line + "\n", line + ".0\n", 1) for line in lines)
     base = "\n".join(lines) + "\n"
     assert isinstance(apply(base, edits, "python"), Unusable)
-    assert isinstance(apply(base, edits[1:], "python"), Found)
+    assert isinstance(apply(base, edits[1:], "python"), FoundSource)
     assert isinstance(apply(base, (), "python"), Unusable)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelwright.agents.model import Finish
-from kernelwright.agents.text import Outcome, Unusable, read
+from kernelwright.agents.text import ReplyOutcome, Unusable, read
 from kernelwright.agents.text.json_text import REASON_CHARACTERS
 
 
@@ -56,33 +56,41 @@ def test_strings_may_hold_anything() -> None:
 @pytest.mark.parametrize(
     ("reply", "outcome", "says"),
     [
-        ("The kernel is bound by memory.", Outcome.NO_JSON, "no JSON object"),
-        ("{'verdict': 'ok'}", Outcome.NO_JSON, "no JSON object"),
-        ('{"verdict": "ok", "why": [{"line": 1}, {"li', Outcome.TRUNCATED, "inside a JSON object"),
-        ('{"verdict": "ok", "why": ["it has', Outcome.TRUNCATED, "inside a JSON object"),
-        (GOOD + ' no, {"verdict": "bro', Outcome.TRUNCATED, "inside a JSON object"),
-        (f"```json\n{GOOD}\n```\n```json\n{{", Outcome.TRUNCATED, "line 4"),
-        (f"<think>{GOOD}", Outcome.TRUNCATED, "thinking"),
-        (f"[{GOOD}, {GOOD}]", Outcome.INVALID_JSON, "this is an array"),
-        ("```json\n3\n```", Outcome.INVALID_JSON, "this is a number"),
-        ("```json\nnull\n```", Outcome.INVALID_JSON, "this is null"),
-        ("```json\n```", Outcome.MALFORMED_JSON, "Expecting value"),
-        ('{"line": 1, "line": 2}', Outcome.MALFORMED_JSON, "'line' stands twice"),
-        ('{"verdict": "ok", "share": NaN}', Outcome.MALFORMED_JSON, "NaN"),
-        ('{"verdict": "ok", "share": -Infinity}', Outcome.MALFORMED_JSON, "-Infinity"),
-        ('{"verdict": "ok", "share": 1e999}', Outcome.MALFORMED_JSON, "1e999"),
-        ('{"verdict": "ok", "why": ["\\ud800"]}', Outcome.MALFORMED_JSON, "UTF-8"),
-        ('{"verdict": "ok",}', Outcome.MALFORMED_JSON, "line 1 column"),
-        ('{"verdict": "ok", "line": ' + "9" * 5000 + "}", Outcome.MALFORMED_JSON, "digits"),
-        ('{"a": ' * 100_00 + "1" + "}" * 100_00, Outcome.MALFORMED_JSON, "nested too deeply"),
-        ('{"verdict": "perhaps"}', Outcome.INVALID_JSON, "verdict: Input should be 'ok' or 'br"),
-        ('{"verdict": "ok", "lines": 3}', Outcome.INVALID_JSON, "lines: Extra inputs"),
-        ("{}", Outcome.INVALID_JSON, "verdict: Field required"),
-        (GOOD + " " * (256 << 10), Outcome.TOO_LARGE, "262144"),
-        ("", Outcome.NO_JSON, "empty"),
+        ("The kernel is bound by memory.", ReplyOutcome.NO_JSON, "no JSON object"),
+        ("{'verdict': 'ok'}", ReplyOutcome.NO_JSON, "no JSON object"),
+        (
+            '{"verdict": "ok", "why": [{"line": 1}, {"li',
+            ReplyOutcome.TRUNCATED,
+            "inside a JSON object",
+        ),
+        ('{"verdict": "ok", "why": ["it has', ReplyOutcome.TRUNCATED, "inside a JSON object"),
+        (GOOD + ' no, {"verdict": "bro', ReplyOutcome.TRUNCATED, "inside a JSON object"),
+        (f"```json\n{GOOD}\n```\n```json\n{{", ReplyOutcome.TRUNCATED, "line 4"),
+        (f"<think>{GOOD}", ReplyOutcome.TRUNCATED, "thinking"),
+        (f"[{GOOD}, {GOOD}]", ReplyOutcome.INVALID_JSON, "this is an array"),
+        ("```json\n3\n```", ReplyOutcome.INVALID_JSON, "this is a number"),
+        ("```json\nnull\n```", ReplyOutcome.INVALID_JSON, "this is null"),
+        ("```json\n```", ReplyOutcome.MALFORMED_JSON, "Expecting value"),
+        ('{"line": 1, "line": 2}', ReplyOutcome.MALFORMED_JSON, "'line' stands twice"),
+        ('{"verdict": "ok", "share": NaN}', ReplyOutcome.MALFORMED_JSON, "NaN"),
+        ('{"verdict": "ok", "share": -Infinity}', ReplyOutcome.MALFORMED_JSON, "-Infinity"),
+        ('{"verdict": "ok", "share": 1e999}', ReplyOutcome.MALFORMED_JSON, "1e999"),
+        ('{"verdict": "ok", "why": ["\\ud800"]}', ReplyOutcome.MALFORMED_JSON, "UTF-8"),
+        ('{"verdict": "ok",}', ReplyOutcome.MALFORMED_JSON, "line 1 column"),
+        ('{"verdict": "ok", "line": ' + "9" * 5000 + "}", ReplyOutcome.MALFORMED_JSON, "digits"),
+        ('{"a": ' * 100_00 + "1" + "}" * 100_00, ReplyOutcome.MALFORMED_JSON, "nested too deeply"),
+        (
+            '{"verdict": "perhaps"}',
+            ReplyOutcome.INVALID_JSON,
+            "verdict: Input should be 'ok' or 'br",
+        ),
+        ('{"verdict": "ok", "lines": 3}', ReplyOutcome.INVALID_JSON, "lines: Extra inputs"),
+        ("{}", ReplyOutcome.INVALID_JSON, "verdict: Field required"),
+        (GOOD + " " * (256 << 10), ReplyOutcome.TOO_LARGE, "262144"),
+        ("", ReplyOutcome.NO_JSON, "empty"),
     ],
 )
-def test_a2_what_cannot_be_used_says_why(reply: str, outcome: Outcome, says: str) -> None:
+def test_a2_what_cannot_be_used_says_why(reply: str, outcome: ReplyOutcome, says: str) -> None:
     found = read(reply, Finish.STOP, Vote)
     assert isinstance(found, Unusable), found
     assert found.outcome == outcome, found.reason
@@ -92,12 +100,12 @@ def test_a2_what_cannot_be_used_says_why(reply: str, outcome: Outcome, says: str
 @pytest.mark.parametrize(
     ("finish", "outcome"),
     [
-        (Finish.LENGTH, Outcome.TRUNCATED),
-        (Finish.REFUSED, Outcome.NO_JSON),
-        (Finish.EMPTY, Outcome.NO_JSON),
+        (Finish.LENGTH, ReplyOutcome.TRUNCATED),
+        (Finish.REFUSED, ReplyOutcome.NO_JSON),
+        (Finish.EMPTY, ReplyOutcome.NO_JSON),
     ],
 )
-def test_a_reply_that_ended_early_is_not_searched(finish: Finish, outcome: Outcome) -> None:
+def test_a_reply_that_ended_early_is_not_searched(finish: Finish, outcome: ReplyOutcome) -> None:
     found = read(GOOD, finish, Vote)
     assert isinstance(found, Unusable)
     assert found.outcome == outcome

@@ -15,7 +15,7 @@ from kernelwright.agents.aids import Aids
 from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask, Message
-from kernelwright.agents.roles import Member, Missing, Proposal, Situation
+from kernelwright.agents.roles import Member, NoProposal, Proposal, Situation
 from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
@@ -50,7 +50,7 @@ class Improviser(PlayedModel):
 class Teller(PlainCoder):
     """Writes down more of what it was assigned, and gives its candidates a strategy."""
 
-    def propose(self, situation: Situation) -> Proposal | Missing | None:
+    def propose(self, situation: Situation) -> Proposal | NoProposal | None:
         given = situation.assignment
         place = given.place.for_purpose(given.mode).at_turn(1)
         words = [str(place), *(f"told {text}" for text in given.told)]
@@ -63,7 +63,7 @@ class Teller(PlainCoder):
         reply = self._asker.ask(ask, place)
         blocks = re.findall(r"```\n(.*?)```", reply.text, re.S)
         if not blocks:
-            return Missing("no_candidate", "no fenced block", self._asker.key(ask, place))
+            return NoProposal("no_candidate", "no fenced block", self._asker.key(ask, place))
         said = re.search(r"Techniques: (.*)", reply.text)
         shown = ((given.base,) if given.base else ()) + given.exemplars
         return Proposal(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.model import Ask, Bound
+from kernelwright.agents.model import Ask, CostBound
 from kernelwright.campaign import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players
@@ -124,7 +124,7 @@ def test_a_second_opinion_keeps_a_result_from_being_shown_and_from_nothing_else(
 
 def test_without_the_means_for_a_second_opinion_it_goes_on(store: Store) -> None:
     class Dear(Improviser):
-        def bound(self, ask: Ask) -> Bound:
+        def bound(self, ask: Ask) -> CostBound:
             return (
                 super()
                 .bound(ask)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelwright.sandbox.builders import cache
 from kernelwright.sandbox.builders.cpp import build
-from kernelwright.sandbox.builders.model import BuildFailed, Built, Variant
+from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.isolation.model import Jail
 
 PROTOTYPE = 'extern "C" void scale(int n, const float* x, float* y);'
@@ -23,7 +23,7 @@ HONEST = """extern "C" void scale(int n, const float* __restrict__ x, float* __r
 
 
 def attempt(
-    source: str, cache_dir: Path, jail: Jail | None, variant: Variant = Variant.RELEASE
+    source: str, cache_dir: Path, jail: Jail | None, variant: BuildVariant = BuildVariant.RELEASE
 ) -> Built | BuildFailed:
     return build(source, PROTOTYPE, "scale", variant=variant, cache_dir=cache_dir, jail=jail)
 
@@ -179,7 +179,7 @@ def test_a_cache_entry_under_another_name_is_not_believed(tmp_path: Path) -> Non
 
 
 def test_the_sanitized_variant_holds_sanitizers(tmp_path: Path, any_jail: Jail) -> None:
-    found = attempt(HONEST, tmp_path, any_jail, Variant.SANITIZED)
+    found = attempt(HONEST, tmp_path, any_jail, BuildVariant.SANITIZED)
     assert isinstance(found, Built)
     assert b"__asan_" in found.artefact
     assert b"__ubsan_" in found.artefact

@@ -12,7 +12,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.builders import cache, cubin, toolchain
-from kernelwright.sandbox.builders.cuda import Request, build, build_many
+from kernelwright.sandbox.builders.cuda import CudaRequest, build, build_many
 from kernelwright.sandbox.builders.model import BuildFailed, DeviceBuilt
 from kernelwright.sandbox.builders.workplace import LIMITS
 from kernelwright.sandbox.isolation.model import Jail
@@ -363,9 +363,9 @@ def test_a_damaged_cubin_is_a_cubin_error(tmp_path: Path, any_jail: Jail) -> Non
 
 
 def test_many_at_once_in_order(tmp_path: Path, any_jail: Jail) -> None:
-    requests = [Request(SCALE.replace("2 *", f"{n} *"), ("scale",), SM_90) for n in range(2, 7)] + [
-        Request("nonsense", ("scale",), SM_90)
-    ]
+    requests = [
+        CudaRequest(SCALE.replace("2 *", f"{n} *"), ("scale",), SM_90) for n in range(2, 7)
+    ] + [CudaRequest("nonsense", ("scale",), SM_90)]
     found = build_many(requests, cache_dir=tmp_path, jail=any_jail)
     assert [isinstance(one, DeviceBuilt) for one in found] == [True] * 5 + [False]
     alone = built(SCALE.replace("2 *", "3 *"), at=tmp_path / "alone", jail=any_jail)

@@ -20,11 +20,11 @@ from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import cpp, cuda, emulated, python, toolchain
 from kernelwright.sandbox.builders.model import (
     BuildFailed,
+    BuildVariant,
     Built,
     DeviceBuilt,
     EmulatedVariant,
     Unsupported,
-    Variant,
 )
 from kernelwright.sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
 from kernelwright.sandbox.isolation.choose import choose
@@ -99,7 +99,7 @@ SUBJECTS = {
         CPP,
         CPP.replace("2 *", "2 * nothing *"),
         changes={
-            "variant": {"variant": Variant.SANITIZED},
+            "variant": {"variant": BuildVariant.SANITIZED},
             "prototype": {"problem_prototype": 'extern "C" void scale(int, const float*, float*);'},
         },
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelwright.sandbox.builders import precompiled
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.builders.cpp import build
-from kernelwright.sandbox.builders.model import BuildFailed, Built, Variant
+from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.isolation.model import Jail
 
 PROTOTYPE = 'extern "C" void fence(int n);'
@@ -15,12 +15,14 @@ BODY = 'extern "C" void fence(int n) { for (int i = 0; i < n; ++i) _mm_sfence();
 ASKS = "  #  include <immintrin.h>  // for the fence\n" + BODY
 
 
-def made(source: str, cache: Path, jail: Jail, variant: Variant = Variant.RELEASE) -> object:
+def made(
+    source: str, cache: Path, jail: Jail, variant: BuildVariant = BuildVariant.RELEASE
+) -> object:
     return build(source, PROTOTYPE, "fence", variant=variant, cache_dir=cache, jail=jail)
 
 
 def test_a_source_that_includes_it_is_built_with_it(tmp_path: Path, any_jail: Jail) -> None:
-    for variant in Variant:
+    for variant in BuildVariant:
         result = made(ASKS, tmp_path, any_jail, variant)
         assert isinstance(result, Built), result
         assert (precompiled.NAME in result.command) == find_compiler().is_gcc

@@ -27,7 +27,7 @@ from kernelwright.sandbox.plan.model import (
 )
 from kernelwright.sandbox.run.emulated import emulated_program
 from kernelwright.sandbox.run.memory_access import AccessReport, examine
-from kernelwright.sandbox.run.once import Call, play
+from kernelwright.sandbox.run.once import CallInputs, play
 from kernelwright.sandbox.run.process import RunFault
 
 LIMITS = Limits(wall_s=120.0, cpu_s=120.0, memory_bytes=3 << 30)
@@ -75,7 +75,7 @@ class Case:
     scratch: tuple[Scratch, ...] = ()
 
     @property
-    def call(self) -> Call:
+    def call(self) -> CallInputs:
         tensors = [
             Tensor(name=name, dtype=str(array.dtype), shape=tuple(map(str, array.shape)))
             for name, array in self.inputs.items()
@@ -99,7 +99,7 @@ class Case:
             )
             for step in self.steps
         )
-        return Call(problem, {}, self.inputs, Launches(self.kernels, launches, self.scratch))
+        return CallInputs(problem, {}, self.inputs, Launches(self.kernels, launches, self.scratch))
 
 
 class Machine:

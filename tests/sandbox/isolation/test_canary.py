@@ -15,8 +15,8 @@ import pytest
 
 from kernelwright.sandbox.isolation import BareJail, Jail, Outcome, choose, probe
 from kernelwright.sandbox.isolation.canary import build_canary
-from kernelwright.sandbox.isolation.canary_rows import ROWS, Evidence
-from kernelwright.sandbox.isolation.canary_scene import Seen
+from kernelwright.sandbox.isolation.canary_rows import ROWS, CanaryEvidence
+from kernelwright.sandbox.isolation.canary_scene import SeenOutside
 from kernelwright.sandbox.isolation.model import End
 from kernelwright.traces.records import CAPABILITIES, Enforcement, Isolation
 
@@ -175,7 +175,7 @@ def test_with_neither_nothing_is_chosen_and_the_remedy_is_told(elsewhere: Elsewh
     assert "apt install bubblewrap" in found["hint"]
 
 
-def _evidence(said: str, **seen: Any) -> Evidence:
+def _evidence(said: str, **seen: Any) -> CanaryEvidence:
     facts: dict[str, Any] = {
         "token": "feed",
         "was_written": False,
@@ -190,7 +190,7 @@ def _evidence(said: str, **seen: Any) -> Evidence:
     }
     ended = Outcome(End.EXITED)
     look = Outcome(End.EXITED, stdout=said.encode())
-    return Evidence("landlock", look, ended, 128, ended, Seen(**(facts | seen)))
+    return CanaryEvidence("landlock", look, ended, 128, ended, SeenOutside(**(facts | seen)))
 
 
 REACHING = ("ptrace", "environ", "vm_read", "priority", "init", "signal")

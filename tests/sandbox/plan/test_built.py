@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.kernelbench.targets import REGISTERS_PER_SM, architecture
 from kernelwright.sandbox.builders.model import KernelFacts
-from kernelwright.sandbox.plan import FaultKind, PlanFault, check_built
+from kernelwright.sandbox.plan import PlanFault, PlanFaultKind, check_built
 from kernelwright.sandbox.plan.limits import fits, registers_wrong
 from kernelwright.tests.sandbox.plan.conftest import CUDA, TRITON, Bench
 
@@ -42,43 +42,48 @@ def test_a_kernel_that_fits(spmm: Bench) -> None:
             11,
             "asks for 0 dynamic + 240000 static = 240000 bytes of "
             "shared memory, sm_90 has at most 232448",
-            FaultKind.LIMIT,
+            PlanFaultKind.LIMIT,
         ),
-        ({"registers": 256}, 10, "a thread has 256 registers, at most 255 exist", FaultKind.LIMIT),
+        (
+            {"registers": 256},
+            10,
+            "a thread has 256 registers, at most 255 exist",
+            PlanFaultKind.LIMIT,
+        ),
         (
             {"parameters": (4, 4, 8)},
             12,
             "the kernel has 3 parameters, and the launch gives 10 arguments",
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         ),
         (
             {"parameters": (4, 4, 8, 8, 8, 8, 8, 4, 8, 4)},
             12,
             "argument 8 is a pointer, and the kernel's parameter has 4 bytes",
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         ),
         (
             {"parameters": (4, 4, 8, 8, 8, 8, 8, 8, 8, 8)},
             12,
             "argument 10 is a float, and the kernel's parameter has 8 bytes",
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         ),
         (
             {"parameters": (24, 4, 8, 8, 8, 8, 8, 8, 8, 4)},
             12,
             "argument 1 is an integer, and the kernel's parameter has 24 bytes",
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         ),
         (
             {"parameters": (1, 4, 8, 8, 8, 8, 8, 8, 8, 4)},
             12,
             "argument 1 is 1000, which the kernel's parameter of 1 bytes cannot hold",
-            FaultKind.MISTAKE,
+            PlanFaultKind.MISTAKE,
         ),
     ],
 )
 def test_a_kernel_that_does_not_fit(
-    changes: dict[str, object], line: int, words: str, kind: FaultKind, spmm: Bench
+    changes: dict[str, object], line: int, words: str, kind: PlanFaultKind, spmm: Bench
 ) -> None:
     fault = checked(spmm, replace(FACTS, **changes))
     assert fault is not None

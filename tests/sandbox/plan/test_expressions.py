@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.sandbox.front_matter import Place
+from kernelwright.sandbox.front_matter import FilePlace
 from kernelwright.sandbox.plan.expressions import MAX_INTEGER, Expression, Number
-from kernelwright.sandbox.plan.faults import RefusedError
+from kernelwright.sandbox.plan.faults import PlanRefusedError
 from kernelwright.sandbox.plan.grammar import MAX_NESTING, MAX_TOKENS, parse_expression
 
 VALUES: dict[str, Number] = {"M": 1000, "N": 33, "zero": 0, "big": 2**62, "avg_row": 6.5}
 
 
 def parsed(text: str) -> Expression:
-    return parse_expression(text, lambda at: Place(7, 1 + at))
+    return parse_expression(text, lambda at: FilePlace(7, 1 + at))
 
 
 def evaluated(text: str) -> Number:
@@ -103,7 +103,7 @@ def test_values(text: str, value: Number) -> None:
     ],
 )
 def test_what_is_no_expression(text: str, column: int, words: str) -> None:
-    with pytest.raises(RefusedError) as error:
+    with pytest.raises(PlanRefusedError) as error:
         parsed(text)
     fault = error.value.fault
     assert words in fault.reason
@@ -132,7 +132,7 @@ def test_what_is_no_expression(text: str, column: int, words: str) -> None:
     ],
 )
 def test_what_has_no_value(text: str, column: int, reason: str) -> None:
-    with pytest.raises(RefusedError) as error:
+    with pytest.raises(PlanRefusedError) as error:
         evaluated(text)
     fault = error.value.fault
     assert fault.reason.startswith(reason) or reason in fault.reason
@@ -141,7 +141,7 @@ def test_what_has_no_value(text: str, column: int, reason: str) -> None:
 
 @pytest.mark.parametrize("text", ["avg_row", "M * 1.0", "min(M, 2.5)"])
 def test_an_extent_must_be_an_integer(text: str) -> None:
-    with pytest.raises(RefusedError, match=r"is not an integer; round it with ceil\(\)"):
+    with pytest.raises(PlanRefusedError, match=r"is not an integer; round it with ceil\(\)"):
         parsed(text).integer(VALUES)
 
 
@@ -191,7 +191,7 @@ def test_it_means_what_python_means(text: str) -> None:
         expected = type(error)
     try:
         found = evaluated(text)
-    except RefusedError as error:
+    except PlanRefusedError as error:
         reason = error.fault.reason
         if expected is ZeroDivisionError:
             assert "division by zero" in reason or "takes integers" in reason

@@ -12,10 +12,10 @@ from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.plan import (
-    FaultKind,
     Launches,
     Plan,
     PlanFault,
+    PlanFaultKind,
     parse,
     resolve,
     suspicions,
@@ -75,7 +75,7 @@ def test_a_triton_plan_says_what_to_compile(spmm: Bench) -> None:
     twice = TRITON.replace("num_warps = 4", "num_warps = 4\nnum_ctas = 2\nmaxnreg = 64", 1)
     (launch,) = spmm.launches(twice, "triton").launches
     assert (launch.grid, launch.cluster) == ((2000, 1, 1), (2, 1, 1))
-    assert spmm.fault(twice, "triton", "sm_80").kind is FaultKind.UNSUPPORTED
+    assert spmm.fault(twice, "triton", "sm_80").kind is PlanFaultKind.UNSUPPORTED
 
 
 def test_launches_with_other_constants_are_other_kernels(spmm: Bench) -> None:
@@ -325,7 +325,7 @@ def test_shared_memory_up_to_the_last_byte(name: str, spmm: Bench) -> None:
     fits = CUDA.replace("shared_bytes = 0", f"shared_bytes = {most}")
     assert spmm.launches(fits, target=name).launches[0].shared_bytes == most
     fault = spmm.fault(CUDA.replace("shared_bytes = 0", f"shared_bytes = {most + 1}"), target=name)
-    assert fault.kind is FaultKind.LIMIT
+    assert fault.kind is PlanFaultKind.LIMIT
     assert f"{name} has at most {most}" in fault.reason
 
 
@@ -334,7 +334,7 @@ def test_clusters_where_there_are_some(name: str, spmm: Bench) -> None:
     source = CUDA.replace("grid ", "cluster = [2]\ngrid ")
     if architecture(name).capability < 90:
         fault = spmm.fault(source, target=name)
-        assert fault.kind is FaultKind.UNSUPPORTED
+        assert fault.kind is PlanFaultKind.UNSUPPORTED
         assert f"{name} has no clusters" in fault.reason
     else:
         assert spmm.launches(source, target=name).launches[0].cluster == (2, 1, 1)
@@ -346,7 +346,7 @@ def test_scratch_up_to_the_last_byte(spmm: Bench) -> None:
     fits = CUDA.replace("[scratch.partial]", more.format(cells))
     assert [each.name for each in spmm.launches(fits).scratch] == ["more", "partial"]
     over = CUDA.replace("[scratch.partial]", more.format(cells + 1))
-    assert spmm.fault(over).kind is FaultKind.LIMIT
+    assert spmm.fault(over).kind is PlanFaultKind.LIMIT
 
 
 def test_a_part_of_a_buffer(spmm: Bench) -> None:

@@ -15,7 +15,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run import arena, call_table, runner
 from kernelwright.sandbox.run.call_table import Passed, Role
-from kernelwright.sandbox.run.once import Call, Sheet
+from kernelwright.sandbox.run.once import CallInputs, Sheet
 
 pytestmark = pytest.mark.jail
 
@@ -86,7 +86,7 @@ def test_a_call_of_its_own_has_the_arguments_of_a_placed_one() -> None:
         slot = memory.place(problem, structure)
         placed = read(memory.copy_of_inputs())
         del slot
-    call = Call(problem, structure.axes, inputs, Launches((), ()))
+    call = CallInputs(problem, structure.axes, inputs, Launches((), ()))
     with Sheet(call).mapped() as plane:
         entry = Path(f"/proc/self/fd/{plane.input_fd}").read_bytes()
     alone = read(entry)

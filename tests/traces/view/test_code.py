@@ -8,7 +8,7 @@ from re import findall, sub
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.traces.view.code import COLOURED, Difference, difference, highlighted
+from kernelwright.traces.view.code import COLOURED, CodeDifference, difference, highlighted
 from kernelwright.traces.view.render import asset
 
 TEXT = st.text(st.sampled_from("ab <>&\"'/*\n\t#{}"), max_size=120)
@@ -66,7 +66,7 @@ def test_unchanged_runs_are_folded_beside_their_context() -> None:
 
 
 def test_very_long_sources_are_not_compared() -> None:
-    assert difference("a\n" * 5000, "b", "cpp") == Difference(
+    assert difference("a\n" * 5000, "b", "cpp") == CodeDifference(
         (), 0, 0, "more than 4000 lines are not compared"
     )
     long = "int x;\n" * 60_000

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import kernelwright
 from kernelwright.errors import UsageError
 from kernelwright.verifier.profile import metrics_file
-from kernelwright.verifier.profile.derive import Fate, Sample, derive, read_samples
+from kernelwright.verifier.profile.derive import Fate, MeasuredSample, derive, read_samples
 from kernelwright.verifier.profile.metrics import catalogue
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -22,7 +22,7 @@ TUNING = Path(kernelwright.__file__).parent.parent / "shared" / "data" / "tuning
 TASKS = ("spmm/a", "gemm/b", "conv/c")
 
 
-def synthetic(count: int = 40, seed: int = 5) -> list[Sample]:
+def synthetic(count: int = 40, seed: int = 5) -> list[MeasuredSample]:
     """Candidates whose times hang on a few hidden quantities."""
     rng = np.random.default_rng(seed)
     found = []
@@ -46,11 +46,11 @@ def synthetic(count: int = 40, seed: int = 5) -> list[Sample]:
             }
             if number == 0:
                 metrics["of_one_task"] = t + 0.2 * scatter[i, 6]
-            found.append(Sample(task, "sm_90", ("x",), float(np.exp(t)), metrics))
+            found.append(MeasuredSample(task, "sm_90", ("x",), float(np.exp(t)), metrics))
     return found
 
 
-def fates(samples: list[Sample], **more: float) -> dict[str, Fate]:
+def fates(samples: list[MeasuredSample], **more: float) -> dict[str, Fate]:
     return {one.name: one.fate for one in derive(samples, **more).ranked}  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ def test_samples_are_read_from_lines() -> None:
         {"task": "a/b", "target": "sm_90", "time_us": 3, "metrics": {"m": 1, "n": None}}
     )
     (sample,) = read_samples([line, "", "  "], "file")
-    assert sample == Sample("a/b", "sm_90", (), 3.0, {"m": 1.0})
+    assert sample == MeasuredSample("a/b", "sm_90", (), 3.0, {"m": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_recorded_candidates_of_the_cpu() -> None:
     assert not set(found.kept) & {"latency_us", "achieved_gbs", "achieved_gflops"}
 
 
-def tuning_samples(device: str) -> list[Sample]:
+def tuning_samples(device: str) -> list[MeasuredSample]:
     packed = (TUNING / f"convolution_{device}.json.gz").read_bytes()
     content = json.loads(gzip.decompress(packed))
     knobs = [k for k, values in content["tune_params"].items() if len(values) > 1]
@@ -184,7 +184,7 @@ def tuning_samples(device: str) -> list[Sample]:
         values["threads"] = values["block_size_x"] * values["block_size_y"]
         values["elements_per_thread"] = values["tile_size_x"] * values["tile_size_y"]
         values["gflops"] = 1e3 / entry["time"]
-        found.append(Sample(device, "tuned", (), 1e3 * entry["time"], values))
+        found.append(MeasuredSample(device, "tuned", (), 1e3 * entry["time"], values))
     return found
 
 

@@ -141,7 +141,9 @@ def profiler(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def played(folder: Path, body: str, **more: float) -> list[ncu_csv.Launched] | nsight.NotProfiled:
+def played(
+    folder: Path, body: str, **more: float
+) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
     (folder / "ncu").write_text(SCRIPT % body)
     ncu = nsight.find_ncu(str(folder))
     assert ncu is not None

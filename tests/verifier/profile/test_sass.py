@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.verifier.profile.mix import Kind, flops_of, kind_of, mix_of, tile_of, width_of
+from kernelwright.verifier.profile.mix import (
+    OpClass,
+    flops_of,
+    kind_of,
+    mix_of,
+    tile_of,
+    width_of,
+)
 from kernelwright.verifier.profile.sass import Instruction, listings
 
 TEXT = """
@@ -65,13 +72,18 @@ def test_loops_and_lines() -> None:
 
 def test_the_mix_counts_a_loop_once() -> None:
     mix = mix_of(listings(TEXT)["row"])
-    assert mix.everywhere[Kind.FP32] == 1
-    assert mix.in_loops == {Kind.LOAD: 1, Kind.FP32: 1, Kind.SHARED: 1, Kind.CONTROL: 2}
+    assert mix.everywhere[OpClass.FP32] == 1
+    assert mix.in_loops == {
+        OpClass.LOAD: 1,
+        OpClass.FP32: 1,
+        OpClass.SHARED: 1,
+        OpClass.CONTROL: 2,
+    }
     assert mix.load_bytes == 4
     assert mix.store_bytes == 8
     assert mix.scalar_lines == (5,)
     assert mix.spill_lines == ()
-    assert mix.share(Kind.FP32) == pytest.approx(1 / 3)
+    assert mix.share(OpClass.FP32) == pytest.approx(1 / 3)
 
 
 DIVERGED = """
@@ -101,7 +113,7 @@ def test_copies_for_diverged_warps_are_left_out() -> None:
     code = listings(DIVERGED)["k"]
     assert [i.address for i in code.instructions] == [16 * n for n in range(9)]
     assert [(loop.first, loop.last) for loop in code.loops] == [(0, 0x30)]
-    assert mix_of(code).everywhere[Kind.WARP] == 1
+    assert mix_of(code).everywhere[OpClass.WARP] == 1
     # Where a jump may go anywhere nothing is left out.
     anywhere = DIVERGED.replace("BSSY B0, `(.L_x_2)", "BRX R2 -0x50")
     assert len(listings(anywhere)["k"].instructions) == 12
@@ -115,25 +127,25 @@ def test_nothing_is_a_listing() -> None:
 @pytest.mark.parametrize(
     ("opcode", "kind", "width"),
     [
-        ("LDG.E", Kind.LOAD, 4),
-        ("LDG.E.128.CONSTANT", Kind.LOAD, 16),
-        ("LDG.E.U8", Kind.LOAD, 1),
-        ("LDG.E.ENL2.256", Kind.LOAD, 32),
-        ("STG.E.64", Kind.STORE, 8),
-        ("LDGSTS.E.BYPASS.128", Kind.ASYNC, 16),
-        ("LDSM.16.M88.4", Kind.SHARED, 2),
-        ("STL.64", Kind.LOCAL, 8),
-        ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", Kind.ATOMIC, 4),
-        ("BAR.SYNC.DEFER_BLOCKING", Kind.BARRIER, 4),
-        ("WARPSYNC.ALL", Kind.WARP_SYNC, 4),
-        ("IMAD.WIDE.U32", Kind.INTEGER, 4),
-        ("MUFU.EX2", Kind.SPECIAL, 4),
-        ("F2FP.BF16.F32.PACK_AB", Kind.CONVERT, 4),
-        ("SHFL.BFLY", Kind.WARP, 4),
-        ("SOMETHING.NEW", Kind.OTHER, 4),
+        ("LDG.E", OpClass.LOAD, 4),
+        ("LDG.E.128.CONSTANT", OpClass.LOAD, 16),
+        ("LDG.E.U8", OpClass.LOAD, 1),
+        ("LDG.E.ENL2.256", OpClass.LOAD, 32),
+        ("STG.E.64", OpClass.STORE, 8),
+        ("LDGSTS.E.BYPASS.128", OpClass.ASYNC, 16),
+        ("LDSM.16.M88.4", OpClass.SHARED, 2),
+        ("STL.64", OpClass.LOCAL, 8),
+        ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", OpClass.ATOMIC, 4),
+        ("BAR.SYNC.DEFER_BLOCKING", OpClass.BARRIER, 4),
+        ("WARPSYNC.ALL", OpClass.WARP_SYNC, 4),
+        ("IMAD.WIDE.U32", OpClass.INTEGER, 4),
+        ("MUFU.EX2", OpClass.SPECIAL, 4),
+        ("F2FP.BF16.F32.PACK_AB", OpClass.CONVERT, 4),
+        ("SHFL.BFLY", OpClass.WARP, 4),
+        ("SOMETHING.NEW", OpClass.OTHER, 4),
     ],
 )
-def test_classes_and_widths(opcode: str, kind: Kind, width: int) -> None:
+def test_classes_and_widths(opcode: str, kind: OpClass, width: int) -> None:
     instruction = Instruction(0, opcode, "R1, R2")
     assert kind_of(instruction) is kind
     assert width_of(instruction) == width

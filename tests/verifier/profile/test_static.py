@@ -27,7 +27,7 @@ from kernelwright.sandbox.plan.model import (
 from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
-from kernelwright.verifier.profile.model import LAUNCH_US, Machine
+from kernelwright.verifier.profile.model import LAUNCH_US, DeviceRates
 from kernelwright.verifier.profile.static import static_profile
 
 N = 1 << 24
@@ -298,7 +298,7 @@ def test_bank_conflicts_have_their_price(bench: Bench) -> None:
 def machine_hertz() -> float:
     device = device_of("sm_90")
     assert device is not None
-    return Machine(architecture("sm_90"), device).hertz
+    return DeviceRates(architecture("sm_90"), device).hertz
 
 
 BUSY = """extern "C" __global__ void k(int n, const float* x, float* y) {

@@ -20,7 +20,7 @@ from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run import call_table
 from kernelwright.sandbox.run.call_table import ENTRY_BYTES, TABLE_BYTES, Passed, Role
-from kernelwright.sandbox.run.device.device_files import Access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
 from kernelwright.sandbox.run.starting import Plane
@@ -43,10 +43,10 @@ def library(cache: Path) -> Path:
 
 
 @pytest.fixture
-def access_to(library: Path) -> Callable[..., Access]:
+def access_to(library: Path) -> Callable[..., DeviceFiles]:
     """The fake device, broken as asked."""
 
-    def make(broken: str = "") -> Access:
+    def make(broken: str = "") -> DeviceFiles:
         extra = {"FAKE_CUDA": broken} if broken else {}
         return fake_access(library, extra)
 
@@ -90,7 +90,7 @@ class Memory:
 class Stage:
     """The memory of a runner, and the runner once it is started."""
 
-    def __init__(self, jail: Jail, access: Access, cache: Path, stack: ExitStack) -> None:
+    def __init__(self, jail: Jail, access: DeviceFiles, cache: Path, stack: ExitStack) -> None:
         self._jail, self._access, self._cache, self._stack = jail, access, cache, stack
         self._inputs = Memory(TABLE_BYTES)
         self._outputs = Memory(0)
@@ -159,7 +159,7 @@ class Stage:
 
 @pytest.fixture
 def stage_for(
-    jail: Jail, access_to: Callable[..., Access], cache: Path
+    jail: Jail, access_to: Callable[..., DeviceFiles], cache: Path
 ) -> Iterator[Callable[..., Stage]]:
     with ExitStack() as stack:
         yield lambda broken="": Stage(jail, access_to(broken), cache, stack)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelwright.sandbox.run.binary import compiler
-from kernelwright.sandbox.run.device.device_files import Access, read_by_drivers
+from kernelwright.sandbox.run.device.device_files import DeviceFiles, read_by_drivers
 
 SOURCE = Path(__file__).with_name("fake_cuda.cpp")
 
@@ -23,9 +23,9 @@ def fake_driver(folder: Path) -> Path:
     return built
 
 
-def fake_access(library: Path, extra: Mapping[str, str] | None = None) -> Access:
+def fake_access(library: Path, extra: Mapping[str, str] | None = None) -> DeviceFiles:
     """The fake device: a node that does nothing, and all else that a real one is given."""
-    return Access(
+    return DeviceFiles(
         library,
         "",
         nodes=(Path("/dev/null"),),

@@ -12,7 +12,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.run.device import lease
-from kernelwright.sandbox.run.device.device_files import Access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.health import Health, probe
 
 pytestmark = pytest.mark.jail
@@ -141,7 +141,7 @@ def test_without_devices_there_is_none(tmp_path: Path) -> None:
         pass
 
 
-Access_to = Callable[..., Access]
+Access_to = Callable[..., DeviceFiles]
 
 
 def test_the_probe_tells_what_a_device_is(access_to: Access_to, cache: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
 from kernelwright.sandbox.plan.model import Argument, ArgumentKind, Launch, Launches
-from kernelwright.sandbox.run.device.device_files import Access
+from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import KERNEL_FAILED, WROTE_INPUT
-from kernelwright.sandbox.run.device.replay import Call, host_command
+from kernelwright.sandbox.run.device.replay import PlacedCall, host_command
 
 pytestmark = pytest.mark.jail
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def played(
-    stage: Stage, access: Access, folder: Path, cache: Path, kernel: str, **more: bool
+    stage: Stage, access: DeviceFiles, folder: Path, cache: Path, kernel: str, **more: bool
 ) -> subprocess.CompletedProcess[str]:
     tensors = tuple(Argument(ArgumentKind.TENSOR, i) for i in range(2))
     stage.place(0, Launches((kernel,), (Launch(0, arguments=tensors),)))
     facts = KernelFacts(kernel, kernel, 32, 0, 0, 0, 0, (8, 8))
     built = DeviceBuilt("sm_90a", (Built(b"FAKE", "0" * 64, 0.1),), (facts,))
-    call = Call(*stage.memory())
+    call = PlacedCall(*stage.memory())
     command = host_command(
         folder, built, registry.get("softmax"), call, access, cache, calls=3, **more
     )
@@ -45,7 +45,7 @@ def played(
 )
 def test_it_plays_the_call_and_tells_by_its_exit(
     stage: Stage,
-    access_to: Callable[..., Access],
+    access_to: Callable[..., DeviceFiles],
     tmp_path: Path,
     cache: Path,
     kernel: str,
@@ -58,7 +58,7 @@ def test_it_plays_the_call_and_tells_by_its_exit(
 
 
 def test_for_a_sanitizer_outputs_are_never_written_by_us(
-    stage: Stage, access_to: Callable[..., Access], tmp_path: Path, cache: Path
+    stage: Stage, access_to: Callable[..., DeviceFiles], tmp_path: Path, cache: Path
 ) -> None:
     # The fake driver fills fresh memory with 0x11, and a mere copy of y would be another value.
     done = played(stage, access_to(), tmp_path, cache, "y_is_fresh", is_separate=True)
@@ -68,7 +68,7 @@ def test_for_a_sanitizer_outputs_are_never_written_by_us(
 
 
 def test_without_a_device_it_says_so(
-    stage: Stage, access_to: Callable[..., Access], tmp_path: Path, cache: Path
+    stage: Stage, access_to: Callable[..., DeviceFiles], tmp_path: Path, cache: Path
 ) -> None:
     done = played(stage, access_to("no_device"), tmp_path, cache, "copy_first")
     assert done.returncode == 97
