@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element types: how wide they are, how they round, and what each language calls them.
 
-A type that stands here can be named, passed and sized. Tensors of problems have one of TENSORS:
-what really computes with elements (runners, poison, noise on inputs, gates) takes no others.
+A type that stands here can be named, passed and sized. Tensors of problems that are judged have one
+of TENSORS: what really computes with elements (runners, poison, noise on inputs, gates) takes no
+others.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ DTYPES = {
 """By name."""
 
 TENSORS = (FLOAT32, INT32)
-"""What tensors of problems may hold."""
+"""What tensors of problems that are judged may hold."""
 
 
 def dtype_of(name: str) -> DType:

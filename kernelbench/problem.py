@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .dtypes import FLOAT32, TENSORS, dtype_of
+from .dtypes import DTYPES, FLOAT32, dtype_of
 from .targets import target_of
 
 Arrays = dict[str, np.ndarray]
@@ -57,7 +57,7 @@ class Tensor(BaseModel):
 
     name: str
     dtype: str
-    """The name of one of TENSORS."""
+    """The name of one of DTYPES; what the referee judges takes those of TENSORS alone."""
     shape: tuple[str, ...]
     """Each an axis name or a sum such as `M+1`."""
     meaning: str = ""
@@ -67,8 +67,8 @@ class Tensor(BaseModel):
     @field_validator("dtype")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        if name not in [each.name for each in TENSORS]:
-            raise ValueError(f"is none that tensors can hold: {', '.join(map(str, TENSORS))}")
+        if name not in DTYPES:
+            raise ValueError(f"is none of {', '.join(DTYPES)}")
         return name
 
     def extent(self, axes: Mapping[str, int]) -> tuple[int, ...]:

@@ -25,8 +25,9 @@ from kernelwright.cli import main
 sys.exit(main({arguments!r}))
 """
 ELSEWHERE = """
-import subprocess, sys
-import platformdirs, typer
+import subprocess, sys, sysconfig
+import platformdirs, pydantic, typer
+sysconfig.get_config_vars()
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 sys.platform = {platform!r}
