@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import time
+
+_PATIENCE_S = 5.0
+"""What is opened for an instant, as by the watch over another test's job, is soon gone again."""
 
 
 def held() -> set[tuple[str, str]]:
@@ -19,3 +23,13 @@ def held() -> set[tuple[str, str]]:
         with contextlib.suppress(FileNotFoundError):  # the listing's own
             kept.add((number, os.readlink(f"/proc/self/fd/{number}")))
     return kept
+
+
+def left_open_since(before: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """What `before` did not hold and what stays: each one was there at every look."""
+    left = held() - before
+    until = time.monotonic() + _PATIENCE_S
+    while left and time.monotonic() < until:
+        time.sleep(0.01)
+        left &= held()
+    return left

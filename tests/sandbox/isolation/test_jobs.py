@@ -17,7 +17,7 @@ from kernelwright.errors import SandboxError
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
 from kernelwright.sandbox.isolation.limits import exceeded
 from kernelwright.sandbox.isolation.tree import TreeUsage
-from kernelwright.tests.descriptors import held
+from kernelwright.tests.descriptors import held, left_open_since
 
 Shell = Callable[..., Outcome]
 
@@ -246,7 +246,7 @@ def test_no_descriptor_or_group_is_left_behind(jail: Jail, shell: Shell) -> None
     before, others = held(), our_groups()
     for _ in range(3):
         shell(jail, "true")
-    assert held() - before == set()
+    assert left_open_since(before) == set()
     assert our_groups() - others == set()
 
 

@@ -17,7 +17,7 @@ from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.run.process import Runner
 from kernelwright.sandbox.run.program import Program
 from kernelwright.sandbox.run.starting import Plane
-from kernelwright.tests.descriptors import held
+from kernelwright.tests.descriptors import held, left_open_since
 
 pytestmark = pytest.mark.jail
 
@@ -90,5 +90,5 @@ def test_nothing_is_left_of_a_runner_whose_jail_does_not_start(
     before = held()
     with pytest.raises(SandboxError, match="no room for a jail"):
         Runner(Refusing(), program("exit 0"), plane, cpus=(), limits=Limits())
-    assert held() - before == set()
+    assert left_open_since(before) == set()
     assert list(tmp_path.iterdir()) == []
