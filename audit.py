@@ -41,9 +41,8 @@ from .traces.records import (
 from .traces.wording import interval
 from .verifier.request import Order, Referee
 from .verifier.stands.contests import BLOCKS, ROUNDS
-from .verifier.truth.trials import TRIALS
+from .verifier.truth.trials import LEAST_TRIALS
 
-LEAST_TRIALS = TRIALS[Protocol.FULL]
 LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least
 """Pairs that the interval of a confirmation rests on at least, however slow the kernel is."""
 

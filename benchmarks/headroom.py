@@ -40,7 +40,7 @@ VARIANTS = 2
 """Of each recipe, beside the one with its first knobs."""
 TOLD = 10
 """Calls that were called wrong and are printed, of each problem."""
-SHAPES = 24
+SHAPES = 96
 """Hidden shapes that are drawn before the series of them starts again, as in a verification."""
 
 

@@ -40,9 +40,12 @@ LARGE_POWERS = (20, 40)
 """LARGE is normal times a power of two between these: far beyond float16, and the sum of a million
 products of two of them is finite."""
 
-LONG, KEPT = 1 << 15, 1 << 12
+LONG, KEPT = 1 << 14, 1 << 12
 """Sums of more than LONG terms have about KEPT that are not zero, but for NORMAL: a plain float32
 sum of more terms of one sign drifts, which no law of square roots admits."""
+
+SUNK = -400.0
+"""Below a row's maximum; exp(-104) is 0 in float32, and a row's other logits reach some way too."""
 
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 MOST_BLEMISHES = 8
@@ -167,6 +170,22 @@ def thin(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
     columns = array.shape[1]
     if columns > LONG and family is not Family.NORMAL:
         array[:, rng.random(columns) > KEPT / columns] = 0
+
+
+def sink(
+    array: np.ndarray, lengths: np.ndarray | int, rng: np.random.Generator, depth: float = SUNK
+) -> None:
+    """Lowers logits so far that their exponentials vanish, but for few of each LONG row.
+
+    Args:
+        array: logits; their first axis has one length each, or all have one.
+        lengths: of the row that each belongs to.
+        depth: by how much, or -inf: a mask.
+    """
+    is_long = np.asarray(lengths) > LONG
+    if np.any(is_long):
+        share = np.broadcast_to(KEPT / np.maximum(lengths, 1), array.shape)
+        array[(rng.random(array.shape) > share) & is_long] += np.float32(depth)
 
 
 def blemish(

@@ -29,7 +29,9 @@ from .families import (
     probe_segments,
 )
 from .graphs import Pattern
+from .patterns import MOST_ENTRIES, draw_pattern, laws, wide_pattern
 from .problem import Axes, Family, Structure, Tensor, Workload
+from .sizes import BEYOND_16_BITS, MOST_OF_TWO, Range, draw_sizes
 
 INDPTR = Tensor(
     name="indptr",
@@ -45,6 +47,9 @@ INDICES = Tensor(
     is_index=True,
     meaning="column of each entry; ascending and distinct within a row",
 )
+
+LONGEST = "longest row"
+"""It leads like an axis where sizes are drawn."""
 
 Generator = Mapping[str, float | int | str | bool]
 
@@ -227,95 +232,30 @@ def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
     return matrix
 
 
-HARD_LENGTHS: tuple[tuple[int, ...], ...] = (
-    (1,),
-    (0, 1),
-    (0, 0, 3, 0),
-    (17,) * 17,
-    (31, 32, 33, 0, 63, 64, 65, 1),
-    (7,) * 8,
-    (0,) * 126 + (127,),
-    (257,) + (1,) * 16,
-    (2,) * 257,
-    (8, 9) * 33,
-    (300,) + (0,) * 40,
-)
-"""Row lengths of the hidden patterns: one entry, none, empty rows, one huge row, primes, tails."""
-
-
-WIDE = (1 << 16) + 2048
-"""Beyond what 16 bits can count: rows, columns, entries and the length of a row."""
-WIDE_DENSE = 1
-"""The most of a dense axis beside them, so that it stays small."""
-
-
-def wide_pattern(rng: np.random.Generator, *, has_long_row: bool) -> Pattern:
-    """A pattern whose every size is beyond 16 bits, with entries in its last rows and columns.
-
-    With a long row that one has nearly all of the entries; else all rows are short.
-    """
-    rows, cols = (WIDE + int(n) for n in rng.integers(0, 4096, 2))
-    most = 1 if has_long_row else 3
-    lengths = rng.integers(0, most + 1, rows, dtype=np.int32)
-    if has_long_row:
-        lengths[rng.random(rows) < 0.9] = 0
-    lengths[-8:] = most
-    long = int(rng.integers(0, rows - 8))
-    if has_long_row:
-        lengths[long] = WIDE - 128
-    indptr = np.zeros(rows + 1, np.int32)
-    np.cumsum(lengths, out=indptr[1:])
-    # Each place in a row has a range of columns of its own: sorted and distinct without a sort.
-    band = cols // most
-    indices = rng.integers(0, band, indptr[-1], dtype=np.int32)
-    if has_long_row:
-        kept = np.ones(cols, bool)
-        kept[rng.permutation(cols)[WIDE - 128 :]] = False
-        indices[indptr[long] : indptr[long + 1]] = np.flatnonzero(kept)
-    else:
-        place = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-        indices += band * place.astype(np.int32)
-    return Pattern(rows, cols, indptr, indices)
-
-
-def hard_patterns(rng: np.random.Generator, *, has_long_row: bool) -> Iterator[Pattern]:
-    """Small patterns without end; in each round of the hard ones the columns differ.
-
-    Each round begins with a wide one.
-    """
-    for round_number in itertools.count():
-        yield wide_pattern(rng, has_long_row=has_long_row)
-        for lengths in HARD_LENGTHS:
-            cols = max(max(lengths), 1) + int(rng.integers(0, 40))
-            yield graphs.from_lengths(np.array(lengths), cols, rng)
-        for _ in range(4):
-            rows = int(rng.choice((1, 2, 17, 64, 127, 257, 300 + round_number % 64)))
-            cols = int(rng.choice((1, 5, 33, 127, 257)))
-            lengths_drawn = rng.poisson(rng.uniform(0.5, 12), rows).clip(0, cols)
-            lengths_drawn[rng.integers(0, rows)] |= 1  # never without an entry
-            yield graphs.from_lengths(lengths_drawn, cols, rng)
-
-
 def variations_of(
-    *names: str,
-    dense: Mapping[str, tuple[int, ...]] | None = None,
-    has_long_row: bool = True,
+    *names: str, dense: Mapping[str, Range] | None = None
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
-    """The `variations` of a sparse problem.
+    """The `variations` of a sparse problem; rows and columns have any number.
 
     Args:
         names: its axes, in order.
-        dense: for each dense axis the sizes to choose from; the workload's own size is added.
-        has_long_row: whether wide ones have a row of more than 65,536 entries.
+        dense: the ranges of the dense ones.
     """
+    ranges = {"M": Range(), "K": Range(), LONGEST: Range(), **(dense or {})}
+    lengths = [name for name, kind in (dense or {}).items() if not kind.choices]
 
     def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
-        for pattern in hard_patterns(rng, has_long_row=has_long_row):
-            most = WIDE_DENSE if pattern.rows >= WIDE else 512
-            sizes = {
-                axis: min(int(rng.choice((*choices, structure.axes[axis]))), most)
-                for axis, choices in (dense or {}).items()
-            }
+        own = {LONGEST: int(row_lengths(structure).max(initial=1)), "K": structure.axes["M"]}
+        in_turn, turns = laws(rng), itertools.cycle((True, False))
+        for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, steps=None):
+            rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
+            if max(rows, cols, most) >= BEYOND_16_BITS:
+                pattern = wide_pattern(rng, has_long_row=next(turns))
+                sizes.update({name: 1 for name, kind in ranges.items() if not kind.choices})
+            else:
+                beside = max((sizes[name] for name in lengths), default=1)
+                entries = min(MOST_ENTRIES, MOST_OF_TWO // beside)
+                pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries)
             yield structure_from(pattern, sizes, names=names)
 
     return vary

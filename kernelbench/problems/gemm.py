@@ -31,6 +31,7 @@ from ..problem import (
     Tensor,
     Workload,
 )
+from ..sizes import Range
 
 AXES = ("M", "N", "K")
 
@@ -146,7 +147,7 @@ PROBLEM = Problem(
         Baseline("numpy", _numpy, "numpy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
-    variations=variations_of(*AXES, wide=AXES),
+    variations=variations_of({"M": Range(), "N": Range(), "K": Range()}),
     families=LINEAR_FAMILIES,
     accuracy=(
         "n = K, s = sum over k of |A[i,k] B[k,j]|. One float32 running sum of more than some "

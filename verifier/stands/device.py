@@ -72,7 +72,7 @@ class DeviceStand(Stand):
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnDevice:
         """See Stand."""
-        drawn = trials.plan(self.session.stage, draft.order.protocol, rng)
+        drawn = trials.plan(self.session.stage, draft.order.protocol, rng, shapes=trials.FEW_BUILT)
         with draft.span("build"):
             ready = self.built(draft.order.language, draft.order.source, drawn, rng)
         draft.take(ready.made.device.cubins[0])

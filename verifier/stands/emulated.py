@@ -24,7 +24,7 @@ from ..checks.checking import run_trials, tried
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
 from ..request import Order
-from ..truth.trials import patient_plan, plan, small_trials
+from ..truth.trials import FEW_BUILT, patient_plan, plan, small_trials
 from . import contests, cuda_causes, emulated_looks, gpu_candidates, triton_causes
 from .cuda_causes import Failing
 from .gpu_candidates import CudaCandidate, DeviceCandidate, TritonCandidate, Workshop
@@ -161,7 +161,10 @@ class MountedInEmulation:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
             return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
-        drawn = (plan if self._made.is_native else patient_plan)(stage, protocol, rng)
+        if self._made.is_native:
+            drawn = plan(stage, protocol, rng, shapes=FEW_BUILT)
+        else:
+            drawn = patient_plan(stage, protocol, rng)
         return run_trials(side, stage, protocol, rng, drawn)
 
     def look_closer(self, side: CandidateSide) -> None:

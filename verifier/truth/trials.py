@@ -2,14 +2,13 @@
 """Which inputs a candidate is tried on, drawn from a secret seed after it was frozen.
 
 A plan mixes the workload itself, the problem's other workloads, hidden shapes that exist nowhere
-but here, and every input family the problem declares (verification.md §3.2–3.6). The counts per
-protocol are those of §3.5: 5 for a screening, 30 and more for a VERIFIED verdict, 300 for a record.
+but here, and every input family the problem declares (verification.md §3.2–3.6).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,9 +17,15 @@ import numpy as np
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...traces.records import Protocol
 
-TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30, Protocol.RECORD: 300}
-ON_TARGET = 12
-"""One trial in this many, and at least five, is on the workload itself: it is the slow one."""
+LEAST_TRIALS = 30
+"""Of a VERIFIED verdict (verification.md §3.5)."""
+SHAPES = {Protocol.SCREEN: 12, Protocol.FULL: 96, Protocol.CONFIRM: 96, Protocol.RECORD: 270}
+"""Hidden shapes: a screening sees each scale once, a verification nearly every remainder modulo 64
+of each axis. Most take a few milliseconds."""
+FEW_BUILT = {Protocol.SCREEN: 2, Protocol.FULL: 24, Protocol.CONFIRM: 24, Protocol.RECORD: 240}
+"""Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
+ON_TARGET = {Protocol.FULL: 5, Protocol.CONFIRM: 5, Protocol.RECORD: 25}
+"""Trials on the workload itself, at least: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
 SPECIAL = (Family.NONFINITE, Family.DENORMAL)
@@ -85,29 +90,31 @@ def plan(
     protocol: Protocol,
     rng: np.random.Generator,
     drawn: Iterator[tuple[str, Structure]] | None = None,
+    shapes: Mapping[Protocol, int] = SHAPES,
 ) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first.
 
     Args:
         drawn: the hidden shapes to take them from.
+        shapes: how many of them.
     """
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
     drawn = drawn or hidden(stage, rng)
     if protocol is Protocol.SCREEN:
-        return _screening(stage, sharp or families, special or families, drawn, rng)
+        count = shapes[protocol]
+        return _screening(stage, sharp or families, special or families, drawn, count, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
-    last = max(5, TRIALS[protocol] // ON_TARGET)
     # What is wrong on long axes only has few calls to be seen in: none is on values that hide it.
     long, usual = itertools.cycle(sharp or families), itertools.cycle(families)
-    while len(trials) < TRIALS[protocol] - last:
-        name, structure = next(drawn)
+    for name, structure in itertools.islice(drawn, shapes[protocol]):
         trials.append(Trial(name, structure, next(long if _long(structure) else usual)))
-    trials += [Trial(stage.target_name, stage.target, f) for f in (*special, *sharp)]
-    while len(trials) < TRIALS[protocol]:
-        trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
+    on_target = [*special, *sharp]
+    while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
+        on_target.append(_any(families, rng))
+    trials += [Trial(stage.target_name, stage.target, family) for family in on_target]
     return trials
 
 
@@ -127,7 +134,7 @@ def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> 
             elif axes not in long:
                 long[axes] = Trial(name, structure, sharp)
 
-    trials = plan(stage, protocol, rng, short())
+    trials = plan(stage, protocol, rng, short(), FEW_BUILT)
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
 
 
@@ -136,9 +143,10 @@ def _screening(
     sharp: list[Family],
     special: list[Family],
     drawn: Iterator[tuple[str, Structure]],
+    shapes: int,
     rng: np.random.Generator,
 ) -> list[Trial]:
-    """A wide shape, a hidden one, the small workloads and the workload itself."""
+    """A wide shape, other hidden ones, the small workloads and the workload itself."""
     small = [o for o in stage.others if _bytes(stage.problem, o[1]) <= SMALL_BYTES]
     # In turn, so that each screening has all of the sharp ones that there is room for.
     turns = itertools.cycle(rng.permutation(np.array(sharp, object)))
@@ -147,8 +155,7 @@ def _screening(
     trials += [Trial(stage.target_name, stage.target, next(turns))]
     for name, structure in small:
         trials.append(Trial(name, structure, _any([*sharp, *families], rng)))
-    while len(trials) < TRIALS[Protocol.SCREEN]:
-        trials.append(Trial(*next(drawn), next(turns)))
+    trials += [Trial(*shape, next(turns)) for shape in itertools.islice(drawn, shapes - 2)]
     return trials
 
 

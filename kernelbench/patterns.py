@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws sparse patterns of drawn sizes: mixtures of row lengths that a kernel may be wrong for.
+
+The laws are of the pattern's ordinary rows; one row, and some more where there is room, have the
+length that was drawn for the longest. It knows index arrays and no values.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .graphs import Pattern
+from .sizes import BEYOND_16_BITS, EDGES, RESIDUES, draw_edge
+
+MOST_ENTRIES = 1 << 17
+"""Of a pattern: what is hidden stays small."""
+LONG_ROWS = 8
+"""The most rows of a pattern that are long."""
+
+
+def _poisson(rows: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.poisson(rng.uniform(0.5, 12), rows)
+
+
+def _remainders(rows: int, rng: np.random.Generator) -> np.ndarray:
+    """As many lengths modulo 64 as there are rows, in any order."""
+    return rng.permutation((np.arange(rows) + int(rng.integers(RESIDUES))) % (2 * RESIDUES))
+
+
+def _blocks(rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Equal neighbours."""
+    sizes = rng.integers(1, 10, rows)
+    return np.repeat(rng.integers(0, 40, rows), sizes)[:rows]
+
+
+def _empty_ends(rows: int, rng: np.random.Generator) -> np.ndarray:
+    lengths = rng.poisson(6, rows)
+    first, last = np.sort(rng.integers(0, rows + 1, 2))
+    lengths[:first], lengths[last:] = 0, 0
+    return lengths
+
+
+def _mostly_empty(rows: int, rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(rows) < 0.9, 0, rng.integers(1, 40, rows))
+
+
+def _equal(rows: int, rng: np.random.Generator) -> np.ndarray:
+    return np.full(rows, int(rng.integers(1, 70)))
+
+
+LAWS: tuple[Callable[[int, np.random.Generator], np.ndarray], ...] = (
+    _poisson,
+    _remainders,
+    _blocks,
+    _empty_ends,
+    _mostly_empty,
+    _equal,
+)
+
+
+def laws(rng: np.random.Generator) -> Iterator[Callable[[int, np.random.Generator], np.ndarray]]:
+    """Each in turn, without end."""
+    return (LAWS[number] for number in itertools.cycle(rng.permutation(len(LAWS))))
+
+
+def draw_pattern(
+    rows: int,
+    cols: int,
+    longest: int,
+    law: Callable[[int, np.random.Generator], np.ndarray],
+    rng: np.random.Generator,
+    entries: int = MOST_ENTRIES,
+) -> Pattern:
+    """A pattern of these sizes, in whose rows no column stands twice; never without an entry.
+
+    Args:
+        longest: of a row that is there; columns are added where it has more entries.
+        entries: the most of all rows together.
+    """
+    cols = max(cols, longest)
+    lengths = law(rows, rng).clip(0, min(cols, max(longest, 2)))
+    left = entries - longest
+    lengths[np.cumsum(lengths) > left] = 0
+    left -= int(lengths.sum())
+    for place, length in _long_rows(rows, cols, longest, left, rng):
+        lengths[place] = length
+    return _filled(lengths, cols, rng, has_copies=law is _blocks)
+
+
+def _long_rows(
+    rows: int, cols: int, longest: int, left: int, rng: np.random.Generator
+) -> Iterator[tuple[int, int]]:
+    """Where they stand, and their lengths: others as far as entries are left, and the longest."""
+    places = rng.permutation(rows)
+    for place in places[1 : LONG_ROWS if longest > 2 * RESIDUES else 1]:
+        length = min(draw_edge(EDGES[int(rng.integers(len(EDGES)))], rng), cols)
+        left -= length
+        if left < 0:
+            break
+        yield int(place), length
+    yield int(places[0]), longest
+
+
+def _filled(
+    lengths: np.ndarray, cols: int, rng: np.random.Generator, *, has_copies: bool
+) -> Pattern:
+    """Each place in a row has a band of columns of its own: sorted and distinct without a sort.
+
+    Args:
+        has_copies: Neighbours of one length have the same columns.
+    """
+    is_new = np.ones(len(lengths), bool)
+    if has_copies:
+        is_new[1:] = lengths[1:] != lengths[:-1]
+    original = np.cumsum(is_new) - 1
+    own = lengths[is_new]
+    place = _places(own)
+    band = cols // np.maximum(own, 1)
+    shift = rng.integers(0, cols - band * own + 1)
+    drawn = rng.integers(0, np.repeat(band, own)) + np.repeat(shift, own)
+    columns = drawn + np.repeat(band, own) * place
+    first = np.concatenate(([0], np.cumsum(own)))[original]
+    indices = columns[np.repeat(first, lengths) + _places(lengths)]
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    return Pattern(len(lengths), cols, indptr.astype(np.int32), indices.astype(np.int32))
+
+
+def _places(lengths: np.ndarray) -> np.ndarray:
+    """The number of each entry within its row."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    places: np.ndarray = np.arange(total) - np.repeat(ends - lengths, lengths)
+    return places
+
+
+def wide_pattern(rng: np.random.Generator, *, has_long_row: bool) -> Pattern:
+    """A pattern whose every size is beyond 16 bits, with entries in its last rows and columns.
+
+    With a long row that one has nearly all of the entries; else all rows are short.
+    """
+    rows, cols = (BEYOND_16_BITS + int(n) for n in rng.integers(0, 4096, 2))
+    most = 1 if has_long_row else 3
+    lengths = rng.integers(0, most + 1, rows)
+    if has_long_row:
+        lengths[rng.random(rows) < 0.9] = 0
+        lengths[int(rng.integers(0, rows - 8))] = BEYOND_16_BITS - 128
+    lengths[-8:] = most
+    return _filled(lengths, cols, rng, has_copies=False)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the sizes of hidden shapes, so that few shapes reach many strata of every axis.
+
+A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 = 5), near an edge
+(the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
+turn through all scales while the others stay short, and whichever lengths are not fixed by that
+take each remainder modulo 64 once before any is taken again, in an order in which any eight that
+follow each other differ modulo 8. What is fixed is the range; every number is drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from .problem import Axes
+
+RESIDUES = 64
+BEYOND_16_BITS = (1 << 16) + 2048
+EDGES = tuple((power, offset) for power in range(7, 13) for offset in (1, -1, 0, 2))
+"""Around tile edges: a multiple of 2**power, one more, one less, and a last piece of two to eight.
+Those of smaller tiles are remainders modulo 64."""
+LAST_PIECE = 8
+MOST_AT_EDGES = 3 << 12
+MOST_OF_TWO = 1 << 18
+"""Elements of any two axes: what is hidden stays small."""
+MOST_OF_ALL = 1 << 22
+"""Of all axes together, as the steps of a product."""
+SHORT = 130
+"""The most of an axis that does not lead."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which lengths an axis may have."""
+
+    most: int = BEYOND_16_BITS + 4096
+    choices: tuple[int, ...] = ()
+    """The only values, where an axis is a choice and no length."""
+
+
+class Scale(Enum):
+    """Where the leading axis lies: the least and the most length."""
+
+    WIDE = (BEYOND_16_BITS, BEYOND_16_BITS + 4096)
+    EDGE = (127, MOST_AT_EDGES + LAST_PIECE)
+    HUNDREDS = (65, 1023)
+    LONG = (20_000, BEYOND_16_BITS - 1)
+    THOUSANDS = (1024, 8191)
+    TINY = (2, 31)
+    OWN = (2, 8192)
+    """The workload's own length: the path that it will be timed on."""
+    ONE = (1, 1)
+
+
+ROUND = (
+    Scale.WIDE,
+    Scale.EDGE,
+    Scale.HUNDREDS,
+    Scale.EDGE,
+    Scale.LONG,
+    Scale.TINY,
+    Scale.EDGE,
+    Scale.OWN,
+    Scale.EDGE,
+    Scale.THOUSANDS,
+    Scale.ONE,
+    Scale.EDGE,
+)
+"""The scales in the order in which one axis after the other leads through them."""
+
+
+class _Remainders:
+    """Of one axis modulo 64: those that no length has had yet, then all again."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
+        self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
+        self._left = list(self._all)
+
+    def take(self, least: int, most: int, rng: np.random.Generator) -> int:
+        """A length in this range, whose remainder is the next one that the range has."""
+        width = most - least + 1
+        fitting = (one for one in self._left if (one - least) % RESIDUES < width)
+        remainder = next(fitting, least + int(rng.integers(width)))
+        first = least + (remainder - least) % RESIDUES
+        return first + RESIDUES * int(rng.integers((most - first) // RESIDUES + 1))
+
+    def see(self, length: int) -> None:
+        """Counts a length, however it came about."""
+        if length % RESIDUES in self._left:
+            self._left.remove(length % RESIDUES)
+        self._left = self._left or list(self._all)
+
+
+def draw_sizes(
+    ranges: Mapping[str, Range],
+    own: Mapping[str, int],
+    rng: np.random.Generator,
+    steps: int | None = MOST_OF_ALL,
+) -> Iterator[Axes]:
+    """Sizes of one shape after the other, without end. The first has an axis beyond 16 bits.
+
+    Args:
+        ranges: of each axis, in the problem's order.
+        own: the workload's.
+        steps: the most of all axes together; None: they are never multiplied.
+    """
+    lengths = [name for name, kind in ranges.items() if not kind.choices]
+    remainders = {name: _Remainders(rng) for name in lengths}
+    edges = itertools.cycle(rng.permutation(len(EDGES)))
+    first = int(rng.integers(len(lengths)))
+    for number in itertools.count():
+        turn, place = divmod(number, len(ROUND))
+        lead = lengths[(first + turn + place) % len(lengths)]
+        scale = ROUND[place]
+        sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges)}
+        for name in rng.permutation(np.array([name for name in lengths if name != lead])):
+            most = min(SHORT, ranges[name].most, _room(sizes, steps))
+            sizes[str(name)] = remainders[name].take(1, most, rng)
+        for name, length in sizes.items():
+            remainders[name].see(length)
+        yield {
+            name: sizes[name] if name in sizes else int(rng.choice(kind.choices))
+            for name, kind in ranges.items()
+        }
+
+
+def _leading(
+    scale: Scale,
+    kind: Range,
+    own: int,
+    remainders: _Remainders,
+    rng: np.random.Generator,
+    edges: Iterator[int],
+) -> int:
+    least, most = scale.value
+    if scale is Scale.OWN:
+        return int(np.clip(own, 1, min(most, kind.most)))
+    if scale is Scale.EDGE:
+        return min(draw_edge(EDGES[next(edges)], rng), kind.most)
+    most = min(most, kind.most)
+    return remainders.take(min(least, most // 2 + 1), most, rng)
+
+
+def draw_edge(edge: tuple[int, int], rng: np.random.Generator) -> int:
+    """A length at one of EDGES."""
+    power, offset = edge
+    if offset > 1:
+        offset = int(rng.integers(offset, LAST_PIECE + 1))
+    multiple = 1 if rng.random() < 0.5 else 1 + int(rng.integers(MOST_AT_EDGES >> power))
+    return (multiple << power) + offset
+
+
+def _room(sizes: Mapping[str, int], steps: int | None) -> int:
+    """The most that one axis more may have beside these."""
+    room = MOST_OF_TWO // max(sizes.values())
+    if steps is not None:
+        room = min(room, steps // int(np.prod(list(sizes.values()), dtype=np.int64)))
+    return max(1, room)
