@@ -7,6 +7,7 @@ array of any bytes is a possible output: every comparison is written so that a N
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -170,7 +171,10 @@ def first_failure(checks: Iterable[Check]) -> Check | None:
 
 
 def blocks(shape: tuple[int, ...], size: int = BLOCK) -> Iterator[Block]:
-    """Slices that cover an array of `shape`, each of at most `size` elements, rows kept whole."""
+    """Slices that cover an array of `shape`, each of at most `size` elements, rows kept whole.
+
+    What is cut is cut evenly: a last sliver of one small element would have no size to speak of.
+    """
     inner = 1
     axis = len(shape)
     while axis > 0 and inner * shape[axis - 1] <= size:
@@ -179,12 +183,13 @@ def blocks(shape: tuple[int, ...], size: int = BLOCK) -> Iterator[Block]:
     if axis == 0:
         yield tuple(slice(0, n) for n in shape)
         return
-    step = max(1, size // inner)
+    length, most = shape[axis - 1], max(1, size // inner)
+    cuts = np.linspace(0, length, -(-length // most) + 1).astype(int).tolist()
     tail = tuple(slice(0, n) for n in shape[axis:])
     for outer in np.ndindex(*shape[: axis - 1]):
         head = tuple(slice(i, i + 1) for i in outer)
-        for start in range(0, shape[axis - 1], step):
-            yield (*head, slice(start, min(start + step, shape[axis - 1])), *tail)
+        for start, stop in itertools.pairwise(cuts):
+            yield (*head, slice(start, stop), *tail)
 
 
 def _survey(
