@@ -144,7 +144,7 @@ def _leading(
     if scale is Scale.EDGE:
         return min(draw_edge(EDGES[next(edges)], rng), kind.most)
     most = min(most, kind.most)
-    return remainders.take(min(least, most // 2 + 1), most, rng)
+    return remainders.take(least if least <= most else 1, most, rng)
 
 
 def draw_edge(edge: tuple[int, int], rng: np.random.Generator) -> int:

@@ -31,8 +31,8 @@ SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 SPECIAL = (Family.NONFINITE, Family.DENORMAL)
 """Families of values that a kernel may pass over; every plan beyond a screening has each of them on
 the workload itself, a screening the first of them."""
-LONG = 1 << 16
-"""Beyond what 16 bits can count."""
+LONG = 1 << 14
+"""Shapes with an axis as long as this are few, and dear to an interpreter."""
 FIRST = 4
 """Trials on small shapes before an interpreter is given long ones."""
 SMALL_BYTES = 2 << 20

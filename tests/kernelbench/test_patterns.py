@@ -1,0 +1,67 @@
+"""Drawn patterns: valid CSR of the sizes asked for, by mixtures of row lengths."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench.graphs import Pattern
+from kernelwright.kernelbench.patterns import LAWS, draw_pattern, laws, wide_pattern
+from kernelwright.kernelbench.sizes import RESIDUES
+
+SIZES = [(1, 1, 1), (1, 90, 17), (300, 5, 3), (4097, 70, 64), (40, 9000, 8193), (2, 3, 50_000)]
+
+
+def assert_is_csr(pattern: Pattern) -> None:
+    assert pattern.indptr[0] == 0
+    assert pattern.indptr[-1] == pattern.nnz > 0
+    assert (np.diff(pattern.indptr) >= 0).all()
+    assert pattern.indices.min() >= 0
+    assert pattern.indices.max() < pattern.cols
+    starts = np.zeros(pattern.nnz + 1, bool)
+    starts[pattern.indptr] = True
+    assert ((np.diff(pattern.indices) > 0) | starts[1:-1]).all()
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("rows", "cols", "longest"), SIZES)
+def test_a_pattern_is_valid_and_has_the_longest_row(law, rows, cols, longest) -> None:
+    for seed in range(5):
+        found = draw_pattern(rows, cols, longest, law, np.random.default_rng(seed))
+        assert_is_csr(found)
+        assert found.rows == rows
+        assert found.cols == max(cols, longest)
+        assert longest in np.diff(found.indptr)
+
+
+@pytest.mark.parametrize("has_long_row", [True, False])
+def test_a_wide_pattern_is_valid(has_long_row: bool) -> None:
+    assert_is_csr(wide_pattern(np.random.default_rng(2), has_long_row=has_long_row))
+
+
+def test_entries_are_bounded() -> None:
+    found = draw_pattern(900, 200, 40, LAWS[0], np.random.default_rng(1), entries=1000)
+    assert 40 <= found.nnz <= 1000
+
+
+def test_what_is_drawn_over_the_laws_has_what_kernels_stumble_over() -> None:
+    rng = np.random.default_rng(4)
+    found = [draw_pattern(200, 90, 60, law, rng) for law in itertools.islice(laws(rng), len(LAWS))]
+    lengths = [np.diff(pattern.indptr) for pattern in found]
+    assert any(set(one % RESIDUES) >= set(range(60)) for one in lengths)
+    assert any(not one[:1].any() and not one[-1:].any() for one in lengths)
+    assert any(np.median(one) == 0 for one in lengths)
+    assert any(has_equal_rows(pattern) for pattern in found)
+    assert any(len(set(one)) <= 2 for one in lengths)
+
+
+def has_equal_rows(pattern: Pattern) -> bool:
+    rows = np.split(pattern.indices, pattern.indptr[1:-1])
+    return any(len(a) > 2 and np.array_equal(a, b) for a, b in itertools.pairwise(rows))
+
+
+def test_long_rows_come_several_at_once() -> None:
+    found = draw_pattern(50, 9000, 5000, LAWS[0], np.random.default_rng(0))
+    assert (np.diff(found.indptr) > 128).sum() >= 4

@@ -1,0 +1,79 @@
+"""Drawn sizes: few shapes reach every stratum of every axis, and stay small."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench.sizes import (
+    BEYOND_16_BITS,
+    EDGES,
+    LAST_PIECE,
+    MOST_OF_ALL,
+    MOST_OF_TWO,
+    RESIDUES,
+    Range,
+    draw_edge,
+    draw_sizes,
+)
+
+SHAPES = 96
+AXES = [("N",), ("M", "N"), ("M", "N", "K")]
+
+
+def drawn(names: tuple[str, ...], seed: int, count: int = SHAPES) -> list[dict[str, int]]:
+    ranges = dict.fromkeys(names, Range())
+    sizes = draw_sizes(ranges, dict.fromkeys(names, 300), np.random.default_rng(seed))
+    return list(itertools.islice(sizes, count))
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_axis_has_nearly_every_remainder_and_every_scale(
+    names: tuple[str, ...], seed: int
+) -> None:
+    shapes = drawn(names, seed)
+    for name in names:
+        lengths = {shape[name] for shape in shapes}
+        assert len({length % RESIDUES for length in lengths}) >= 60
+        assert len({length % 16 for length in (shape[name] for shape in shapes[:48])}) == 16
+        assert {1, 300} <= lengths
+        for least, most in ((2, 31), (65, 1023), (1024, 8191), (20_000, BEYOND_16_BITS - 1)):
+            assert any(least <= length <= most for length in lengths)
+        assert max(lengths) >= BEYOND_16_BITS
+
+
+@pytest.mark.parametrize("names", AXES)
+def test_the_first_is_beyond_16_bits_and_all_are_small(names: tuple[str, ...]) -> None:
+    for seed in range(10):
+        shapes = drawn(names, seed)
+        assert max(shapes[0].values()) >= BEYOND_16_BITS
+        for shape in shapes:
+            assert tuple(shape) == names
+            assert min(shape.values()) >= 1
+            assert all(a * b <= MOST_OF_TWO for a, b in itertools.combinations(shape.values(), 2))
+            assert np.prod(list(shape.values())) <= MOST_OF_ALL
+
+
+def test_seeds_draw_different_sizes_and_one_seed_the_same() -> None:
+    assert drawn(("M", "N"), 1) == drawn(("M", "N"), 1)
+    first, second = ({tuple(s.values()) for s in drawn(("M", "N"), seed)} for seed in (1, 2))
+    assert len(first & second) < 5
+
+
+def test_a_range_is_kept_and_a_choice_is_one_of_its_values() -> None:
+    ranges = {"M": Range(), "H": Range(most=16), "reduce": Range(choices=(0, 1))}
+    sizes = draw_sizes(ranges, {"M": 9, "H": 4, "reduce": 0}, np.random.default_rng(3))
+    shapes = list(itertools.islice(sizes, SHAPES))
+    assert {shape["H"] for shape in shapes} == set(range(1, 17))
+    assert {shape["reduce"] for shape in shapes} == {0, 1}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_an_edge_lies_beside_a_multiple_of_its_tile(edge: tuple[int, int]) -> None:
+    power, offset = edge
+    rng = np.random.default_rng(0)
+    over = {(draw_edge(edge, rng) + 1) % (1 << power) - 1 for _ in range(200)}
+    assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
