@@ -153,7 +153,21 @@ class ModelFault(Exception):
 
 
 class Model(Interface):
-    """One model at one place."""
+    """One model: a question goes in, and an answer or a fault comes out.
+
+    Whoever asks rests on this, and `tests/agents/models/test_every_model.py` holds every one to it:
+
+    - `complete` is one attempt. Where it fails it raises ModelFault and has not tried again; the
+      next attempt begins anew. A reply that is cut off, refused or empty is no fault but a Reply,
+      since it is paid: `finish` says which it is, and only one that stopped has a text for certain.
+    - What a reply used is within the `bound` of its question, in tokens and in dollars. `bound` and
+      `cost` ask nobody. Both know a price or neither does; what is unknown is None and never 0.
+    - As many calls as `slots` may be in flight, from as many threads; each gets its own answer.
+    - `name` and `slots` stay as they are. `close` may be called at any time: a later question opens
+      again what it needs.
+    - Who answers by the place implements PlacedModel: there, all of this holds of `at(place)`,
+      which is the same one whenever it is asked for.
+    """
 
     name: str
     """As the user named it, e.g. `openai/gpt-5`; it stands in events."""
