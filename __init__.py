@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from .workbench.candidate import Candidate
     from .workbench.evaluating import Evaluator, evaluate
     from .workbench.exporting import export
-    from .workbench.home import Campaign, Home, open_home
+    from .workbench.home import Campaign, Home, campaign, open_home
     from .workbench.optimizing import optimize
 
 
@@ -39,6 +39,7 @@ __all__ = [
     "Verdict",
     "Workload",
     "__version__",
+    "campaign",
     "evaluate",
     "export",
     "open_home",
@@ -58,6 +59,7 @@ _HOMES = {
     "Status": "traces.records",
     "Verdict": "traces.records",
     "Workload": "kernelbench.problem",
+    "campaign": "workbench.home",
     "evaluate": "workbench.evaluating",
     "export": "workbench.exporting",
     "open_home": "workbench.home",

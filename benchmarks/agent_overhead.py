@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.models.choosing import ModelSettings
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.traces.events import EvaluationFinished, Event, ModelReplied
 from kernelwright.traces.records import (
     Capability,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the store and the referee, shows the plan, runs a campaign and hears Ctrl-C.
 
-What a campaign does is decided in `campaign`; this file holds the ends of its strings.
+What a campaign does is decided in `running.py`; this file holds the ends of its strings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..agents.casting.cast import Players
-    from ..campaign import CampaignRequest, CampaignResult
+    from ..running import CampaignRequest, CampaignResult
     from ..traces.events import CampaignStarted
     from ..traces.store import Store
     from ..verifier.process.client import RefereeProcess
@@ -87,7 +87,7 @@ class _Ready:
     @property
     def request(self) -> CampaignRequest | None:
         """Of a campaign that is to begin."""
-        from ..campaign import CampaignRequest
+        from ..running import CampaignRequest
 
         return self.names if isinstance(self.names, CampaignRequest) else None
 
@@ -101,7 +101,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
     from ..agents.books.budget import check_priced
     from ..agents.casting.cast import seated
     from ..agents.models.choosing import ModelSettings
-    from ..campaign import CampaignRequest, check_comparable
+    from ..running import CampaignRequest, check_comparable
     from ..traces.store import Store
     from ..verifier.process.client import open_referee
 
@@ -143,7 +143,7 @@ class _Running:
 
 
 def _run(parts: _Running, plan: dict[str, Any]) -> RunOutcome:
-    from ..campaign import resume_campaign, run_campaign
+    from ..running import resume_campaign, run_campaign
 
     ready, store, referee = parts.ready, parts.store, parts.referee
     stop = Stop()
@@ -243,7 +243,7 @@ def _ready_fresh(job: Fresh) -> _Ready:
     from ..agents.offered import OFFLINE, usual_workflow
     from ..agents.workflows import admission
     from ..agents.workflows.workflow import find_workflow
-    from ..campaign import CampaignRequest
+    from ..running import CampaignRequest
 
     config = job.config
     target = tasks.choose_target(config.target, job.language, devices=config.devices)
@@ -275,8 +275,8 @@ def _ready_replay(job: Fresh, store: Store) -> _Ready:
     from ..agents.models import replay
     from ..agents.offered import OFFLINE
     from ..agents.workflows import admission
-    from ..campaign import CampaignRequest
     from ..kernelbench.problem import Workload
+    from ..running import CampaignRequest
 
     config = job.config
     campaign = store.resolve(config.model.removeprefix(replay.PREFIX))

@@ -15,7 +15,7 @@ from ..traces.outcome import why_no_winner
 from ..traces.records import Verdict
 
 if TYPE_CHECKING:
-    from ..campaign import CampaignResult
+    from ..running import CampaignResult
 
 
 def campaign_document(

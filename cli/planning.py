@@ -80,7 +80,7 @@ def show_foreseen(
     """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
     from ..agents.books.request import CampaignRequest
     from ..agents.casting.preview import preview
-    from ..campaign import planned
+    from ..running import planned
 
     names = subject.names
     started, source = names, ""

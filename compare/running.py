@@ -11,8 +11,8 @@ from typing import Protocol as Interface
 from ..agents.books.ledger import OnEvent
 from ..agents.models.choosing import ModelSettings
 from ..agents.stop import Stop
-from ..campaign import CampaignStore, Players, resume_campaign, run_campaign
 from ..errors import PrerequisiteError, ProviderError
+from ..running import CampaignStore, Players, resume_campaign, run_campaign
 from ..traces.events import CampaignStarted
 from ..verifier.request import Referee
 from .plan import Bench, BenchCampaign

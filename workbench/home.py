@@ -148,3 +148,13 @@ def open_home(path: str | Path | None = None) -> Home:
     home = resolve({"home": path}).config.home
     Store.open(home, read_only=True).close()
     return Home(home)
+
+
+def campaign(name: str = "@last", *, home: str | Path | None = None) -> Campaign:
+    """One campaign of a home: by its id, a unique part of it, or `@last`.
+
+    Raises:
+        NoStoreError: no campaign was ever kept there.
+        UnknownNameError: there is none of that name.
+    """
+    return open_home(home)[name]

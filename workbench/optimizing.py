@@ -12,8 +12,8 @@ from ..agents.casting.cast import seated
 from ..agents.models.choosing import ModelSettings
 from ..agents.offered import usual_workflow
 from ..agents.stop import Stop
-from ..campaign import CampaignRequest, run_campaign
 from ..config import Config, resolve
+from ..running import CampaignRequest, run_campaign
 from ..traces.events import Event
 from ..traces.options import Options
 from ..traces.store import Store

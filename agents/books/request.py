@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a campaign is asked and what it answers: its request, its first event and its result.
 
-It only describes; how a campaign is run stands in `campaign.py`, its rounds in `workflows/`.
+It only describes; how a campaign is run stands in `running.py`, its rounds in `workflows/`.
 """
 
 from __future__ import annotations

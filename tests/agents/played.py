@@ -19,7 +19,6 @@ import numpy as np
 
 from kernelwright.agents.brains.recipe import RecipeCoder
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.campaign import Players
 from kernelwright.kernelbench.problem import (
     Arrays,
     Expected,
@@ -29,6 +28,7 @@ from kernelwright.kernelbench.problem import (
     Workload,
 )
 from kernelwright.kernelbench.recipe import Constraint, Facts, Knob, Knobs, Recipe
+from kernelwright.running import Players
 from kernelwright.traces.records import (
     Capability,
     Check,

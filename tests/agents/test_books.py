@@ -9,7 +9,7 @@ import pytest
 from kernelwright.agents.books.ledger import Ledger
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.roles import Proposal
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, asking_players, kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.traces.events import CandidateProposed, EvaluationFinished, EvaluationStarted

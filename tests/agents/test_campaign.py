@@ -14,14 +14,14 @@ import pytest
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.search.championship import screened_median
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import (
+from kernelwright.errors import SandboxError, UnknownNameError, UsageError
+from kernelwright.kernelbench.problem import Workload
+from kernelwright.running import (
     CampaignRequest,
     CampaignResult,
     resume_campaign,
     run_campaign,
 )
-from kernelwright.errors import SandboxError, UnknownNameError, UsageError
-from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.agents.played import (
     FACTS,
     Clock,
@@ -382,10 +382,10 @@ WATCHED = """
 import sys
 connected = []
 sys.addaudithook(lambda name, args: connected.append(args) if name == "socket.connect" else None)
-import kernelwright.agents, kernelwright.campaign
+import kernelwright.agents, kernelwright.running
 assert not {"langgraph", "torch", "langsmith"} & set(sys.modules), "heavy import"
 from pathlib import Path
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.store import Store
 with Store.open(Path(sys.argv[1])) as store:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.books.progress import Progress
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.compare.plan import BenchCampaign
 from kernelwright.compare.scores import score
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, Scene, referee, request

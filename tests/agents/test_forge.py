@@ -10,8 +10,8 @@ from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.roles import Member, NoProposal, Proposal, SampleNumber, Situation
 from kernelwright.agents.workflows.workflow import WORKFLOWS
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     BOUND,
     PlainCoder,

@@ -17,8 +17,8 @@ from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.roles import NoProposal, Proposal, Situation
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlayedModel,
@@ -190,7 +190,7 @@ def test_b8_a_damaged_checkpoint_is_thrown_away(tmp_path: Path, how: str) -> Non
 KILLING = """
 import json, os, signal, sys
 from pathlib import Path
-from kernelwright.campaign import resume_campaign, run_campaign
+from kernelwright.running import resume_campaign, run_campaign
 from kernelwright.tests.agents import test_forge_resume as t
 from kernelwright.tests.agents.asked import PlayedModel, asking_players
 from kernelwright.traces.store import Store

@@ -17,7 +17,7 @@ from kernelwright.agents.books.request import CampaignRequest
 from kernelwright.agents.casting.cast import replay_request
 from kernelwright.agents.models import replay
 from kernelwright.agents.models.replay import ReplayModel
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.tests.agents.recorded.file import read
 from kernelwright.tests.agents.test_fallen_champion import SCRIPT, third_meets_a_champion_that_fell

@@ -10,8 +10,8 @@ import pytest
 
 from kernelwright.agents.workflows.loop import Loop
 from kernelwright.agents.workflows.workflow import find_workflow
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.events import CampaignStarted
 from kernelwright.traces.options import Options

@@ -8,10 +8,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelwright.agents.model import FaultKind, ModelFault
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.cli.documents import campaign_document
 from kernelwright.cli.summary import winner_lines
 from kernelwright.errors import ProviderError
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, Script, asking_players
 from kernelwright.tests.agents.played import Clock, Fate, PlayedReferee, players
 from kernelwright.tests.cli.stored import proposed, verdict

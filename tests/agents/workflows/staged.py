@@ -16,7 +16,7 @@ from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask, Message
 from kernelwright.agents.roles import Member, NoProposal, Proposal, Situation
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlainJudge,

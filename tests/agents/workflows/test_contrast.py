@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.model import Ask, CostBound
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players
 from kernelwright.tests.agents.workflows.staged import (

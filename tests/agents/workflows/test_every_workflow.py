@@ -16,8 +16,8 @@ from kernelwright.agents.casting.preview import preview
 from kernelwright.agents.model import Ask
 from kernelwright.agents.workflows import admission, workflow
 from kernelwright.agents.workflows.workflow import WORKFLOWS, find_workflow
-from kernelwright.campaign import planned, resume_campaign, run_campaign
 from kernelwright.errors import UnknownNameError, UsageError
+from kernelwright.running import planned, resume_campaign, run_campaign
 from kernelwright.tests.agents import spoken
 from kernelwright.tests.agents.asked import PlainJudge, PlayedModel, as_it_says, kernel, needs
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players

@@ -15,8 +15,8 @@ from kernelwright.agents.models.ensemble import Ensemble
 from kernelwright.agents.stop import Stop
 from kernelwright.agents.workflows.generation_plan import Past
 from kernelwright.agents.workflows.generation_settings import Settings
-from kernelwright.campaign import resume_campaign, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import as_it_says, kernel, source
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import (

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.agents.prompting.techniques import applicable
 from kernelwright.agents.workflows.features import _draws
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players, problem
 from kernelwright.tests.agents.workflows.staged import (

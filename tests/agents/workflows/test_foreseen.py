@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.workflows.best_of_n import ABREAST
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import kernel
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, referee, request, seats

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.campaign import run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import as_it_says, kernel, source
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.offered import usual_workflow
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players, recipe
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.decisions import Challenged

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.models.choosing import ModelSettings
-from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes.catalogue import recipes_for
+from kernelwright.running import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.decisions import (
     Compared,
