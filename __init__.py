@@ -13,6 +13,7 @@ import typing
 from . import version as _version
 
 if typing.TYPE_CHECKING:
+    from .agents.stop import Stop
     from .errors import KernelwrightError
     from .kernelbench.problem import Problem, Workload
     from .kernelbench.registry import problems
@@ -21,7 +22,7 @@ if typing.TYPE_CHECKING:
     from .workbench.evaluating import Evaluator, evaluate
     from .workbench.exporting import export
     from .workbench.home import Campaign, Home, campaign, open_home
-    from .workbench.optimizing import optimize
+    from .workbench.optimizing import optimize, resume
 
 
 __version__ = _version.VERSION
@@ -36,6 +37,7 @@ __all__ = [
     "Problem",
     "Speedup",
     "Status",
+    "Stop",
     "Verdict",
     "Workload",
     "__version__",
@@ -45,6 +47,7 @@ __all__ = [
     "open_home",
     "optimize",
     "problems",
+    "resume",
 ]
 
 _HOMES = {
@@ -57,6 +60,7 @@ _HOMES = {
     "Problem": "kernelbench.problem",
     "Speedup": "traces.records",
     "Status": "traces.records",
+    "Stop": "agents.stop",
     "Verdict": "traces.records",
     "Workload": "kernelbench.problem",
     "campaign": "workbench.home",
@@ -65,6 +69,7 @@ _HOMES = {
     "open_home": "workbench.home",
     "optimize": "workbench.optimizing",
     "problems": "kernelbench.registry",
+    "resume": "workbench.optimizing",
 }
 
 

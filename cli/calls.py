@@ -15,30 +15,29 @@ from ..traces.conversation import (
     whole_call,
 )
 from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
-from ..traces.history import History, derive
-from ..traces.transcript import Call, Transcript, find_call, transcribe
+from ..traces.history import History
+from ..traces.transcript import Call, Transcript, find_call
 from ..traces.wording import duration, tokens, usd
 from . import common
 from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.names import FoundIds
     from ..traces.store import Store
+    from ..workbench.home import Campaign
 
 
-def show_all(config: Config, store: Store, found: FoundIds, *, as_json: bool) -> None:
+def show_all(config: Config, campaign: Campaign, candidate: str | None, *, as_json: bool) -> None:
     """Prints the calls of a campaign, or of the place where one candidate was proposed."""
-    events = store.events(found.campaign)
-    transcript = transcribe(events)
+    transcript = campaign.transcript
     calls = list(transcript.calls.values())
-    if found.candidate is not None:
-        place = transcript.places.get(found.candidate)
+    if candidate is not None:
+        place = transcript.places.get(candidate)
         calls = [call for call in calls if call.requested.place.step == place]
     if as_json:
         common.emit(
             {
-                "campaign": found.campaign,
+                "campaign": campaign.id,
                 "tokens": transcript.spending.tokens,
                 "usd": transcript.spending.usd,
                 "is_estimated": transcript.is_estimated,
@@ -48,14 +47,14 @@ def show_all(config: Config, store: Store, found: FoundIds, *, as_json: bool) ->
         return
     common.put(_total(transcript))
     if calls:
-        _print_table(config, calls, derive(events))
+        _print_table(config, calls, campaign.history)
 
 
-def show_one(store: Store, campaign: str, name: str, *, as_json: bool) -> None:
+def show_one(store: Store, campaign: Campaign, name: str, *, as_json: bool) -> None:
     """Prints one call whole."""
-    call = find_call(transcribe(store.events(campaign)), name)
+    call = find_call(campaign.transcript, name)
     if as_json:
-        common.emit({"campaign": campaign, **whole_call(store, call)})
+        common.emit({"campaign": campaign.id, **whole_call(store, call)})
         return
     for line in _heading(call):
         common.put(line)

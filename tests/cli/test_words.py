@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import documents, run, summary, verdicts
+from kernelwright.cli import documents, summary, verdicts
 from kernelwright.cli.progress import ProgressLines
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
@@ -148,14 +148,6 @@ def test_what_was_not_checked_is_told() -> None:
     lines = list(verdicts.explain(verdict.model_copy(update={"unchecked": (missing,)})))
     assert lines[1] == f"not checked: {missing}"
     assert not any("not checked" in line for line in verdicts.explain(verdict))
-
-
-def test_limits_are_those_that_were_asked_for() -> None:
-    from kernelwright.config import resolve
-
-    config = resolve({"max_time": "2m"}, environ={}).config
-    assert run._asked_limits(config, {"usd": None}) == {"seconds": 120.0}
-    assert run._asked_limits(config, {"usd": 0.5}) == {"seconds": 120.0, "usd": 0.5}
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -26,6 +26,7 @@ from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view import charts
 from kernelwright.traces.view.links import ReportLinks
+from kernelwright.workbench.home import Campaign
 
 FILE = "kernelwright.sqlite"
 
@@ -83,7 +84,8 @@ def _look_at(store: Store, campaign: str) -> None:
         json.dumps(documents.entry_document(entry), allow_nan=False)
         with suppress(KernelwrightError):
             store.get_blob(entry.candidate)
-    documents.state_of(history, is_running=store.is_running(campaign))
+    looked = Campaign(store.home, tuple(store.events(campaign)), store.is_running(campaign))
+    assert looked.state
     assert "<!doctype html>" in render_report(store, campaign, charts=False).lower()
     json.dumps(charts.speedup_chart(history, ReportLinks().candidate))
     measurements = (m for e in history.entries.values() for v in e.verdicts for m in v.measurements)

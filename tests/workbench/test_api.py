@@ -122,7 +122,7 @@ def test_the_examples_of_the_page_run_as_printed(
         exec(compile(block, str(PAGE), "exec"), names)
     campaign = names["campaign"]
     assert isinstance(campaign, kw.Campaign)
-    assert len(campaign.candidates) == 2
+    assert len(campaign.candidates) == 3
     assert campaign.id in (tmp_path / "softmax.html").read_text("utf-8")
     assert campaign.id in campaign._repr_html_()
     assert isinstance(names["home"], kw.Home)

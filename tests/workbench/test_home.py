@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 import kernelwright as kw
 from kernelwright.errors import NoStoreError, UnknownNameError, UsageError
-from kernelwright.tests.cli.test_earlier_release import BY_RECIPES, KEPT
+from kernelwright.tests.cli.test_earlier_release import BY_RECIPES
 from kernelwright.traces.records import candidate_id
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an earlier version, so that nothing need be run."""
-    folder = tmp_path_factory.mktemp("earlier")
-    with tarfile.open(KEPT) as kept:
-        kept.extractall(folder, filter="data")
-    return folder
-
-
-def test_a_campaign_is_had_by_any_of_its_names(home: Path) -> None:
-    found = kw.campaign(BY_RECIPES, home=home)
-    assert found.id == kw.campaign(BY_RECIPES[-7:], home=str(home)).id == BY_RECIPES
-    every = kw.open_home(home)
-    assert kw.campaign(home=home).id == every["@last"].id == next(iter(every)).id
+def test_a_campaign_is_had_by_any_of_its_names(earlier: Path) -> None:
+    found = kw.campaign(BY_RECIPES, home=earlier)
+    assert found.id == kw.campaign(BY_RECIPES[-7:], home=str(earlier)).id == BY_RECIPES
+    every = kw.open_home(earlier)
+    assert kw.campaign(home=earlier).id == every["@last"].id == next(iter(every)).id
     assert len(every) == len(list(every)) == 8
 
 
 def test_without_a_home_it_is_the_one_of_the_settings(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    earlier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KERNELWRIGHT_HOME", str(home))
-    assert kw.campaign(BY_RECIPES).home == home
+    monkeypatch.setenv("KERNELWRIGHT_HOME", str(earlier))
+    assert kw.campaign(BY_RECIPES).home == earlier
     monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path))
     with pytest.raises(NoStoreError, match="there is no store"):
         kw.campaign()
 
 
-def test_a_name_that_is_none_is_told(home: Path) -> None:
+def test_a_name_that_is_none_is_told(earlier: Path) -> None:
     with pytest.raises(UnknownNameError, match="no campaign named 'softmax'"):
-        kw.campaign("softmax", home=home)
+        kw.campaign("softmax", home=earlier)
     with pytest.raises(UsageError, match="names 8 campaigns"):
-        kw.campaign("2026", home=home)
+        kw.campaign("2026", home=earlier)
 
 
-def test_a_campaign_has_its_candidates_with_their_sources(home: Path) -> None:
-    found = kw.campaign(BY_RECIPES, home=home)
+def test_a_campaign_has_its_candidates_with_their_sources(earlier: Path) -> None:
+    found = kw.campaign(BY_RECIPES, home=earlier)
     best = found.champion
     assert best is not None
     assert best in found.candidates
