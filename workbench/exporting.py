@@ -43,21 +43,14 @@ def export(
             hint="export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
-        return export_from(
-            store, campaign, candidate, Path(folder), form=form, unverified=unverified
-        )
+        bundle, form = _bundled(store, campaign, candidate, form, unverified=unverified)
+    return files.export(bundle, form, Path(folder), unverified=unverified)
 
 
-def export_from(
-    store: Store,
-    campaign: str,
-    candidate: str,
-    folder: Path,
-    *,
-    form: str | None,
-    unverified: bool,
-) -> list[Path]:
-    """The same with a store at hand; the candidate may be `@best`."""
+def _bundled(
+    store: Store, campaign: str, candidate: str, form: str | None, *, unverified: bool
+) -> tuple[files.Bundle, str]:
+    """All that leaves, and the form it has."""
     history = derive(store.events(campaign))
     chosen = _chosen(store, history, candidate, unverified=unverified)
     language = history.entries[chosen].language
@@ -70,7 +63,7 @@ def export_from(
         cases=recorded_cases(history.started.problem) if form == "package" else (),
         plan=launch_plan(history.started, language, source) if form == "source" else None,
     )
-    return files.export(bundle, form, folder, unverified=unverified)
+    return bundle, form
 
 
 def _chosen(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
