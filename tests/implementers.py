@@ -9,7 +9,7 @@ from pathlib import Path
 import kernelwright
 
 ROOT = Path(kernelwright.__file__).parent
-ROOMS = ("agents", "cli", "compare", "kernelbench", "sandbox", "tests", "traces", "verifier")
+ROOMS = (ROOT / "tests", *(init.parent for init in sorted(ROOT.glob("*/__init__.py"))))
 
 
 def unheld(methods: set[str], held: set[str]) -> list[str]:
@@ -26,7 +26,7 @@ def unheld(methods: set[str], held: set[str]) -> list[str]:
 
 
 def _classes(word: str) -> Iterator[tuple[Path, ast.ClassDef]]:
-    files = [*ROOT.glob("*.py"), *(f for room in ROOMS for f in (ROOT / room).rglob("*.py"))]
+    files = [*ROOT.glob("*.py"), *(file for room in ROOMS for file in room.rglob("*.py"))]
     for file in sorted(files):
         text = file.read_text("utf-8")
         if word in text:
