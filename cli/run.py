@@ -96,14 +96,7 @@ def run(
     source: FromOption = None,
     resume: ResumeOption = None,
     dry_run: DryRunOption = False,
-    jail: common.JailOption = None,
-    cpus: common.CpusOption = None,
-    model_silence: common.SilenceOption = None,
-    model_patience: common.PatienceOption = None,
-    max_preparation: common.PreparationOption = None,
-    accept_weak_isolation: common.WeakOption = None,
-    home: common.HomeOption = None,
-    cache_dir: common.CacheOption = None,
+    settings: common.Given,
     as_json: common.JsonOption = False,
 ) -> None:
     """Search for the fastest verified kernel for a problem.
@@ -117,23 +110,12 @@ def run(
         workflow=workflow,
         model=model,
         judge_model=judge_model,
-        jail=jail,
-        cpus=cpus,
-        accept_weak_isolation=accept_weak_isolation,
-        home=home,
-        cache_dir=cache_dir,
         max_evals=max_evals,
         max_time=max_time,
-        model_silence=model_silence,
-        model_patience=model_patience,
-        max_preparation=max_preparation,
+        **settings,
     )
     if resume is not None:
         _refuse_changes(ctx)
-    elif problem is None:
-        raise UsageError(
-            "run needs the name of a problem", hint="`kernelwright problems` lists them"
-        )
     from ..workbench.jobs import Fresh, Job, Resume, read_start
     from ..workbench.limits import limits_of
     from . import carry_out
@@ -141,10 +123,10 @@ def run(
     config, on_device = resolved.config, _seconds(max_device_time)
     limits = limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=on_device)
     job: Job = Resume(config, resume or "", limits)
-    if problem is not None:
+    if resume is None:
         job = Fresh(
             config,
-            problem,
+            _named(problem),
             language=language or "",
             workload=workload,
             matrix=matrix,
@@ -188,6 +170,14 @@ def _seconds(duration: str | None) -> float | None:
         return parse_duration(duration) if duration is not None else None
     except ValueError as error:
         raise UsageError(f"--max-device-time '{duration}' {error}") from error
+
+
+def _named(problem: str | None) -> str:
+    if problem is None:
+        raise UsageError(
+            "run needs the name of a problem", hint="`kernelwright problems` lists them"
+        )
+    return problem
 
 
 def _refuse_changes(ctx: typer.Context) -> None:
