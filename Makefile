@@ -18,6 +18,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LEAN := $(VENV)/.lean
 LINT := $(VENV)/lint
+# Each process of a test run would compile what the one before it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \

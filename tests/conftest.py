@@ -14,6 +14,16 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.isolation import choose
 from kernelwright.tests.court import Court
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
+from kernelwright.tests.memory import has_room
+
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 6 << 30
+"""What a whole run may need for its files, several times over."""
+
+if not os.environ.get("PYTEST_DEBUG_TEMPROOT") and has_room(IN_MEMORY, ROOM_BYTES):
+    # Stores sync each event to the disk, and half of a test's time went into waiting for it. What
+    # the tests kill are processes, and a process does not take the machine's memory along.
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(IN_MEMORY)
 
 
 def pytest_report_header() -> str:
