@@ -60,8 +60,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One build cache for all tests, so that what is ours is compiled and tried once."""
-    folder = tmp_path_factory.mktemp("cache")
+    """One build cache for all tests, so that what is ours is compiled and tried once: that of
+    `make test` for both its runs, else that of all workers of this one."""
+    if given := os.environ.get("TEST_CACHE"):
+        folder = Path(given)
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        folder = tmp_path_factory.getbasetemp().parent / "cache"
+    else:
+        folder = tmp_path_factory.mktemp("cache")
+    folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     return folder
 
