@@ -86,6 +86,7 @@ def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
     return "\n".join(map(kernel, rows.values(), names)), names
 
 
+@pytest.mark.slow
 def test_what_nvcc_has_without_an_include(both: Both) -> None:
     rows = {name: habit for name, habit in BARE.items() if name != "own definitions"}
     source, names = joined(rows)
