@@ -23,6 +23,7 @@ TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 OTHERS = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problem", "language"), sorted(BY_COMMAND))
 def test_eval_takes_a_skeleton_as_it_is(
     kw: Command, tmp_path: Path, problem: str, language: str

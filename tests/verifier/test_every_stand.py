@@ -149,10 +149,13 @@ STANDS: dict[str, Callable[[Path], Suite]] = {
 
 @pytest.fixture(scope="module", params=STANDS)
 def here(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Suite]:
-    cache = tmp_path_factory.mktemp("cache")
-    cache.chmod(0o755)
+    cache = shared_cache
+    if request.param == "device":
+        # What is known of a device, and who has it, stands in the cache.
+        cache = tmp_path_factory.mktemp("cache")
+        cache.chmod(0o755)
     suite = STANDS[request.param](cache)
     yield suite
     suite.stand.close()

@@ -18,7 +18,7 @@ from kernelwright.traces.records import Protocol
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = pytest.mark.slow
 
 
 def task(cache: Path, **more: object) -> Task:
@@ -66,6 +66,7 @@ def within(seconds: float, holds: Callable[[], object]) -> bool:
     return True
 
 
+@pytest.mark.timed
 def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
     tmp_path: Path, stuck_compiler: Path
 ) -> None:

@@ -76,7 +76,7 @@ def judged(court: Court, shapes: list[str]) -> Verdict:
     "shapes",
     [
         ['"M", "N"'] * MAX_SCRATCH,
-        [f'"max(M * N, {48 << 20})"'],
+        pytest.param([f'"max(M * N, {48 << 20})"'], marks=pytest.mark.slow),
         ['"12 * M", "N"'],
     ],
     ids=["as many buffers as are promised", "one of 192 MiB", "a dozen times the output"],

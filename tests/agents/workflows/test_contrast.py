@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players
 from kernelwright.tests.agents.workflows.staged import (
     Improviser,
-    Scene,
     decided,
     decided_at,
     referee,
@@ -145,15 +143,3 @@ def test_it_runs_with_the_offline_brains(store: Store) -> None:
     assert result.evaluated == 9
     assert result.best is not None
     assert len(decided(store.events(result.campaign), ExemplarsChosen)) >= 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
-    """B7: the same candidates and decisions, no answered call paid twice."""
-    scene = Scene(
-        request("contrast", 4),
-        lambda: Improviser(JUMP),
-        lambda one: seats(one, second=lambda _source: "suspect"),
-    )
-    assert scene.survives(tmp_path, every=3, cursor=cursor) > 10

@@ -22,7 +22,6 @@ from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import (
     SHAPES,
     Improviser,
-    Scene,
     decided,
     decided_at,
     referee,
@@ -342,31 +341,6 @@ def test_an_interrupt_stops_between_two_evaluations(store: Store) -> None:
     model = Improviser(answer=distinct)
     result = run_campaign(asked, store, one, players=seats(model), stop=stop)
     assert (result.stopped_by, result.evaluated) == ("interrupted", 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_s6_a_death_anywhere_changes_neither_archive_nor_bandit(
-    tmp_path: Path, cursor: str
-) -> None:
-    """S6, B7: the decisions hold the islands; an ensemble's choices decide who is asked."""
-    scene = Scene(
-        request(
-            "evolve",
-            2,
-            options={
-                "soft": True,
-                "reflect_every": 1,
-                "proposals": 5,
-                "evaluated": 3,
-                "abreast": 2,
-                "islands": 2,
-            },
-        ),
-        lambda: Improviser(answer=distinct),
-        lambda one: seats(one, says=lambda _s: "ok", lessons=["a lesson"]),
-    )
-    assert scene.survives(tmp_path, every=7, cursor=cursor) > 15
 
 
 def test_s6_an_ensemble_learns_the_same_from_the_events(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players, problem
 from kernelwright.tests.agents.workflows.staged import (
     Improviser,
-    Scene,
     decided,
     decided_at,
     referee,
@@ -143,16 +141,3 @@ def test_a_cap_ends_it_with_everything_evaluated(store: Store, cap: dict[str, fl
     )
     assert result.stopped_by == next(iter(cap))
     assert result.evaluated == len(model.asked) == 6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
-    """B7: the table of gains is a fold, so that the same techniques are drawn."""
-
-    def now_and_then(place: str) -> str:
-        broken = place in ("0/1/features/1", "1/2/features/1", "1/6/repair/1")
-        return kernel(fails="INCORRECT", tag=place) if broken else step_by_depth(place)
-
-    scene = Scene(request("features", 2), lambda: Improviser(answer=now_and_then))
-    assert scene.survives(tmp_path, every=4, cursor=cursor) > 10

@@ -75,16 +75,9 @@ class Both:
         assert isinstance(on_cpu, Built), on_cpu
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o755)
-    return folder
-
-
 @pytest.fixture
-def both(cache: Path, any_jail: Jail) -> Both:
-    return Both(cache, any_jail)
+def both(shared_cache: Path, any_jail: Jail) -> Both:
+    return Both(shared_cache, any_jail)
 
 
 def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
@@ -93,6 +86,7 @@ def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
     return "\n".join(map(kernel, rows.values(), names)), names
 
 
+@pytest.mark.slow
 def test_what_nvcc_has_without_an_include(both: Both) -> None:
     rows = {name: habit for name, habit in BARE.items() if name != "own definitions"}
     source, names = joined(rows)
@@ -115,7 +109,7 @@ def test_the_rest_of_std_with_its_headers(both: Both) -> None:
     both.take(including(*OF_STD) + source, *names)
 
 
-def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
+def test_nvcc_takes_what_nvrtc_takes(shared_cache: Path, any_jail: Jail) -> None:
     try:
         toolchain.find_nvcc()
     except PrerequisiteError as error:
@@ -127,7 +121,7 @@ def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
         needless + source,
         names,
         architecture("sm_90"),
-        cache_dir=cache,
+        cache_dir=shared_cache,
         jail=any_jail,
         compiler="nvcc",
     )

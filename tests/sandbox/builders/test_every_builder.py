@@ -183,9 +183,9 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(shared_cache: Path) -> Path:
     """One cache for all, so that headers and runtimes of our own are compiled once."""
-    return tmp_path_factory.mktemp("cache")
+    return shared_cache
 
 
 @pytest.fixture(scope="module")

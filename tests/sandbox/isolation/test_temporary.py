@@ -74,7 +74,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("tree", [pytest.param("deep", marks=pytest.mark.slow), "closed"])
 def test_nothing_of_it_is_left(jail: Jail, tree: str) -> None:
     before = ours()
     outcome = python(jail, TREES[tree]).wait()
