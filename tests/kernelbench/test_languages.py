@@ -17,7 +17,7 @@ from kernelwright.kernelbench.languages import LANGUAGES, Language, Tier, tier_o
 from kernelwright.kernelbench.targets import target_of
 from kernelwright.sandbox.front_matter import read_comment, read_docstring
 from kernelwright.sandbox.plan.dialects import DIALECTS
-from kernelwright.verifier.stands import gpu_candidates, programs
+from kernelwright.verifier.stands import gpu_tools, programs
 
 ROOT = Path(known.__file__).parents[1]
 ALL = list(LANGUAGES.values())
@@ -26,7 +26,7 @@ ALL = list(LANGUAGES.values())
 def test_each_floor_knows_every_language() -> None:
     on_gpu = {each for each in ALL if each.is_for_gpu}
     assert set(programs.BUILT) == set(ALL) - on_gpu
-    assert set(gpu_candidates.BUILT) == on_gpu
+    assert set(gpu_tools.MAKERS) == on_gpu
     assert set(DIALECTS) == {each for each in ALL if each.has_launch_plan}
     assert set(shape.SHAPES) == set(guides.GUIDES) == set(ALL)
     prompts = set(render.names())

@@ -222,9 +222,9 @@ def test_it_says_what_it_is(here: Suite) -> None:
 
 
 def test_on_fewer_cpus_it_is_the_same_stand(here: Suite) -> None:
-    one = here.stand.session.cpus[:1]
+    one = here.stand.session.workshop.cpus[:1]
     there = here.stand.on_cpus(one)
-    assert there.session.cpus == one
+    assert there.session.workshop.cpus == one
     assert type(there) is type(here.stand)
     assert there.session.isolation == here.stand.session.isolation
     order = here.order(here.wrong)

@@ -82,7 +82,7 @@ class Ahead:
 
 def ahead_of(stand: Stand) -> Ahead:
     """What can be done ahead of its orders; on one CPU nothing can."""
-    known = abreast(stand.session.cpus)
+    known = abreast(stand.session.workshop.cpus)
     workers = known if known > 1 else 0
     match stand.beside:
         case Beside.EVALUATIONS:
@@ -98,7 +98,7 @@ def _evaluations_on(stand: Stand) -> Work:
 
     The last ones are taken first, since who is evaluated meanwhile is bound to the first.
     """
-    cpus = stand.session.cpus
+    cpus = stand.session.workshop.cpus
     count = abreast(cpus)
     free: LifoQueue[tuple[int, ...]] = LifoQueue()
     for number in range(count):

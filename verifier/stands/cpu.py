@@ -58,7 +58,7 @@ class CpuStand(Stand):
         """See Stand."""
         return {
             **features(self.session.stage.target),
-            "cpus": float(len(self.session.cpus)),
+            "cpus": float(len(self.session.workshop.cpus)),
             "vector_bytes": float(processor().vector_bytes),
             "memory_gbs": self.peaks.bandwidth_gbs,
             "llc_gbs": self.peaks.llc_bandwidth_gbs,
@@ -122,7 +122,7 @@ class MountedOnCpu(MountedToBeTimed):
     @property
     def threads(self) -> int:
         """See MountedToBeTimed."""
-        return len(self.draft.session.cpus)
+        return len(self.draft.session.workshop.cpus)
 
     def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
@@ -147,7 +147,7 @@ class MountedOnCpu(MountedToBeTimed):
         self.await_baselines()
         with draft.span("load"):
             draft.checks += stress.under_load(
-                side, draft.session.stage, draft.session.cpus, self.rng
+                side, draft.session.stage, draft.session.workshop.cpus, self.rng
             )
 
     def _look_beside(self, side: CandidateSide) -> None:

@@ -118,7 +118,8 @@ class Stand(ABC):
 
     def on_cpus(self, cpus: tuple[int, ...]) -> Self:
         """The same stand on some of its CPUs."""
-        return replace(self, session=replace(self.session, cpus=cpus))
+        workshop = replace(self.session.workshop, cpus=cpus)
+        return replace(self, session=replace(self.session, workshop=workshop))
 
     @abstractmethod
     def close(self) -> None:
