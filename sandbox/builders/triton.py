@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter
 
+from ...kernelbench.languages import TRITON
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture, device_of
 from ..isolation.model import End
@@ -239,7 +240,7 @@ class TritonBuilder:
         return cache.key_of(
             {
                 "format": FORMAT,
-                "language": "triton",
+                "language": TRITON.name,
                 "triton": version("triton"),
                 "torch": version("torch"),
                 "target": self.architecture.build_name,

@@ -29,21 +29,20 @@ from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class CpuStand(Stand):
+class CpuStand(TimingStand):
     """See Stand."""
 
     peaks: Peaks
     """Of this machine."""
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
-    is_emulated = False
-    beside = Beside.NOTHING
+    builds_beside = False
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
@@ -92,7 +91,7 @@ class CpuStand(Stand):
         return prepared.program
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand."""
+        """See TimingStand."""
         build_program(self.session, order.source, order.language)
 
     def close(self) -> None:

@@ -30,20 +30,19 @@ from .gpu_tools import GpuTools
 from .leased import Leased
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class DeviceStand(Stand):
+class DeviceStand(TimingStand):
     """See Stand."""
 
     tools: GpuTools
     leased: Leased
     baselines: Baselines
-    is_emulated = False
-    beside = Beside.BUILDS
+    builds_beside = True
     languages = tuple(gpu_tools.MAKERS)
     takes = gpu_tools.TAKES
 
@@ -97,7 +96,7 @@ class DeviceStand(Stand):
         return BuiltForDevice(made, on_device, RunnerLaunch(program, on_device.extra, behind))
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand: for every workload that is known; hidden shapes are not drawn yet."""
+        """See TimingStand: for every workload that is known; hidden shapes are not drawn yet."""
         stage = self.session.stage
         made = self.tools.build(order.language, order.source, 0)
         made.on_device([stage.target, *(structure for _, structure in stage.others)])

@@ -23,7 +23,6 @@ from ..checks import fenced_memory
 from ..checks.checking import run_trials, tried
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
-from ..request import Order
 from ..truth.trials import patient_plan, plan, small_trials
 from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
 from .cuda_candidate import CudaCandidate
@@ -31,7 +30,7 @@ from .cuda_causes import Failing
 from .gpu_candidates import DeviceCandidate
 from .gpu_tools import GpuTools
 from .session import EMULATED_CALL_S
-from .stand import Beside, Stand
+from .stand import Stand
 from .triton_candidate import TritonCandidate
 from .verdict_draft import Draft
 
@@ -51,7 +50,6 @@ class EmulatedStand(Stand):
 
     tools: GpuTools
     is_emulated = True
-    beside = Beside.EVALUATIONS
     languages = tuple(gpu_tools.MAKERS)
     takes = gpu_tools.TAKES
 
@@ -77,10 +75,6 @@ class EmulatedStand(Stand):
         draft.suspicions = suspicions(made.plan)
         begun = _PROFILERS.submit(emulated_looks.static_profile, self.tools.ground, made)
         return MountedInEmulation(draft, rng, made, begun)
-
-    def build_ahead(self, order: Order) -> None:
-        """See Stand."""
-        self.tools.build(order.language, order.source, 0)
 
     def close(self) -> None:
         """See Stand."""
