@@ -195,15 +195,13 @@ def reading(config: Config) -> Store:
 
 def _row(store: Store, campaign: str) -> dict[str, Any]:
     from ..traces.history import derive
-    from ..traces.transcript import transcribe
     from . import documents
 
-    events = store.events(campaign)
-    history = derive(events)
+    history = derive(store.events(campaign))
     is_running = store.is_running(campaign)
     document = documents.campaign_document(history, is_running=is_running)
     state = documents.state_of(history, is_running=is_running)
-    is_estimated = transcribe(events).is_estimated
+    is_estimated = history.spending.is_estimated
     more = {"started_at": history.started_at, "state": state, "is_estimated": is_estimated}
     return {**document, **more}
 

@@ -57,7 +57,7 @@ def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
 def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
-    found, was = looked_at(made), looked_at(parent)
+    found, was = made.shown, parent.shown if parent else None
     advised = progress.advised.get(made.place)
     told = TriedChange(
         number=made.number,
@@ -72,11 +72,6 @@ def attempt(progress: Progress, made: Candidate, source: Source | None = None) -
         failure=_failure(made),
     )
     return _with_change(told, progress, made, source) if source else told
-
-
-def looked_at(candidate: Candidate | None) -> Verdict | None:
-    """The screening, since times of one kind of look can be compared."""
-    return (candidate.screened or candidate.basis) if candidate else None
 
 
 def speedup(verdict: Verdict | None) -> Speedup | None:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from ..books.candidate import Candidate
 from ..books.progress import Progress
 from ..roles import Assignment, Lineage, TriedChange
-from ..search.archive import score_of
 from . import digest
 from .attempts import (
     Source,
@@ -20,7 +19,6 @@ from .attempts import (
     interval,
     is_before,
     known,
-    looked_at,
     speedup,
 )
 from .words import others_strategy
@@ -85,21 +83,16 @@ def _standing(before: Sequence[Candidate], base: Candidate) -> str:
     ranked = [
         (score, -each.number, each)
         for each in [*before, base]
-        if (score := _score(each)) is not None
+        if (score := each.standing) is not None
     ]
     if not ranked:
         return "No candidate of this campaign was right so far."
     score, _, best = max(ranked, key=lambda each: each[:2])
-    own = _score(base)
+    own = base.standing
     if own is not None and own >= score:
         return "No candidate of this campaign was better so far."
-    found = looked_at(best)
+    found = best.shown
     ratio, modelled_us = speedup(found), found.modelled_us if found else None
     modelled = f", {modelled_us:.5g} us modelled" if modelled_us else ""
     told = f", speed-up {interval(ratio)}" if ratio else modelled
     return f"The best candidate so far is another one: #{best.number}{told}."
-
-
-def _score(candidate: Candidate) -> float | None:
-    screened = looked_at(candidate)
-    return score_of(screened) if screened else None

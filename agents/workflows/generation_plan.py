@@ -8,6 +8,7 @@ what was decided. The islands are a fold over these records up to a generation's
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from ...traces.decisions import (
 )
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
+from ..aids import MOST_ATTEMPTS
 from ..books.asking import PromptTooLong
 from ..books.candidate import Candidate, better
 from ..books.progress import Progress
@@ -242,8 +244,9 @@ def reflect(loop: Loop, number: int) -> None:
     reflector, place = loop.aids.reflector, Place(number, "lessons")
     if reflector is None or loop.progress.decided(place, LessonsDrawn):
         return
-    every = loop.progress.candidates.values()
-    attempts = [(loop.ledger.member(c.candidate), c.strategy) for c in every if c.basis]
+    judged = [each for each in loop.progress.candidates.values() if each.basis]
+    newest = judged[-MOST_ATTEMPTS:]
+    attempts = [(loop.ledger.member(each.candidate), each.strategy) for each in newest]
     try:
         told = reflector(loop.situation((), Assignment(place=place)), attempts)
     except PromptTooLong as error:
@@ -301,14 +304,15 @@ def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> Pl
 def _to_repair(loop: Loop, number: int, island: int) -> str | None:
     """The newest failure of an island that was not repaired too often."""
     plans = loop.progress.decisions.of(GenerationPlanned).items()
-    tried = [s.base for place, plan in plans if place.is_before(number) for s in plan.slots]
+    earlier = [plan for place, plan in plans if place.is_before(number)]
+    tried = Counter(slot.base for plan in earlier for slot in plan.slots)
     births = loop.progress.decisions.of(Born).items()
     born = [
         loop.progress.known(birth.candidate)
         for place, birth in births
         if birth.island == island and place.is_before(number)
     ]
-    failed = [c for c in born if c.score is None and tried.count(c.candidate) < MOST_REPAIRS]
+    failed = [c for c in born if c.score is None and tried[c.candidate] < MOST_REPAIRS]
     newest = max(failed, key=lambda c: c.number, default=None)
     return newest.candidate if newest else None
 
