@@ -26,7 +26,7 @@ from ..brains import soft_verifier
 from ..brains.soft_verifier import LEAST_CASES, Calibration
 from ..roles import Assignment
 from ..stop import BudgetSpent
-from . import generation_plan
+from .generation_plan import Generation
 from .loop import Loop
 
 
@@ -141,7 +141,7 @@ def _opinions(loop: Loop, candidate: str) -> tuple[Opinion, ...]:
 
 
 def _candidates(loop: Loop, number: int) -> list[str]:
-    fresh, close = generation_plan.novel(loop, number)
+    fresh, close = Generation(loop, number).novel()
     return fresh or close
 
 
