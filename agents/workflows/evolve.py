@@ -24,11 +24,12 @@ from ...traces.place import Place
 from ..brains.soft_verifier import VOTES
 from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
-from . import driver, shortlisting, steps, waves
+from . import driver, steps, waves
 from .generation_plan import Generation, Past
 from .generation_settings import Settings
 from .loop import Loop
 from .rules import Questions, Rules
+from .shortlisting import Shortlist
 
 
 class State(waves.Round, total=False):
@@ -88,7 +89,7 @@ class Generations:
 
     def doubt(self, state: State, loop: Loop) -> State:
         """Has the votes on one candidate paid and stored."""
-        shortlisting.ask(loop, state["candidate"])
+        Shortlist(_of(state, loop)).ask(state["candidate"])
         return {}
 
     def shortlist(self, state: State, loop: Loop) -> State:
@@ -96,11 +97,11 @@ class Generations:
         generation, chosen = _of(state, loop), self.chosen
         number = generation.number
         fresh, close = generation.novel()
-        if not chosen.soft or not shortlisting.kinds(loop, number):
+        if not chosen.soft or not Shortlist(generation).kinds():
             done = [each.candidate for each in loop.progress.screened_in(number)]
             asked = [*fresh, *close][: generation.count]
             return {"queue": [c for c in asked if c not in done]}
-        kept = shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated)
+        kept = Shortlist(generation).choose(fresh or close, chosen.evaluated)
         return {"queue": list(kept)}
 
     def archive(self, state: State, loop: Loop) -> State:
@@ -142,7 +143,7 @@ class Generations:
         places = [Place(number, slot) for slot in slots]
         if wave == last:
             places = generation.second_places()
-        doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+        doubted = [] if places else Shortlist(generation).waiting() if chosen.soft else []
         asked = waves.asked_now(loop, places)
         return {
             "wave": wave,
