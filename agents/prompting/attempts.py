@@ -29,28 +29,31 @@ Source = Callable[[str], str]
 """Gives the source of a candidate."""
 
 
-def is_before(place: Place, assignment: Assignment) -> bool:
+def before(assignment: Assignment) -> Callable[[Place], bool]:
     """Whether the work of a place was done before the assignment's was begun.
 
     What is asked for a whole round stands behind its slots. A workflow without places works on one
     thing at a time: all that is recorded is before.
     """
-    now = assignment.place
-    if not now:
-        return True
-    if now.round is None:
-        return False
+    now, number = assignment.place, assignment.place.round
+    if number is None:
+        is_all = not now
+        return lambda _: is_all
     wave = assignment.first if now.is_slot else math.inf
-    is_in_earlier_wave = isinstance(place.slot, int) and place.slot < wave
-    return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
+
+    def is_before(place: Place) -> bool:
+        if place.round == number:
+            return isinstance(place.slot, int) and place.slot < wave
+        return place.is_before(number)
+
+    return is_before
 
 
 def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
+    is_before = before(assignment)
     return [
-        each
-        for each in progress.candidates.values()
-        if each.relied_on and is_before(each.place, assignment)
+        each for each in progress.candidates.values() if each.relied_on and is_before(each.place)
     ]
 
 

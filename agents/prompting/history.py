@@ -16,8 +16,8 @@ from . import digest
 from .attempts import (
     Source,
     attempt,
+    before,
     interval,
-    is_before,
     known,
     speedup,
 )
@@ -29,21 +29,22 @@ MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
 
 def history(progress: Progress, assignment: Assignment, source: Source) -> Lineage:
     """What the work before the assignment's place showed of its base, and of everything."""
-    before = known(progress, assignment)
-    campaign = digest.of(progress, before, source)
+    seen = known(progress, assignment)
+    campaign = digest.of(progress, seen, source)
     if not assignment.place:
         return Lineage(campaign=campaign)
     base = assignment.base.candidate if assignment.base else ""
+    is_before = before(assignment)
     refused = tuple(
         missing.reason
         for place, missing in progress.missing.items()
-        if missing.base == base and is_before(place, assignment)
+        if missing.base == base and is_before(place)
     )[-MOST_REFUSED:]
     if base not in progress.candidates:
         return Lineage(refused=refused, campaign=campaign)
-    tried = [attempt(progress, each) for each in before if each.parents[:1] == (base,)]
+    tried = [attempt(progress, each) for each in seen if each.parents[:1] == (base,)]
     return Lineage(
-        standing=_standing(before, progress.candidates[base]),
+        standing=_standing(seen, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
         refused=refused,
@@ -61,10 +62,11 @@ def strategies(
     Args:
         since: The first round that counts.
     """
+    is_before = before(assignment)
     said = [
         each.strategy
         for each in progress.candidates.values()
-        if is_before(each.place, assignment) and each.place.is_since(since)
+        if is_before(each.place) and each.place.is_since(since)
     ]
     told = list(dict.fromkeys(text for text in said if text))[-most:]
     return tuple(others_strategy(text) for text in told)
