@@ -89,7 +89,8 @@ class Generations:
 
     def doubt(self, state: State, loop: Loop) -> State:
         """Has the votes on one candidate paid and stored."""
-        Shortlist(_of(state, loop)).ask(state["candidate"])
+        number, _ = loop.progress.known(state["candidate"]).place.numbers
+        Shortlist(Generation(loop, number)).ask(state["candidate"])
         return {}
 
     def shortlist(self, state: State, loop: Loop) -> State:
