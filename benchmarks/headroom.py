@@ -31,6 +31,7 @@ from kernelwright.kernelbench.problem import Problem, Structure
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders import cpp
 from kernelwright.sandbox.builders.model import BuildFailed
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Check
 from kernelwright.verifier.truth import gates, poison, trials
@@ -80,9 +81,7 @@ class Kernel:
 
     def __init__(self, problem: Problem, source: str, cache: Path) -> None:
         """Raises SystemExit where it does not build."""
-        built = cpp.build(
-            source, cpp.prototype(problem), problem.name, cache_dir=cache, jail=choose("auto")
-        )
+        built = cpp.build(Workshop(choose(), cache), source, cpp.prototype(problem), problem.name)
         if isinstance(built, BuildFailed):
             raise SystemExit(f"{problem.name}: {built.reason}\n{built.log}")
         library = cache / f"{built.sha256}.loaded.so"

@@ -205,7 +205,7 @@ def _row(campaign: Campaign) -> dict[str, Any]:
         **documents.campaign_document(history, is_running=campaign.is_running),
         "started_at": history.started_at,
         "state": campaign.state,
-        "is_estimated": campaign.transcript.is_estimated,
+        "is_estimated": history.spending.is_estimated,
     }
 
 

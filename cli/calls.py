@@ -40,7 +40,7 @@ def show_all(config: Config, campaign: Campaign, candidate: str | None, *, as_js
                 "campaign": campaign.id,
                 "tokens": transcript.spending.tokens,
                 "usd": transcript.spending.usd,
-                "is_estimated": transcript.is_estimated,
+                "is_estimated": transcript.spending.is_estimated,
                 "calls": [call_row(call) for call in calls],
             }
         )
@@ -67,12 +67,12 @@ def _total(transcript: Transcript) -> str:
     spent = transcript.spending
     if not transcript.calls:
         return "no model was asked"
-    price = usd(spent.usd, transcript.is_estimated)
+    price = usd(spent.usd, transcript.spending.is_estimated)
     if spent.usd is None:
         price = f"price unknown of {spent.unpriced} answers, the others {usd(spent.priced_usd)}"
-    note = "  (≈ estimated)" if transcript.is_estimated else ""
+    note = "  (≈ estimated)" if transcript.spending.is_estimated else ""
     booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
-    taken = tokens(spent.tokens, transcript.is_estimated)
+    taken = tokens(spent.tokens, transcript.spending.is_estimated)
     return f"{len(transcript.calls)} calls, {taken} tokens, {price}{note}{booked}"
 
 

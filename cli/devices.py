@@ -52,7 +52,7 @@ def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     from ..kernelbench.targets import ARCHITECTURES
-    from ..sandbox.run.device import lease
+    from ..sandbox.run.device.lease import DeviceBook
 
     words = [
         device.name,
@@ -72,7 +72,8 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"{text}; kernels cannot be built for it",
             f"use one of {', '.join(ARCHITECTURES)}",
         )
-    note = lease.quarantined(config.cache_dir, device.uuid)
+    book = DeviceBook.in_cache(config.cache_dir)
+    note = book.quarantined(device.uuid)
     if note is not None:
         return Finding(
             "gpu",
@@ -87,7 +88,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"{text}; it is divided into MIG instances",
             "give the container one instance, or a whole device: counters and clocks are shared",
         )
-    held = lease.holder(config.cache_dir, device.uuid)
+    held = book.holder(device.uuid)
     busy = f"; held by {held}" if held else ""
     others = f"; {len(now.processes)} processes compute on it" if now.processes else ""
     return Finding("gpu", Severity.PASS, text + busy + others)

@@ -156,8 +156,7 @@ def _show(problem: Problem) -> None:
 
 
 def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
-    from ..kernelbench.signature import signature
-    from ..kernelbench.skeleton import skeleton
+    from ..kernelbench.skeleton import signature, skeleton
 
     if language not in LANGUAGES:
         raise UsageError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -99,7 +100,7 @@ class Entry:
     cut_off: bool = False
     """Its last evaluation was started and not finished: still running, or its process died."""
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict | None:
         """The verdict that counts: the most thorough protocol's, the latest of these."""
         return most_thorough(self.verdicts)

@@ -59,7 +59,7 @@ def render_report(
         row=pages.campaign_row(
             history,
             is_running=store.is_running(campaign),
-            is_estimated=transcript.is_estimated,
+            is_estimated=transcript.spending.is_estimated,
         ),
         charts=charts,
         has_charts=charts,

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..config import Config, resolve
 from ..errors import UsageError
-from ..kernelbench.languages import LANGUAGES, languages_of_suffix, listed
+from ..kernelbench.languages import CPP, LANGUAGES, languages_of_suffix, listed
 from ..kernelbench.targets import AUTO, CPU
 from ..traces.records import Isolation, Protocol
 from ..verifier.process.client import RefereeProcess, open_referee
@@ -50,7 +50,7 @@ class Evaluator:
         self,
         problem: str,
         *,
-        language: str = "cpp",
+        language: str = CPP.name,
         workload: str | None = None,
         matrix: Path | None = None,
         config: Config | None = None,

@@ -17,7 +17,6 @@ from .asks import Asks, Parameters, ask_typed
 
 MOST_LESSONS = 3
 LESSON_WORDS = 30
-MOST_ATTEMPTS = 12
 _REASON = 240
 
 
@@ -42,7 +41,7 @@ def reflect(
         attempts: Each candidate with the one line that its Coder said of it, oldest first.
     """
     place = situation.assignment.place.for_purpose("reflect")
-    lines = "\n".join(_line(member, said) for member, said in attempts[-MOST_ATTEMPTS:])
+    lines = "\n".join(_line(member, said) for member, said in attempts)
     user = render(
         "lessons",
         **parts.task(situation, briefing),

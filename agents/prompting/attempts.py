@@ -29,35 +29,38 @@ Source = Callable[[str], str]
 """Gives the source of a candidate."""
 
 
-def is_before(place: Place, assignment: Assignment) -> bool:
+def before(assignment: Assignment) -> Callable[[Place], bool]:
     """Whether the work of a place was done before the assignment's was begun.
 
     What is asked for a whole round stands behind its slots. A workflow without places works on one
     thing at a time: all that is recorded is before.
     """
-    now = assignment.place
-    if not now:
-        return True
-    if now.round is None:
-        return False
+    now, number = assignment.place, assignment.place.round
+    if number is None:
+        is_all = not now
+        return lambda _: is_all
     wave = assignment.first if now.is_slot else math.inf
-    is_in_earlier_wave = isinstance(place.slot, int) and place.slot < wave
-    return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
+
+    def is_before(place: Place) -> bool:
+        if place.round == number:
+            return isinstance(place.slot, int) and place.slot < wave
+        return place.is_before(number)
+
+    return is_before
 
 
 def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
+    is_before = before(assignment)
     return [
-        each
-        for each in progress.candidates.values()
-        if each.relied_on and is_before(each.place, assignment)
+        each for each in progress.candidates.values() if each.relied_on and is_before(each.place)
     ]
 
 
 def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
-    found, was = looked_at(made), looked_at(parent)
+    found, was = made.shown, parent.shown if parent else None
     advised = progress.advised.get(made.place)
     told = TriedChange(
         number=made.number,
@@ -72,11 +75,6 @@ def attempt(progress: Progress, made: Candidate, source: Source | None = None) -
         failure=_failure(made),
     )
     return _with_change(told, progress, made, source) if source else told
-
-
-def looked_at(candidate: Candidate | None) -> Verdict | None:
-    """The screening, since times of one kind of look can be compared."""
-    return (candidate.screened or candidate.basis) if candidate else None
 
 
 def speedup(verdict: Verdict | None) -> Speedup | None:

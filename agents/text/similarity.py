@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...kernelbench.languages import Language, Syntax, language_of
 from .code_blocks import unix_lines
@@ -53,7 +54,7 @@ def similarity(one: str, other: str, language: str) -> float:
     Raises:
         UnknownNameError: there are no candidates in `language`.
     """
-    first, second = _runs(tokens(one, language)), _runs(tokens(other, language))
+    first, second = _runs(one, language), _runs(other, language)
     union = len(first | second)
     return len(first & second) / union if union else 1.0
 
@@ -133,5 +134,10 @@ def _python_tokens(body: str) -> Iterator[str]:
         yield from held
 
 
-def _runs(words: list[str]) -> set[tuple[str, ...]]:
-    return {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)) if words}
+@lru_cache(maxsize=128)
+def _runs(source: str, language: str) -> frozenset[tuple[str, ...]]:
+    """Kept, since the newest of every island are what each newcomer is held against."""
+    words = tokens(source, language)
+    return frozenset(
+        tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)) if words
+    )

@@ -23,11 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...kernelbench.problem import Problem
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from . import cache, cuda_source, diagnostics, shims
+from .cache import BuildCache
 from .compiler import BASE_FLAGS, FILL_FLAG, LINK_FLAGS, Compiler, cpu_signature, find_compiler
 from .model import BuildFailed, Built, EmulatedVariant, Unsupported
 from .workplace import LIMITS, Workplace, compile_own, read_output, run, stopped, workplace
+from .workshop import Workshop
 
 FORMAT = 1
 """Raised whenever the recipe below changes: old cache entries are then not found."""
@@ -95,14 +97,13 @@ _ERROR = re.compile(r"^(candidate\.cu|kernels):(\d+):(?:(\d+):)? (?:fatal )?erro
 
 
 def build(
+    workshop: Workshop,
     source: str,
     problem: Problem,
     kernels: Sequence[str],
     *,
     variant: EmulatedVariant = EmulatedVariant.PLAIN,
     architecture: str = "sm_80",
-    cache_dir: Path,
-    jail: Jail | None,
 ) -> Built | BuildFailed | Unsupported:
     """Compiles `source` to a shared object that exports `kw_entry`.
 
@@ -112,8 +113,6 @@ def build(
         kernels: Names of functions or of template instances, in the order that tables use.
         variant: What the build looks for.
         architecture: What `__CUDA_ARCH__` says; nothing else depends on it.
-        cache_dir: Where builds are kept.
-        jail: Without one the compiler is only held to the wall clock: for sources of our own.
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -139,17 +138,18 @@ def build(
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
+    if (kept := workshop.cache.load(key)) is not None:
         return cache.fresh(kept, time.monotonic() - started)
     rewritten = cuda_source.rewrite(source)
     if rewritten.reasons:
         return Unsupported(rewritten.reasons, seconds=time.monotonic() - started)
-    prepared = _prepared(words, variant, compiler, cache_dir)
+    prepared = _prepared(words, variant, compiler, workshop.cache)
     with workplace() as place:
         _fill(place, rewritten.text, entry, prepared)
-        result = _compile(_command(compiler, words, variant, place), kernels, compiler, place, jail)
+        command = _command(compiler, words, variant, place)
+        result = _compile(workshop, command, kernels, compiler, place)
     if isinstance(result, Built):
-        cache.store(cache_dir, key, result)
+        workshop.cache.store(key, result)
     return result
 
 
@@ -216,7 +216,7 @@ def _runtime_hash() -> str:
 
 @functools.lru_cache(maxsize=len(EmulatedVariant))
 def _prepared(
-    words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, cache_dir: Path
+    words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, kept: BuildCache
 ) -> _Prepared:
     """The header and the runtime, compiled where the cache has none: three seconds once."""
     header = ("-x", "c++-header", _HEADER)
@@ -225,12 +225,12 @@ def _prepared(
     if variant is EmulatedVariant.ASAN:
         own = (*own, "-O2", "-DKW_SANITIZED")
     return _Prepared(
-        _kept((*words, *header), f"{_HEADER}.gch", compiler, cache_dir),
-        _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, cache_dir),
+        _kept((*words, *header), f"{_HEADER}.gch", compiler, kept),
+        _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, kept),
     )
 
 
-def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Path) -> bytes:
+def _kept(words: tuple[str, ...], output: str, compiler: Compiler, kept: BuildCache) -> bytes:
     key = cache.key_of(
         {
             "emulator": _runtime_hash(),
@@ -239,14 +239,9 @@ def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Pa
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return kept.artefact
-    started = time.monotonic()
-    made = compile_own(_own_files(), words, output, compiler)
-    digest = hashlib.sha256(made).hexdigest()
-    seconds = time.monotonic() - started
-    cache.store(cache_dir, key, Built(made, digest, seconds, compiler=compiler.version))
-    return made
+    return kept.own(
+        key, lambda: compile_own(_own_files(), words, output, compiler), compiler.version
+    )
 
 
 def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> None:
@@ -285,13 +280,13 @@ def _command(
 
 
 def _compile(
+    workshop: Workshop,
     command: list[str],
     kernels: Sequence[str],
     compiler: Compiler,
     place: Workplace,
-    jail: Jail | None,
 ) -> Built | BuildFailed | Unsupported:
-    outcome = run(command, compiler, place, jail)
+    outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
     log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
     if limit := stopped(outcome, log):

@@ -11,13 +11,14 @@ import re
 import shutil
 import subprocess
 
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from . import cubin, cuda_diagnostics, diagnostics, shims
 from .compiler import find_compiler
 from .model import BuildFailed
 from .nvrtc_job import Compilation, Compiled, stopped
 from .toolchain import Nvcc
 from .workplace import LIMITS, Workplace, read_output, run, workplace
+from .workshop import Workshop
 
 _FIXED = (
     "-cubin",
@@ -52,7 +53,7 @@ def options(build_name: str) -> tuple[str, ...]:
     return (f"-arch={build_name}", *_FIXED)
 
 
-def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled | BuildFailed:
+def compile_source(workshop: Workshop, ask: Compilation, tool: Nvcc) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
     Raises:
@@ -72,7 +73,11 @@ def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled 
             "-Xcompiler=-idirafter,include",
         ]
         outcome = run(
-            [*command, source, "-o", "out.cubin"], host, place, jail, readable=tool.readable
+            workshop,
+            [*command, source, "-o", "out.cubin"],
+            host,
+            place,
+            readable=tool.readable,
         )
         made = read_output(place.folder / "out.cubin", LIMITS.file_bytes)
     private = (str(place.folder), place.token, *(str(path) for path in tool.readable))

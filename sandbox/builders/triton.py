@@ -21,20 +21,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter
 
+from ...kernelbench.languages import TRITON
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture, device_of
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
-from . import cache, compatibility, diagnostics, triton_result
+from . import cache, compatibility, diagnostics, toolchain, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
 from .triton_result import BuiltPart, ClaimError, Configurations
 from .warm import BUILD_S, LeftBehind, StoppedError, WarmProcess
+from .workshop import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +83,12 @@ class TritonBuilder:
 
     def __init__(
         self,
-        jail: Jail,
+        workshop: Workshop,
         architecture: Architecture,
         *,
-        cache_dir: Path,
         workers: int = 1,
         timeout_s: float = BUILD_S,
-        newest: int | None = None,
+        newest: int = toolchain.ANY_RELEASE,
     ) -> None:
         """Starts one process at once, so that it is warm when the first source comes.
 
@@ -100,8 +100,7 @@ class TritonBuilder:
         """
         self._environment = compatibility.triton_settings(newest)
         self.architecture = architecture
-        self._jail = jail
-        self._cache_dir = cache_dir
+        self._workshop = workshop
         self._workers = workers
         self._timeout_s = timeout_s
         self._free: queue.LifoQueue[WarmProcess] = queue.LifoQueue()
@@ -155,7 +154,7 @@ class TritonBuilder:
     def _start(self) -> None:
         settings = {"capability": self.architecture.capability}
         process = WarmProcess(
-            self._jail, settings, environment=self._environment, timeout_s=self._timeout_s
+            self._workshop, settings, environment=self._environment, timeout_s=self._timeout_s
         )
         self._all.append(process)
         self._free.put(process)
@@ -241,7 +240,7 @@ class TritonBuilder:
         return cache.key_of(
             {
                 "format": FORMAT,
-                "language": "triton",
+                "language": TRITON.name,
                 "triton": version("triton"),
                 "torch": version("torch"),
                 "target": self.architecture.build_name,
@@ -259,8 +258,8 @@ class TritonBuilder:
         )
 
     def _kept(self, key: str) -> _Made | None:
-        device = cache.load_device(self._cache_dir, key)
-        recording = cache.load(self._cache_dir, key)
+        device = self._workshop.cache.load_device(key)
+        recording = self._workshop.cache.load(key)
         if device is None or recording is None:
             return None
         launches, tuned = _LAUNCHES.validate_json(recording.artefact)
@@ -270,8 +269,8 @@ class TritonBuilder:
         (device, launches), tuned = made
         raw = _LAUNCHES.dump_json((launches, tuned))
         digest = hashlib.sha256(raw).hexdigest()
-        cache.store_device(self._cache_dir, key, device)
-        cache.store(self._cache_dir, key, Built(raw, digest, 0.0))
+        self._workshop.cache.store_device(key, device)
+        self._workshop.cache.store(key, Built(raw, digest, 0.0))
 
 
 _Made = tuple[BuiltPart, tuple[Configurations, ...]]

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, Self
 from ...errors import SandboxError
 from ..isolation.bubblewrap import BubblewrapJail
 from ..isolation.landlock import LandlockJail, abi, job_uid
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ..isolation.model import Confinement, End, Limits, Outcome
 from ..triton_on_cpu.outside import readable, started
+from .workshop import Workshop
 
 START_S = 120.0
 """torch and Triton take seconds to import, many on a busy machine."""
@@ -89,7 +90,7 @@ class WarmProcess:
 
     def __init__(
         self,
-        jail: Jail,
+        workshop: Workshop,
         settings: Mapping[str, Any],
         *,
         environment: Mapping[str, str] | None = None,
@@ -112,7 +113,7 @@ class WarmProcess:
             self._place.chmod(0o777)
         self._channel, theirs = socket.socketpair()
         self._held = b""
-        self.is_lasting = _signals_stay_inside(jail)
+        self.is_lasting = _signals_stay_inside(workshop.jail.name)
         """Whether it may serve another build: nothing of the last one can be left."""
         self._folder = -1
         self.is_used = False
@@ -120,7 +121,7 @@ class WarmProcess:
         told = {
             **settings,
             "keep": [str(path) for path in readable()],
-            "private": _PRIVATE.get(jail.name, ()),
+            "private": _PRIVATE.get(workshop.jail.name, ()),
             "may_sweep": self.is_lasting,
         }
         command = [
@@ -137,7 +138,7 @@ class WarmProcess:
             cwd=self._place,
         )
         try:
-            self._job = jail.start(command, confinement, LIMITS)
+            self._job = workshop.jail.start(command, confinement, LIMITS)
         finally:
             theirs.close()
 
@@ -258,11 +259,11 @@ def _late(outcome: Outcome, timeout_s: float) -> Outcome:
     )
 
 
-def _signals_stay_inside(jail: Jail) -> bool:
-    """Whether a signal to everybody reaches only the job."""
-    if jail.name == BubblewrapJail.name:
+def _signals_stay_inside(mechanism: str) -> bool:
+    """Whether a signal to everybody reaches only the job of a jail of this name."""
+    if mechanism == BubblewrapJail.name:
         return True
-    if jail.name != LandlockJail.name:
+    if mechanism != LandlockJail.name:
         return False
     return abi() >= _SCOPES_SIGNALS or job_uid() not in _SHARED_UIDS
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Axes, Problem
-from ..isolation.model import Jail, Limits
+from ..builders.workshop import Workshop
+from ..isolation.model import Limits
 from ..plan.model import Launches
 from . import call_table
 from .call_table import ONE_ENTRY_BYTES, Passed, Role
@@ -52,11 +53,10 @@ class CallResult:
 
 
 def play(
-    jail: Jail,
+    workshop: Workshop,
     program: Program,
     call: CallInputs,
     *,
-    cpus: tuple[int, ...],
     limits: Limits,
     timeout_s: float,
 ) -> CallResult:
@@ -67,7 +67,7 @@ def play(
         SandboxError: the jail or our own runner failed.
     """
     sheet = Sheet(call)
-    with sheet.mapped() as plane, Runner(jail, program, plane, cpus=cpus, limits=limits) as runner:
+    with sheet.mapped() as plane, Runner(workshop, program, plane, limits=limits) as runner:
         runner.call(0, timeout_s=timeout_s)
         return sheet.answer()
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import SandboxError
+from ..builders.workshop import Workshop
 from ..frames import channel
-from ..isolation.model import Confinement, Jail, Job, Limits
+from ..isolation.model import Confinement, Job, Limits
 from ..isolation.seccomp import build_filter
 from .gate import Gate
 from .program import Descriptors, Program
@@ -67,11 +68,10 @@ class Begun:
 
 
 def begin(
-    jail: Jail,
+    workshop: Workshop,
     program: Program,
     plane: Plane | None,
     *,
-    cpus: tuple[int, ...],
     limits: Limits,
     seccomp: bool = True,
 ) -> Begun:
@@ -98,12 +98,12 @@ def begin(
         readable=(*program.readable, place),
         devices=program.devices,
         pass_fds=(given.control, *memory, filter_fd, *gate.fds),
-        env={**thread_environment(len(cpus)), **program.environment},
-        cpus=cpus,
+        env={**thread_environment(len(workshop.cpus)), **program.environment},
+        cpus=workshop.cpus,
         may_mark=False,
     )
     try:
-        job = jail.start(program.command(given, place), confinement, limits)
+        job = workshop.jail.start(program.command(given, place), confinement, limits)
     except BaseException:
         ours.close()
         gate.close()
@@ -119,8 +119,8 @@ def begin(
 class Waiting:
     """One process in waiting, for programs that differ in their files alone. Thread-safe."""
 
-    def __init__(self, jail: Jail, limits: Limits, cpus: tuple[int, ...]) -> None:
-        self._jail, self._limits, self._cpus = jail, limits, cpus
+    def __init__(self, workshop: Workshop, limits: Limits) -> None:
+        self._workshop, self._limits = workshop, limits
         self._lock = threading.Lock()
         self._process: Begun | None = None
         self._is_closed = False
@@ -156,7 +156,7 @@ class Waiting:
                 self._process = None
 
     def _begun(self, program: Program) -> Begun:
-        return begin(self._jail, program, None, cpus=self._cpus, limits=self._limits)
+        return begin(self._workshop, program, None, limits=self._limits)
 
 
 def thread_environment(cpus: int) -> dict[str, str]:

@@ -174,7 +174,7 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
     )
     stand = open_stand(task)
     try:
-        if abreast(stand.session.cpus) < 2:
+        if abreast(stand.session.workshop.cpus) < 2:
             pytest.skip("there is no CPU for it")
         honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
         now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))

@@ -9,6 +9,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.traces.records import Protocol
 from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.clock import statistics, timing
@@ -27,11 +29,8 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
     problem = registry.get("spmm_csr")
     structure = problem.structure(problem.workload("tiny"))
     rng = np.random.default_rng(0)
-    cpus = (0,)
-    pair = [
-        BaselineProcess(problem, structure, slots=8, cpus=cpus, cache_dir=tmp_path)
-        for _ in range(2)
-    ]
+    workshop = Workshop(BareJail(), tmp_path, (0,))
+    pair = [BaselineProcess(workshop, problem, structure, slots=8) for _ in range(2)]
     try:
         for process in pair:
             assert process.prepare(("torch eager",), rng) == (["torch eager"], {})

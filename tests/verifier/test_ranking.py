@@ -14,7 +14,8 @@ from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.traces.records import Level, Profile, Protocol
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import emulated_looks, gpu_candidates
+from kernelwright.verifier.stands import emulated_looks
+from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
 from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.stand import Stand
@@ -63,8 +64,8 @@ def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
             pytest.skip("this machine has the device")
         order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
         draft = Draft(order, stand.session, b"x")
-        made = gpu_candidates.candidate(stand.workshop, "cuda", source, 1)
-        assert isinstance(made, gpu_candidates.CudaCandidate)
+        made = stand.tools.build("cuda", source, 1)
+        assert isinstance(made, CudaCandidate)
         rng = np.random.default_rng(1)
         report = emulated_looks.raced(draft, made, rng)
         assert draft.is_right, draft.checks

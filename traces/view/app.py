@@ -102,7 +102,7 @@ def _row(store: Store, read: ReadCampaign) -> pages.CampaignRow:
     return pages.campaign_row(
         read.history,
         is_running=store.is_running(read.history.campaign),
-        is_estimated=read.transcript.is_estimated,
+        is_estimated=read.transcript.spending.is_estimated,
     )
 
 

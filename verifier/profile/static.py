@@ -18,7 +18,7 @@ from ...errors import PrerequisiteError
 from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
-from ...sandbox.isolation.model import Jail
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
 from . import emulated, model, remarks
@@ -42,14 +42,13 @@ _CLASSES = {
 
 
 def static_profile(
+    workshop: Workshop,
     built: DeviceBuilt,
     launches: Launches,
     *,
     flops: float,
     moved: float,
     device: Product | None,
-    cache_dir: Path,
-    jail: Jail | None,
     counts: Counts | None = None,
     home: Path | None = None,
 ) -> Profile:
@@ -67,7 +66,7 @@ def static_profile(
         SandboxError, StorageError: the disassembler's jail or the cache failed.
     """
     chip = architecture(built.architecture)
-    code, lack = _code(built, cache_dir, jail, home)
+    code, lack = _code(workshop, built, home)
     kernels = [launch for launch in launches.launches if launch.kernel != ZERO_FILL]
     seen = [
         _look(number, launch, built.kernels[launch.kernel], code, chip)
@@ -103,13 +102,13 @@ def static_profile(
 
 
 def _code(
-    built: DeviceBuilt, cache_dir: Path, jail: Jail | None, home: Path | None
+    workshop: Workshop, built: DeviceBuilt, home: Path | None
 ) -> tuple[dict[tuple[int, str], Listing], str]:
     """The kernels by cubin and symbol, and why there are none."""
     found = {}
     try:
         for index, cubin in enumerate(built.cubins):
-            text = disassemble(cubin, cache_dir=cache_dir, jail=jail, home=home)
+            text = disassemble(workshop, cubin, home)
             found.update({(index, name): each for name, each in listings(text).items()})
     except PrerequisiteError as error:
         return {}, str(error)

@@ -255,7 +255,7 @@ def started(
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
     limits = program.limits(
         wall_s=EVALUATION_S[protocol],
-        cpu_s=EVALUATION_S[protocol] * len(session.cpus),
+        cpu_s=EVALUATION_S[protocol] * len(session.workshop.cpus),
         memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
     )
     arena.wipe()
@@ -263,10 +263,9 @@ def started(
     fds = arena.open_fds()
     try:
         runner = runner_of(program)(
-            session.jail,
+            session.workshop,
             program,
             Plane(*fds, *arena.sizes),
-            cpus=session.cpus,
             limits=limits,
             write=partial(arena.stir, inputs),
         )

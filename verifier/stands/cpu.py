@@ -29,21 +29,20 @@ from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class CpuStand(Stand):
+class CpuStand(TimingStand):
     """See Stand."""
 
     peaks: Peaks
     """Of this machine."""
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
-    is_emulated = False
-    beside = Beside.NOTHING
+    builds_beside = False
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
@@ -58,7 +57,7 @@ class CpuStand(Stand):
         """See Stand."""
         return {
             **features(self.session.stage.target),
-            "cpus": float(len(self.session.cpus)),
+            "cpus": float(len(self.session.workshop.cpus)),
             "vector_bytes": float(processor().vector_bytes),
             "memory_gbs": self.peaks.bandwidth_gbs,
             "llc_gbs": self.peaks.llc_bandwidth_gbs,
@@ -92,7 +91,7 @@ class CpuStand(Stand):
         return prepared.program
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand."""
+        """See TimingStand."""
         build_program(self.session, order.source, order.language)
 
     def close(self) -> None:
@@ -122,7 +121,7 @@ class MountedOnCpu(MountedToBeTimed):
     @property
     def threads(self) -> int:
         """See MountedToBeTimed."""
-        return len(self.draft.session.cpus)
+        return len(self.draft.session.workshop.cpus)
 
     def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
@@ -147,7 +146,7 @@ class MountedOnCpu(MountedToBeTimed):
         self.await_baselines()
         with draft.span("load"):
             draft.checks += stress.under_load(
-                side, draft.session.stage, draft.session.cpus, self.rng
+                side, draft.session.stage, draft.session.workshop.cpus, self.rng
             )
 
     def _look_beside(self, side: CandidateSide) -> None:

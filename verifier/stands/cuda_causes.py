@@ -32,7 +32,8 @@ from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item, Stage, make_item, small_trials
 from . import sanitize
-from .gpu_candidates import CudaCandidate, DeviceCandidate
+from .cuda_candidate import CudaCandidate
+from .gpu_candidates import DeviceCandidate
 from .session import Session
 
 SMALL_BYTES = 32 << 10
@@ -153,11 +154,9 @@ class _Look:
         )
         report = _tried(
             lambda: memory_access.examine(
+                self.session.workshop,
                 built,
                 call,
-                jail=self.session.jail,
-                cache_dir=self.session.cache_dir,
-                cpus=self.session.cpus,
                 limits=_LIMITS,
                 timeout_s=TIMEOUT_S,
                 schedule=self.schedule,

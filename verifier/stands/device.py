@@ -22,39 +22,39 @@ from ..clock.timed_sides import CandidateSide
 from ..request import Order
 from ..truth import gates, trials
 from ..truth.trials import Stage, Trial
-from . import device_tools, gpu_candidates
+from . import device_tools, gpu_tools
 from .contests import RunnerLaunch
 from .emulated_looks import static_of
-from .gpu_candidates import DeviceCandidate, OnDevice, Workshop
+from .gpu_candidates import DeviceCandidate, OnDevice
+from .gpu_tools import GpuTools
 from .leased import Leased
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class DeviceStand(Stand):
+class DeviceStand(TimingStand):
     """See Stand."""
 
-    workshop: Workshop
+    tools: GpuTools
     leased: Leased
     baselines: Baselines
-    is_emulated = False
-    beside = Beside.BUILDS
-    languages = tuple(gpu_candidates.BUILT)
-    takes = gpu_candidates.TAKES
+    builds_beside = True
+    languages = tuple(gpu_tools.MAKERS)
+    takes = gpu_tools.TAKES
 
     @classmethod
-    def opened(cls, session: Session, workshop: Workshop, leased: Leased) -> Self:
+    def opened(cls, session: Session, tools: GpuTools, leased: Leased) -> Self:
         """Begins to start the baselines."""
-        return cls(session, workshop, leased, Baselines(session, leased.peaks, leased.place))
+        return cls(session, tools, leased, Baselines(session, leased.peaks, leased.place))
 
     @property
     def facts(self) -> dict[str, float]:
         """See Stand."""
-        return self.workshop.facts
+        return self.tools.ground.facts
 
     def prepared(self) -> Preparation:
         """See Stand."""
@@ -78,7 +78,7 @@ class DeviceStand(Stand):
         draft.take(ready.made.device.cubins[0])
         draft.suspicions = suspicions(ready.made.plan)
         sheet = self.leased.data_sheet
-        known = static_of(draft, self.workshop, ready.made, device=sheet)
+        known = static_of(draft, self.tools.ground, ready.made, device=sheet)
         return MountedOnDevice(self, draft, rng, ready, drawn, known)
 
     def built(
@@ -86,19 +86,19 @@ class DeviceStand(Stand):
     ) -> BuiltForDevice:
         """Everything that is built of a source, for the trials that were drawn. Raises Failed."""
         session = self.session
-        made = gpu_candidates.candidate(self.workshop, language, source, int(rng.integers(1 << 30)))
+        made = self.tools.build(language, source, int(rng.integers(1 << 30)))
         on_device = made.on_device(_structures(session.stage, drawn))
         program = device_program(
-            on_device.built, session.problem, self.leased.access, session.cache_dir
+            session.workshop, on_device.built, session.problem, self.leased.access
         )
         each = room(on_device.extra(session.stage.target))
         behind = EXTRA_BYTES + session.slots * each
         return BuiltForDevice(made, on_device, RunnerLaunch(program, on_device.extra, behind))
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand: for every workload that is known; hidden shapes are not drawn yet."""
+        """See TimingStand: for every workload that is known; hidden shapes are not drawn yet."""
         stage = self.session.stage
-        made = gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
+        made = self.tools.build(order.language, order.source, 0)
         made.on_device([stage.target, *(structure for _, structure in stage.others)])
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class DeviceStand(Stand):
         try:
             self.baselines.close()
         finally:
-            self.workshop.close()
+            self.tools.close()
             self.session.close()
             self.leased.close()
 

@@ -151,12 +151,12 @@ def _host(
             slot.inputs[name][...] = array
         call = PlacedCall(arena.copy_of_inputs(), arena.sizes[1])
         yield host_command(
+            session.workshop,
             Path(folder),
             on_device.built,
             problem,
             call,
             leased.access,
-            session.cache_dir,
             calls=calls,
             is_separate=is_separate,
         )

@@ -23,13 +23,15 @@ from ..checks import fenced_memory
 from ..checks.checking import run_trials, tried
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
-from ..request import Order
 from ..truth.trials import patient_plan, plan, small_trials
-from . import contests, cuda_causes, emulated_looks, gpu_candidates, triton_causes
+from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
+from .cuda_candidate import CudaCandidate
 from .cuda_causes import Failing
-from .gpu_candidates import CudaCandidate, DeviceCandidate, TritonCandidate, Workshop
+from .gpu_candidates import DeviceCandidate
+from .gpu_tools import GpuTools
 from .session import EMULATED_CALL_S
-from .stand import Beside, Stand
+from .stand import Stand
+from .triton_candidate import TritonCandidate
 from .verdict_draft import Draft
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
@@ -46,16 +48,15 @@ _PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
 class EmulatedStand(Stand):
     """See Stand; its session has workloads that are small enough to be emulated."""
 
-    workshop: Workshop
+    tools: GpuTools
     is_emulated = True
-    beside = Beside.EVALUATIONS
-    languages = tuple(gpu_candidates.BUILT)
-    takes = gpu_candidates.TAKES
+    languages = tuple(gpu_tools.MAKERS)
+    takes = gpu_tools.TAKES
 
     @property
     def facts(self) -> dict[str, float]:
         """See Stand."""
-        return self.workshop.facts
+        return self.tools.ground.facts
 
     def prepared(self) -> Preparation:
         """See Stand: there are no baselines to hold it against."""
@@ -67,21 +68,17 @@ class EmulatedStand(Stand):
         order = draft.order
         with draft.span("build"):
             foreseen = [v for v in EmulatedVariant if _is_needed(v, order.protocol)]
-            made = gpu_candidates.candidate(
-                self.workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
+            made = self.tools.build(
+                order.language, order.source, int(rng.integers(1 << 30)), foreseen
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
-        begun = _PROFILERS.submit(emulated_looks.static_profile, self.workshop, made)
+        begun = _PROFILERS.submit(emulated_looks.static_profile, self.tools.ground, made)
         return MountedInEmulation(draft, rng, made, begun)
-
-    def build_ahead(self, order: Order) -> None:
-        """See Stand."""
-        gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
 
     def close(self) -> None:
         """See Stand."""
-        self.workshop.close()
+        self.tools.close()
         self.session.close()
 
 

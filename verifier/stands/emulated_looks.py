@@ -22,7 +22,8 @@ from ..profile import static
 from ..profile.executed import Counts
 from ..truth.trials import make_item
 from . import cuda_causes, sanitize
-from .gpu_candidates import CudaCandidate, DeviceCandidate, Workshop
+from .cuda_candidate import CudaCandidate
+from .gpu_candidates import DeviceCandidate, GpuGround
 from .verdict_draft import Draft
 
 RACES = "races"
@@ -39,32 +40,31 @@ ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
 def static_of(
     draft: Draft,
-    workshop: Workshop,
+    ground: GpuGround,
     made: DeviceCandidate,
     counts: Counts | None = None,
     device: Product | None = None,
 ) -> Profile:
     """What its build for the target says, with a time that is modelled."""
     with draft.span("profile"):
-        return static_profile(workshop, made, counts, device)
+        return static_profile(ground, made, counts, device)
 
 
 def static_profile(
-    workshop: Workshop,
+    ground: GpuGround,
     made: DeviceCandidate,
     counts: Counts | None = None,
     device: Product | None = None,
 ) -> Profile:
     """As `static_of`, outside of any evaluation."""
-    problem, axes = workshop.problem, workshop.subject.axes
+    problem, axes = ground.problem, ground.subject.axes
     return static.static_profile(
+        ground.workshop,
         made.device,
         made.launches,
         flops=problem.flops(axes),
         moved=problem.bytes_moved(axes),
-        device=device or device_of(workshop.architecture.name),
-        cache_dir=workshop.cache_dir,
-        jail=workshop.jail,
+        device=device or device_of(ground.architecture.name),
         counts=counts,
     )
 
@@ -106,18 +106,18 @@ def profiled(
 ) -> Profile:
     """What is known of it, with a time that is modelled from what its accesses were."""
     stage = draft.session.stage
-    if stage.target is made.workshop.subject:
+    if stage.target is made.ground.subject:
         counts = Counts(stage.target_name, report.launches, is_subject=True)
     else:
         counts = _counted(draft, made, rng, report)
-    return static_of(draft, made.workshop, made, counts)
+    return static_of(draft, made.ground, made, counts)
 
 
 def _counted(
     draft: Draft, made: CudaCandidate, rng: np.random.Generator, small: memory_access.AccessReport
 ) -> Counts:
     """What the launches do on the workload that was asked for, else on the small one."""
-    session, subject = draft.session, made.workshop.subject
+    session, subject = draft.session, made.ground.subject
     name = session.task.workload.name
     lent = sum(made.extra(subject).scratch)
     if session.problem.bytes_moved(subject.axes) + lent > COUNTED_BYTES:
@@ -145,11 +145,9 @@ def _watched(
     item = make_item(session.problem, structure, Family.NORMAL, rng)
     inputs = {**structure.arrays, **item.inputs}
     return memory_access.examine(
+        session.workshop,
         made.built(EmulatedVariant.ACCESS),
         CallInputs(session.problem, structure.axes, inputs, made.launched(structure)),
-        jail=session.jail,
-        cache_dir=session.cache_dir,
-        cpus=session.cpus,
         limits=ACCESS_LIMITS,
         timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S,
         budget=budget,

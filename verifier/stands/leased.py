@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -23,10 +22,11 @@ from ...errors import PrerequisiteError
 from ...kernelbench.targets import ARCHITECTURES, device_of, product
 from ...kernelbench.targets import Product as DataSheet
 from ...sandbox.builders.compatibility import major_of
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.device import nvml as driver
 from ...sandbox.run.device.device_files import DeviceFiles, access
 from ...sandbox.run.device.health import Health, probe
-from ...sandbox.run.device.lease import Lease, lease, quarantined
+from ...sandbox.run.device.lease import DeviceBook, Lease
 from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
 from ..baselines.device import BF16_PRODUCTS
@@ -89,13 +89,13 @@ class Leased:
     device: Device
     access: DeviceFiles
     place: BaselinePlace
-    cache_dir: Path
+    workshop: Workshop
     _lease: Lease
     _nvml: Any
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def take(cls, machine: Machine, devices: list[Device], cache_dir: Path) -> Self:
+    def take(cls, machine: Machine, devices: list[Device], workshop: Workshop) -> Self:
         """Leases the first of these devices that is free and well.
 
         Raises:
@@ -103,11 +103,12 @@ class Leased:
                 process at a time.
         """
         devices = _shareable(devices)
+        book = DeviceBook.in_cache(workshop.folder)
         ways = {device.uuid: machine.reach(device) for device in devices}
         with ExitStack() as stack:
             module = stack.enter_context(driver.opened(machine.nvml))
             held = stack.enter_context(
-                lease(cache_dir, list(ways), lambda uuid: probe(ways[uuid], cache_dir))
+                book.lease(list(ways), lambda uuid: probe(workshop, ways[uuid]))
             )
             device = next(one for one in devices if one.uuid == held.uuid)
             way = ways[held.uuid]
@@ -115,7 +116,7 @@ class Leased:
                 device,
                 way,
                 BaselinePlace(machine.torch_device, way.shown),
-                cache_dir,
+                workshop,
                 held,
                 module,
                 stack.pop_all(),
@@ -132,8 +133,8 @@ class Leased:
         return {"device": self.device.name, "driver": self.device.driver}
 
     @property
-    def loads_up_to(self) -> int | None:
-        """The last major release of CUDA whose code its driver loads; None: it does not tell."""
+    def loads_up_to(self) -> int:
+        """The last major release of CUDA whose code its driver loads, as far as it tells."""
         return major_of(self.device.cuda)
 
     @property
@@ -144,14 +145,14 @@ class Leased:
 
     def illness(self) -> str:
         """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
-        note = quarantined(self.cache_dir, self.device.uuid)
+        note = DeviceBook.in_cache(self.workshop.folder).quarantined(self.device.uuid)
         if note is None or self._probed(note.reason).is_well:
             return ""
         return self.out_of_use(note.reason)
 
     def after(self, failure: str) -> str:
         """Probes the device after a candidate failed on it; why it is out of use now, or empty."""
-        health = self._lease.recover(lambda _: probe(self.access, self.cache_dir), failure)
+        health = self._lease.recover(lambda _: probe(self.workshop, self.access), failure)
         return "" if health.is_well else self.out_of_use(f"{failure}; {health.reason}")
 
     def out_of_use(self, why: str) -> str:
@@ -175,7 +176,7 @@ class Leased:
 
     def peaks(self, process: BaselineProcess) -> Peaks | None:
         """What the device reaches: measured once per device and driver, else by its data sheet."""
-        place = self.cache_dir / "peaks" / f"device-{self._key()}.json"
+        place = self.workshop.folder / "peaks" / f"device-{self._key()}.json"
         try:
             return Peaks.model_validate_json(place.read_text())
         except (FileNotFoundError, ValidationError):
@@ -219,7 +220,7 @@ class Leased:
 
     def _probed(self, why: str) -> Health:
         """A probe of our quarantined device; well: the note goes."""
-        health = probe(self.access, self.cache_dir)
+        health = probe(self.workshop, self.access)
         if health.is_well:
             self._lease.release()
         else:

@@ -110,11 +110,10 @@ class Baselines:
         names, late = list(task.baselines or fit), dict[str, str]()
         while True:
             process = BaselineProcess(
+                session.workshop,
                 session.problem,
                 session.stage.target,
                 slots=session.slots,
-                cpus=session.cpus,
-                cache_dir=session.cache_dir,
                 place=self._place,
             )
             try:

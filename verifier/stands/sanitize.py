@@ -92,8 +92,8 @@ class Sanitizers:
         built = _build(self._session, source)
         if isinstance(built, BuildFailed):
             built = replace(built, reason=f"built with sanitizers: {built.reason}")
-        cache_dir = self._session.cache_dir
-        return SanitizedBuild(native_program(built_or_failed(built), cache_dir, sanitized=True))
+        workshop = self._session.workshop
+        return SanitizedBuild(native_program(workshop, built_or_failed(built), sanitized=True))
 
 
 def examine(
@@ -157,12 +157,11 @@ def apart(source: str) -> str:
 def _build(session: Session, source: str) -> Built | BuildFailed:
     for _ in range(TRIES):
         built = build(
+            session.workshop,
             source,
             prototype(session.problem),
             session.problem.name,
             variant=BuildVariant.SANITIZED,
-            cache_dir=session.cache_dir,
-            jail=session.jail,
         )
         if isinstance(built, Built) or not built.is_resource:
             break
@@ -184,7 +183,7 @@ def _planted(session: Session) -> str:
     )
     trial = Trial(trial.name, smallest, trial.family)
     try:
-        program = native_program(built, session.cache_dir, sanitized=True)
+        program = native_program(session.workshop, built, sanitized=True)
         found = _run(session, program, [trial], np.random.default_rng(0), nothing_more)
     except (RunFault, PrerequisiteError) as error:
         return f"they do not work here: {' '.join(str(error).split())[:200]}"
@@ -284,14 +283,12 @@ def _side(
     with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
         limits = Limits(
             wall_s=120.0,
-            cpu_s=120.0 * len(session.cpus),
+            cpu_s=120.0 * len(session.workshop.cpus),
             memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
         )
         fds = arena.open_fds()
         try:
-            runner = Runner(
-                session.jail, program, Plane(*fds, *arena.sizes), cpus=session.cpus, limits=limits
-            )
+            runner = Runner(session.workshop, program, Plane(*fds, *arena.sizes), limits=limits)
         finally:
             for fd in fds:
                 os.close(fd)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import ClassVar, Self
 from typing import Protocol as Interface
 
@@ -23,17 +22,6 @@ from ..failure import Failed
 from ..request import Order
 from .session import Session
 from .verdict_draft import Draft
-
-
-class Beside(StrEnum):
-    """What may go on beside an evaluation."""
-
-    NOTHING = "nothing"
-    """It is timed on the CPUs: builds only between two evaluations."""
-    BUILDS = "builds"
-    """It is timed elsewhere."""
-    EVALUATIONS = "evaluations"
-    """Nothing is timed."""
 
 
 class Mounted(Interface):
@@ -83,8 +71,6 @@ class Stand(ABC):
     session: Session
     is_emulated: ClassVar[bool]
     """Whether the target is a device that is not here: then nothing is timed."""
-    beside: ClassVar[Beside]
-    """What may go on beside an evaluation here."""
     languages: ClassVar[tuple[Language, ...]]
     """What candidates may be written in."""
     takes: ClassVar[str]
@@ -112,14 +98,27 @@ class Stand(ABC):
     def mount(self, draft: Draft, rng: np.random.Generator) -> Mounted:
         """Builds the candidate of a draft, before any process of it is alive. Raises Failed."""
 
-    @abstractmethod
-    def build_ahead(self, order: Order) -> None:
-        """Leaves in the build cache what an evaluation of the order will ask for."""
-
     def on_cpus(self, cpus: tuple[int, ...]) -> Self:
         """The same stand on some of its CPUs."""
-        return replace(self, session=replace(self.session, cpus=cpus))
+        workshop = replace(self.session.workshop, cpus=cpus)
+        return replace(self, session=replace(self.session, workshop=workshop))
 
     @abstractmethod
     def close(self) -> None:
         """Gives everything back."""
+
+
+@dataclass
+class TimingStand(Stand):
+    """One that times candidates, which what is done ahead of them must not disturb.
+
+    On any other nothing is timed, and whole evaluations may go on side by side.
+    """
+
+    is_emulated = False
+    builds_beside: ClassVar[bool]
+    """Whether builds may go on beside an evaluation, which is timed elsewhere."""
+
+    @abstractmethod
+    def build_ahead(self, order: Order) -> None:
+        """Leaves in the build cache what an evaluation of the order will ask for."""

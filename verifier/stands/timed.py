@@ -93,7 +93,7 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         session, series = self.draft.session, self._contest.series
         reference, axes = self.baselines.reference, session.stage.target.axes
-        self.draft.timed += clocks.checks(series.seen, len(session.cpus))
+        self.draft.timed += clocks.checks(series.seen, len(session.workshop.cpus))
         flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
         peaks = reference.peaks
         found = timing.measurement(

@@ -28,8 +28,8 @@ from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item
 from . import contests
-from .gpu_candidates import TritonCandidate
 from .session import EMULATED_CALL_S, Session
+from .triton_candidate import TritonCandidate
 
 BUDGET_S = 6.0
 """For everything that is tried; a hint is worth no more."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from ....kernelbench.problem import Problem
 from ....traces.records import Status
 from ...builders.model import Built, DeviceBuilt
+from ...builders.workshop import Workshop
 from ..binary import device_runner_binary
 from ..program import Descriptors, Program
 from .device_files import DeviceFiles
@@ -45,14 +46,14 @@ STATUSES = {
 
 
 def device_program(
-    built: DeviceBuilt, problem: Problem, access: DeviceFiles, cache_dir: Path
+    workshop: Workshop, built: DeviceBuilt, problem: Problem, access: DeviceFiles
 ) -> Program:
     """The program of built device code for one device.
 
     Raises:
         PrerequisiteError: there is no compiler for our runner.
     """
-    runner = device_runner_binary(cache_dir)
+    runner = device_runner_binary(workshop)
 
     def command(given: Descriptors, folder: Path) -> list[str]:
         words = [str(runner), *given.words, str(folder)]

@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.agents.books.candidate import Candidate
 from kernelwright.agents.prompting import digest, digest_text
-from kernelwright.agents.prompting.attempts import is_before
+from kernelwright.agents.prompting.attempts import before
 from kernelwright.agents.roles import Assignment, Digest, TriedChange
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
@@ -124,6 +124,5 @@ def test_a_place_is_told_of_waves_before_its_own(
     place: str, asking: str, first: int, is_told: bool
 ) -> None:
     """In whatever order answers and verdicts came."""
-    assert (
-        is_before(Place.parse(place), Assignment(place=Place.parse(asking), first=first)) is is_told
-    )
+    told = before(Assignment(place=Place.parse(asking), first=first))
+    assert told(Place.parse(place)) is is_told

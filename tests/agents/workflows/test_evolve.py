@@ -37,6 +37,7 @@ from kernelwright.traces.decisions import (
     SwitchedOff,
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged, EvaluationFinished, Event
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -151,7 +152,7 @@ def test_s4_what_did_not_improve_on_the_seed_gained_nothing(store: Store) -> Non
 def test_s7_parents_are_in_the_archive_as_of_the_beginning_of_the_generation(store: Store) -> None:
     """S7: no parent is of the generation itself or later."""
     events = play(store, 6, Improviser(answer=distinct, slots=4))
-    of = {c: int(place.split("/")[0]) for place, c in places(events).items()}
+    of = {c: Place.parse(place).round for place, c in places(events).items()}
     for event in events:
         if isinstance(payload := event.payload, CandidateProposed):
             assert all(of[parent] < of[payload.candidate] for parent in payload.parents)
@@ -229,10 +230,10 @@ def test_s10_a_verifier_that_calls_everything_broken_switches_itself_off(store: 
     off = decided_at(events, SwitchedOff)
     assert sorted(off) == ["soft build", "soft memory", "soft numerics"]
     assert all("accuracy 0.00" in d.why for d in off.values())
-    last = max(int(at.split("/")[0]) for at in shortlists)
+    last = max(Place.parse(at).round or 0 for at in shortlists)
     assert last < 11
     screened = Counter(
-        int(place.split("/")[0])
+        Place.parse(place).round
         for place, candidate in places(events).items()
         for e in events
         if isinstance(e.payload, EvaluationFinished)
@@ -286,15 +287,16 @@ def test_lessons_reach_the_prompts_of_later_generations(store: Store) -> None:
     told = [
         a.messages[0].content for a in model.asks if "told wider is better" in a.messages[0].content
     ]
-    assert {prompt.split("/")[0] for prompt in told} == {"2"}
+    assert {Place.parse(prompt.partition("\n")[0].split()[0]).round for prompt in told} == {2}
     assert [p for p in model.asked if "reflect" in p] == ["1/lessons/reflect/0"]
 
 
 def test_what_is_too_close_is_asked_for_once_more(store: Store) -> None:
     def close(place: str) -> str:
-        if place.split("/")[1] in ("0", "4"):
+        slot = Place.parse(place).slot
+        if slot in (0, 4):
             # Both of island 0: they differ in one word of many.
-            return kernel(step=7, **{f"w{n}": n for n in range(40)}, last=place.split("/")[1])
+            return kernel(step=7, **{f"w{n}": n for n in range(40)}, last=str(slot))
         return distinct(place)
 
     model = Improviser(answer=close)

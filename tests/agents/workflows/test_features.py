@@ -22,13 +22,14 @@ from kernelwright.tests.agents.workflows.staged import (
 )
 from kernelwright.traces.decisions import Credited, FeaturesPlanned, GainsTabled
 from kernelwright.traces.events import CandidateProposed, Event
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import candidate_id
 from kernelwright.traces.store import Store
 
 
 def step_by_depth(place: str) -> str:
     """Faster at every depth; declares every technique there is and unrolls for all to see."""
-    depth, slot = (int(part) for part in place.split("/")[:2])
+    depth, slot = Place.parse(place).numbers
     names = ", ".join(t.name for t in applicable(problem(), "cpp", "cpu"))
     text = kernel(step=8 * depth + slot, seen="unroll " * (depth + 1), tag=place * 3)
     return f"Techniques: {names}\n{text}"
@@ -43,7 +44,7 @@ def play(store: Store, model: Improviser, rounds: int = 3, **options: Any) -> li
 def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) -> None:
     model = Improviser(answer=step_by_depth, slots=4)
     events = play(store, model)
-    assert {place.split("/")[2] for place in model.asked} == {"features"}
+    assert {Place.parse(place).purpose for place in model.asked} == {"features"}
     plans = decided(events, FeaturesPlanned)
     by_place = {
         str(p.place): p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
@@ -68,7 +69,7 @@ def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
     store: Store,
 ) -> None:
     def silent(place: str) -> str:
-        depth, slot = (int(part) for part in place.split("/")[:2])
+        depth, slot = Place.parse(place).numbers
         return kernel(step=8 * depth + slot, seen="unroll " * (depth + 1))
 
     events = play(store, Improviser(answer=silent), rounds=6)

@@ -6,6 +6,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from kernelwright.traces.records import Protocol, Status
 from kernelwright.verifier.checks.checking import tried
 from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import contests, emulated_looks, gpu_candidates
+from kernelwright.verifier.stands import contests, emulated_looks
 from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.leased import Machine
 from kernelwright.verifier.stands.opening import open_stand
@@ -112,7 +113,7 @@ def answers(stand: EmulatedStand, source: str, seed: int) -> None:
     for number, (name, structure) in enumerate(islice(hidden(session.stage, rng), HIDDEN)):
         drawn = (families[(3 * number + at) % len(families)] for at in range(3))
         trials += [Trial(name, structure, family) for family in drawn]
-    made = gpu_candidates.candidate(stand.workshop, "cuda", source, seed)
+    made = stand.tools.build("cuda", source, seed)
     with (
         contests.arena_for(session, EXTRA_BYTES) as arena,
         contests.started(
@@ -225,13 +226,14 @@ def test_sampled_knobs_build(
 ) -> None:
     session = stand_for(recipe.problem).session
     subject = session.problem.structure(session.problem.default_workload)
+    workshop = replace(session.workshop, folder=tmp_path)
     # Of a sample each is built for one target, in turn.
     turn = SAMPLED.index(recipe) % len(TARGETS)
     for knobs in tried_knobs(recipe, is_default=False):
         source = recipe.render(knobs)
         plan = planned(source)
         for target in TARGETS if IS_WHOLE else TARGETS[turn : turn + 1]:
-            built = build(source, plan.kernels, target, cache_dir=tmp_path, jail=session.jail)
+            built = build(workshop, source, plan.kernels, target)
             assert isinstance(built, DeviceBuilt), (knobs, built)
             launches = resolve(plan, session.problem, subject.axes, features(subject), target)
             assert isinstance(launches, Launches), launches

@@ -19,6 +19,7 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan import check_built
@@ -166,7 +167,7 @@ def test_other_knobs_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
 @pytest.mark.parametrize("target", BUILT_FOR)
 def test_sampled_knobs_build(target: str, jail: Jail, tmp_path: Path) -> None:
     device = architecture(target)
-    with TritonBuilder(jail, device, cache_dir=tmp_path) as builder:
+    with TritonBuilder(Workshop(jail, tmp_path), device) as builder:
         for recipe in SAMPLED:
             problem = registry.get(recipe.problem)
             structure = problem.structure(problem.default_workload)

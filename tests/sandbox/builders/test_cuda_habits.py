@@ -13,6 +13,7 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import cuda, emulated, shims, toolchain
 from kernelwright.sandbox.builders.model import BuildFailed, Built, DeviceBuilt, Unsupported
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.sandbox.builders.cuda_habits import BARE, HEADERS, OF_CUDA, OF_STD, Habit
 
@@ -56,17 +57,13 @@ class Both:
     """The two builds of a candidate."""
 
     def __init__(self, cache: Path, jail: Jail) -> None:
-        self.cache, self.jail = cache, jail
+        self.workshop = Workshop(jail, cache)
 
     def device(self, source: str, kernels: tuple[str, ...]) -> DeviceBuilt | BuildFailed:
-        return cuda.build(
-            source, kernels, architecture("sm_90"), cache_dir=self.cache, jail=self.jail
-        )
+        return cuda.build(self.workshop, source, kernels, architecture("sm_90"))
 
     def emulated(self, source: str, kernels: tuple[str, ...]) -> Built | BuildFailed | Unsupported:
-        return emulated.build(
-            source, NO_TENSORS, kernels, architecture="sm_90", cache_dir=self.cache, jail=self.jail
-        )
+        return emulated.build(self.workshop, source, NO_TENSORS, kernels, architecture="sm_90")
 
     def take(self, source: str, *kernels: str) -> None:
         on_device = self.device(source, kernels or ("k",))
@@ -118,11 +115,10 @@ def test_nvcc_takes_what_nvrtc_takes(shared_cache: Path, any_jail: Jail) -> None
     source, names = joined(rows)
     needless = including("torch/extension.h", "ATen/ATen.h", "c10/cuda/CUDAGuard.h", "vector")
     found = cuda.build(
+        Workshop(any_jail, shared_cache),
         needless + source,
         names,
         architecture("sm_90"),
-        cache_dir=shared_cache,
-        jail=any_jail,
         compiler="nvcc",
     )
     assert isinstance(found, DeviceBuilt), found

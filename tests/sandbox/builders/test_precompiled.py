@@ -8,6 +8,7 @@ from kernelwright.sandbox.builders import precompiled
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.builders.cpp import build
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
 
 PROTOTYPE = 'extern "C" void fence(int n);'
@@ -18,7 +19,7 @@ ASKS = "  #  include <immintrin.h>  // for the fence\n" + BODY
 def made(
     source: str, cache: Path, jail: Jail, variant: BuildVariant = BuildVariant.RELEASE
 ) -> object:
-    return build(source, PROTOTYPE, "fence", variant=variant, cache_dir=cache, jail=jail)
+    return build(Workshop(jail, cache), source, PROTOTYPE, "fence", variant=variant)
 
 
 def test_a_source_that_includes_it_is_built_with_it(tmp_path: Path, any_jail: Jail) -> None:

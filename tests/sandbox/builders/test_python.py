@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import PYTHON
-from kernelwright.kernelbench.signature import signature
+from kernelwright.kernelbench.skeleton import signature
 from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.builders.python import Module, check
 from kernelwright.sandbox.source_text import SOURCE_BYTES

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from emulation import CPUS, LIMITS, TIMEOUT_S, Case, Machine, Step
+from emulation import LIMITS, TIMEOUT_S, Case, Machine, Step
 
 from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.plan.model import Scratch
@@ -181,11 +181,9 @@ MISTAKES = {
 def looked(machine: Machine, body: Body, schedule: str) -> AccessReport:
     case = body.case
     return examine(
+        machine.workshop,
         machine.built(case, EmulatedVariant.ACCESS),
         case.call,
-        jail=machine.jail,
-        cache_dir=machine.cache,
-        cpus=CPUS,
         limits=LIMITS,
         timeout_s=TIMEOUT_S,
         schedule=schedule,

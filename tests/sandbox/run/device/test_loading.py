@@ -12,6 +12,8 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import cuda
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 
@@ -59,7 +61,7 @@ def built(cache: Path) -> Callable[[str], bytes]:
     def make(target: str) -> bytes:
         try:
             found = cuda.build(
-                NOTHING, ("nothing",), architecture(target), cache_dir=cache, jail=None
+                Workshop(BareJail(), cache), NOTHING, ("nothing",), architecture(target)
             )
         except PrerequisiteError as error:
             pytest.skip(str(error))
