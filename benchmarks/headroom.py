@@ -71,7 +71,7 @@ def sources(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[str, s
     for recipe in recipes_for(problem.name):
         space = list(recipe.space({"cpus": 2.0, "vector_bytes": 32.0}))
         chosen = rng.choice(len(space), min(VARIANTS, len(space)), replace=False)
-        for knobs in [recipe.first(), *(space[i] for i in chosen)]:
+        for knobs in [recipe.first_knobs(), *(space[i] for i in chosen)]:
             yield f"{recipe.family} {knobs}", recipe.render(knobs)
 
 

@@ -99,7 +99,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
         tail: `--home …` where a command that goes on with the campaign needs it.
     """
     from ..agents.books.budget import check_priced
-    from ..agents.casting.cast import seated
+    from ..agents.casting.cast import seat_players
     from ..agents.models.choosing import ModelSettings
     from ..campaign import CampaignRequest, check_comparable
     from ..traces.store import Store
@@ -111,8 +111,10 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
         if not is_dry or isinstance(job, Resume) or _is_replay(job):
             store = stack.enter_context(Store.open(job.config.home))
         ready = _ready(job, store)
-        settings = ModelSettings.of(job.config, ready.names.seed, is_to_be_asked=not is_dry)
-        players = stack.enter_context(seated(None, ready.names, store, settings))
+        settings = ModelSettings.from_config(
+            job.config, ready.names.seed, is_to_be_asked=not is_dry
+        )
+        players = stack.enter_context(seat_players(None, ready.names, store, settings))
         check_priced(ready.limits, players.models)
         if not isinstance(ready.names, CampaignRequest):
             assert ready.campaign is not None

@@ -140,7 +140,7 @@ def language_of(name: str) -> Language:
     return LANGUAGES[name]
 
 
-def listed() -> str:
+def list_names() -> str:
     """Their names, for help and hints."""
     *first, last = LANGUAGES
     return f"{', '.join(first)} or {last}"

@@ -13,7 +13,7 @@ Constants = tuple[str, ...]
 """Names of a Triton kernel's tl.constexpr parameters."""
 
 
-def wrapped(head: str, parameters: list[str], tail: str) -> str:
+def wrap_parameters(head: str, parameters: list[str], tail: str) -> str:
     """One line if it fits, else parameters filled below the opening bracket."""
     line = f"{head}({', '.join(parameters)}){tail}"
     if len(line) <= _WIDTH:
@@ -29,17 +29,19 @@ def wrapped(head: str, parameters: list[str], tail: str) -> str:
 
 
 def _cpp(problem: Problem, _constants: Constants) -> str:
-    return wrapped(f'extern "C" void {problem.name}', c_parameters(problem), ";")
+    return wrap_parameters(f'extern "C" void {problem.name}', c_parameters(problem), ";")
 
 
 def _cuda(problem: Problem, _constants: Constants) -> str:
-    return wrapped(f'extern "C" __global__ void {problem.name}_kernel', c_parameters(problem), ";")
+    return wrap_parameters(
+        f'extern "C" __global__ void {problem.name}_kernel', c_parameters(problem), ";"
+    )
 
 
 def _triton(problem: Problem, constants: Constants) -> str:
     tensors = [f"{tensor.name}_ptr" for tensor in problem.tensors]
     parameters = [*problem.axes, *tensors, *(f"{name}: tl.constexpr" for name in constants)]
-    return "@triton.jit\n" + wrapped(f"def {problem.name}_kernel", parameters, ":")
+    return "@triton.jit\n" + wrap_parameters(f"def {problem.name}_kernel", parameters, ":")
 
 
 def parameters_of_run(problem: Problem) -> list[str]:
@@ -50,8 +52,8 @@ def parameters_of_run(problem: Problem) -> list[str]:
 def _python(problem: Problem, _constants: Constants) -> str:
     inputs = [tensor.name for tensor in problem.inputs]
     outputs = [tensor.name for tensor in problem.outputs]
-    taken = wrapped("def run", parameters_of_run(problem), " -> None:")
-    forward = wrapped("    def forward", ["self", *inputs], ":")
+    taken = wrap_parameters("def run", parameters_of_run(problem), " -> None:")
+    forward = wrap_parameters("    def forward", ["self", *inputs], ":")
     returned = ", ".join(outputs)
     return f"""\
 # {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may

@@ -15,7 +15,7 @@ from typing import Any
 
 from .languages import CPP, CUDA, PYTHON, TRITON, Language
 from .problem import Problem
-from .signature import parameters_of_run, signature, wrapped
+from .signature import parameters_of_run, signature, wrap_parameters
 
 FOLDER = Path(__file__).parent / "skeletons"
 
@@ -45,10 +45,10 @@ def skeleton(problem: Problem, language: Language = CPP) -> str:
     """A complete candidate for `problem`: right, slow, with comments on what to change."""
     parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
     plan, code = _WRITTEN[language](problem, parts)
-    return language.syntax.head(plan, _told(problem, language)) + code
+    return language.syntax.head(plan, _describe_file(problem, language)) + code
 
 
-def _told(problem: Problem, language: Language) -> list[str]:
+def _describe_file(problem: Problem, language: Language) -> list[str]:
     """What the file says of itself."""
     file = problem.name + language.suffix
     told = [
@@ -113,7 +113,7 @@ def _triton(problem: Problem, parts: dict[str, Any]) -> Written:
 
 
 def _python(problem: Problem, parts: dict[str, Any]) -> Written:
-    head = wrapped("def run", parameters_of_run(problem), " -> None:")
+    head = wrap_parameters("def run", parameters_of_run(problem), " -> None:")
     return "", f"\nimport torch\n\n\n{head}\n{indent(parts['python'], '    ')}"
 
 

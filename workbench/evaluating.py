@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..config import Config, resolve
 from ..errors import UsageError
-from ..kernelbench.languages import LANGUAGES, languages_of_suffix, listed
+from ..kernelbench.languages import LANGUAGES, languages_of_suffix, list_names
 from ..kernelbench.targets import AUTO, CPU
 from ..traces.records import Isolation, Protocol
 from ..verifier.process.client import RefereeProcess, open_referee
@@ -30,7 +30,7 @@ def language_of_file(file: Path, target: str) -> str:
         known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
         raise UsageError(
             f"the ending of {file.name} names no language that candidates are written in",
-            hint=f"say it with --language {listed()}, or end it in one of {' '.join(known)}",
+            hint=f"say it with --language {list_names()}, or end it in one of {' '.join(known)}",
         )
     wants_gpu = target not in (AUTO, CPU)
     return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
@@ -137,7 +137,7 @@ def evaluate(
         if not isinstance(source, Path):
             raise UsageError(
                 "a text does not say which language it is in",
-                hint=f"give language= ({listed()}), or a Path",
+                hint=f"give language= ({list_names()}), or a Path",
             )
         language = language_of_file(source, config.target)
     evaluator = Evaluator(

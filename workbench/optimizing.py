@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..agents.casting.cast import seated
+from ..agents.casting.cast import seat_players
 from ..agents.models.choosing import ModelSettings
 from ..agents.offered import usual_workflow
 from ..agents.stop import Stop
@@ -73,10 +73,10 @@ def optimize(
         judge_model=config.judge_model,
         limits=with_an_end(caps, config.model, config.judge_model),
     )
-    models = ModelSettings.of(config, asked.seed)
+    models = ModelSettings.from_config(config, asked.seed)
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(config.home))
-        players = stack.enter_context(seated(None, request, store, models))
+        players = stack.enter_context(seat_players(None, request, store, models))
         referee = stack.enter_context(open_referee(task))
         result = run_campaign(
             request, store, referee, stop=stop, on_event=on_event, players=players

@@ -24,7 +24,7 @@ class Candidate(Entry):
     """One candidate as of now; what the record tells of it is its own, whoever asks."""
 
     @classmethod
-    def proposed(cls, proposed: CandidateProposed, *relied_on: Verdict) -> Candidate:
+    def from_proposal(cls, proposed: CandidateProposed, *relied_on: Verdict) -> Candidate:
         """A candidate with the verdicts on it."""
         fresh = entry_of(cls, proposed, 0.0)
         return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
@@ -98,7 +98,7 @@ class Candidate(Entry):
         return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
 
 
-def better(
+def choose_better(
     one: Candidate | None, other: Candidate | None, by: int | None = None
 ) -> Candidate | None:
     """The sound one with the higher score; a tie goes to the lower id. `by`: see `is_sound`."""

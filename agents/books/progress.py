@@ -129,7 +129,7 @@ class Progress(Fold[Candidate]):
         """What is known of a candidate; None for none."""
         return self.entries.get(candidate) if candidate else None
 
-    def known(self, candidate: str) -> Candidate:
+    def get_candidate(self, candidate: str) -> Candidate:
         """What is known of a candidate that was proposed."""
         return self.entries[candidate]
 
@@ -140,24 +140,24 @@ class Progress(Fold[Candidate]):
     def screened_in(self, number: int) -> list[Candidate]:
         """The candidates of a round that have a verdict, by slot."""
         placed = in_round(number, self.placed.items())
-        return [found for c in placed if (found := self.known(c)).screened]
+        return [found for c in placed if (found := self.get_candidate(c)).screened]
 
     @property
     def count(self) -> int:
         """How many candidates were proposed."""
         return len(self.entries)
 
-    def decided(self, place: Place, kind: type[D]) -> D | None:
+    def find_decision(self, place: Place, kind: type[D]) -> D | None:
         """What of this kind was decided at a place."""
         return self.decisions.at(place, kind)
 
-    def require_decided(self, place: Place, kind: type[D]) -> D:
-        """As `decided`, where the campaign cannot be at this point without it.
+    def require_decision(self, place: Place, kind: type[D]) -> D:
+        """As `find_decision`, where the campaign cannot be at this point without it.
 
         Raises:
             StorageError: it is not there.
         """
-        found = self.decided(place, kind)
+        found = self.find_decision(place, kind)
         if found is None:
             raise StorageError(
                 f"campaign {self.campaign} does not hold what was decided at {place}",
@@ -167,7 +167,7 @@ class Progress(Fold[Candidate]):
 
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decided(place, SecondOpinion)
+        said = self.find_decision(place, SecondOpinion)
         return said is not None and said.label == "suspect"
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import Ask, Finish, Reply, TokenUsage
-from ..text.untrusted import capped
+from ..text.untrusted import cut_middle
 from .capabilities import Capabilities, Rung
 from .corrections import nearest_effort
 from .tokens import most_prompt_tokens, most_tokens
@@ -159,7 +159,7 @@ def reply_of(
         text=(text or refusal)[:MOST_CHARACTERS],
         finish=finish,
         usage=usage_of(received, ask, finish, limit),
-        reasoning=capped("".join(received.thoughts), MOST_REASONING),
+        reasoning=cut_middle("".join(received.thoughts), MOST_REASONING),
         model=received.model,
         request_id=request_id or received.identity,
         rung=rung,

@@ -17,7 +17,7 @@ from ...traces.records import CHAMPION, Speedup, Verdict
 from ..books.candidate import Candidate
 from ..books.progress import Progress
 from ..roles import Assignment, TriedChange
-from ..text.diffs import changed_lines, unified
+from ..text.diffs import changed_lines, unified_diff
 from ..text.untrusted import one_line
 
 LINES, LINE_CHARACTERS = 6, 96
@@ -45,7 +45,7 @@ def is_before(place: Place, assignment: Assignment) -> bool:
     return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
 
 
-def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
+def list_known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
     return [
         each
@@ -132,7 +132,7 @@ def _change(old: str, new: str) -> str:
         return size
     changed = [
         f"{line[0]} {one_line(line[1:], LINE_CHARACTERS)}"
-        for line in unified(old, new).splitlines()[2:]
+        for line in unified_diff(old, new).splitlines()[2:]
         if line[:1] in "+-" and line[1:].strip()
     ]
     left = len(changed) - LINES

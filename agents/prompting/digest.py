@@ -28,7 +28,7 @@ _ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", r
 """As g++, NVRTC, ptxas and Python name one, behind file and line."""
 
 
-def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
+def make_digest(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
     """The digest of these candidates.
 
     Args:
@@ -38,7 +38,7 @@ def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest
     return Digest(
         best=tuple(attempt(progress, each, source) for each in _best(progress, known)),
         failed=tuple(attempt(progress, each, source) for each in failed[-MOST_FAILED:]),
-        refused_code=_refused(failed),
+        refused_code=_list_errors(failed),
     )
 
 
@@ -55,7 +55,7 @@ def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
     return [each for _, _, each in sorted(ranked, key=lambda ranking: ranking[:2])[:MOST_BEST]]
 
 
-def _refused(failed: Sequence[Candidate]) -> tuple[str, ...]:
+def _list_errors(failed: Sequence[Candidate]) -> tuple[str, ...]:
     """The newest errors of builds, each once."""
     said: dict[str, None] = {}
     for each in failed:

@@ -19,7 +19,7 @@ from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
 from ...verifier.profile.metrics import STALLS, packaged
 from ..roles import Member, Situation
-from ..text.untrusted import fenced
+from ..text.untrusted import fence_text
 from .evidence import figures_of
 
 PACKAGED = Path(__file__).with_name("figures.toml")
@@ -69,7 +69,7 @@ def profile(member: Member, situation: Situation, place: Place) -> str:
     known = member.verdict.profile
     metrics = {m.name: m for m in known.metrics} if known else {}
     lines = [
-        _worded(metrics.get(name) or Metric(name=name, value=value, level=Level.MEASURED))
+        _word_metric(metrics.get(name) or Metric(name=name, value=value, level=Level.MEASURED))
         for name, value in shown_figures(member).items()
     ]
     parts = ["\n".join(lines) or "No figure is known."]
@@ -79,7 +79,9 @@ def profile(member: Member, situation: Situation, place: Place) -> str:
         parts.append("Missing here, so that nothing can rest on them: " + ", ".join(missing))
     if said := _remarks(member):
         parts.append(
-            fenced(said, what="remarks of the tools", place=place, characters=REMARKS_CHARACTERS)
+            fence_text(
+                said, what="remarks of the tools", place=place, characters=REMARKS_CHARACTERS
+            )
         )
     return "\n\n".join(parts)
 
@@ -154,7 +156,7 @@ def _tells(name: str, value: float, known: Mapping[str, float], member: Member) 
     return True
 
 
-def _worded(metric: Metric) -> str:
+def _word_metric(metric: Metric) -> str:
     told = metric.unit or ("µs" if metric.name.endswith("_us") else "")
     unit = f" {told}" if told else ""
     meaning = meanings().get(metric.name, "")

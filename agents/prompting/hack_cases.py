@@ -38,6 +38,6 @@ def cases() -> tuple[HackCase, ...]:
     )
 
 
-def nearest(source: str, count: int) -> tuple[HackCase, ...]:
+def find_nearest(source: str, count: int) -> tuple[HackCase, ...]:
     """The cases whose signs the source has most of; of equals, the first of the file."""
     return tuple(sorted(cases(), key=lambda case: -case.matches(source))[:count])

@@ -19,7 +19,7 @@ from .attempts import (
     attempt,
     interval,
     is_before,
-    known,
+    list_known,
     looked_at,
     speedup,
 )
@@ -31,8 +31,8 @@ MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
 
 def history(progress: Progress, assignment: Assignment, source: Source) -> Lineage:
     """What the work before the assignment's place showed of its base, and of everything."""
-    before = known(progress, assignment)
-    campaign = digest.of(progress, before, source)
+    before = list_known(progress, assignment)
+    campaign = digest.make_digest(progress, before, source)
     if not assignment.place:
         return Lineage(campaign=campaign)
     base = assignment.base.candidate if assignment.base else ""
@@ -45,7 +45,7 @@ def history(progress: Progress, assignment: Assignment, source: Source) -> Linea
         return Lineage(refused=refused, campaign=campaign)
     tried = [attempt(progress, each) for each in before if each.parents[:1] == (base,)]
     return Lineage(
-        standing=_standing(before, progress.candidates[base]),
+        standing=_word_standing(before, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
         refused=refused,
@@ -81,7 +81,7 @@ def _led_to(progress: Progress, base: str) -> tuple[TriedChange, ...]:
     return tuple(reversed(steps))
 
 
-def _standing(before: Sequence[Candidate], base: Candidate) -> str:
+def _word_standing(before: Sequence[Candidate], base: Candidate) -> str:
     ranked = [
         (score, -each.number, each)
         for each in [*before, base]

@@ -75,7 +75,7 @@ class Generations:
             generation_plan.compare(loop, place)
         if self.chosen.soft:
             return {"queue": []}
-        fresh, _ = generation_plan.novel(loop, state["generation"])
+        fresh, _ = generation_plan.split_novel(loop, state["generation"])
         placed = [loop.progress.candidate_at(place) for place in places]
         return {"queue": [c.candidate for c in placed if c and c.candidate in fresh]}
 
@@ -91,7 +91,7 @@ class Generations:
     def shortlist(self, state: State, loop: Loop) -> State:
         """What is evaluated of the generation, and in which order."""
         number, chosen = state["generation"], self.chosen
-        fresh, close = generation_plan.novel(loop, number)
+        fresh, close = generation_plan.split_novel(loop, number)
         if not chosen.soft or not shortlisting.kinds(loop, number):
             room = generation_plan.slots(loop, number)
             done = [each.candidate for each in loop.progress.screened_in(number)]
@@ -135,7 +135,7 @@ class Generations:
         places = [Place(number, slot) for slot in slots]
         if wave == last:
             places = generation_plan.second_places(loop, number)
-        doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+        doubted = [] if places else shortlisting.list_waiting(loop, number) if chosen.soft else []
         asked = waves.asked_now(loop, places)
         return {
             "wave": wave,
@@ -190,7 +190,7 @@ def _after_wave(state: State) -> str | list[Send]:
 def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
-    generation_plan.found(loop, number, best, chosen.islands)
+    generation_plan.plan_founder(loop, number, best, chosen.islands)
     until = number + 1 + steps.rounds_of(loop, chosen.generations)
     start: State = {"generation": number + 1, "champion": champion, "stale": 0}
     return driver.run(Generations(chosen, until).graph(), loop, dict(start), "evolve")
@@ -203,7 +203,7 @@ def run(loop: Loop) -> str:
     return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
 
 
-def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
@@ -218,4 +218,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(tries, most if chosen.judged else 0, doubts + lessons)
 
 
-RULES = Rules(run, Settings, _questions, _first)
+RULES = Rules(run, Settings, _questions, _first_assignment)

@@ -23,7 +23,7 @@ from ...traces.decisions import (
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
-from ..books.candidate import Candidate, better
+from ..books.candidate import Candidate, choose_better
 from ..books.progress import Progress
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
@@ -32,7 +32,7 @@ from ..prompting.words import tuning
 from ..roles import Assignment, Member, Mode, SampleNumber
 from ..search import niches
 from ..search.islands import Birth, Islands
-from ..text.similarity import normalised, similarity
+from ..text.similarity import hash_normalised, similarity
 from . import steps
 from .generation_settings import Settings
 from .loop import Loop
@@ -77,7 +77,7 @@ class Past:
             chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
         )
 
-    def before(self, progress: Progress, number: int) -> Islands:
+    def fold_before(self, progress: Progress, number: int) -> Islands:
         """The islands that the parents of a generation are drawn from."""
         if self._folded > number:
             self._begin()
@@ -89,22 +89,22 @@ class Past:
 
 def is_planned(loop: Loop, number: int) -> bool:
     """Whether the generation was begun."""
-    return loop.progress.decided(Place(number, "plan"), GenerationPlanned) is not None
+    return loop.progress.find_decision(Place(number, "plan"), GenerationPlanned) is not None
 
 
 def plan(loop: Loop, number: int, count: int, past: Past) -> None:
     """Decides what each slot does, from the islands as of now."""
-    islands = past.before(loop.progress, number)
+    islands = past.fold_before(loop.progress, number)
     slots = tuple(_slot(loop, number, slot, islands, past.chosen) for slot in range(count))
     loop.ledger.decide(Place(number, "plan"), GenerationPlanned(slots=slots))
 
 
-def found(loop: Loop, number: int, candidate: str, islands: int) -> None:
+def plan_founder(loop: Loop, number: int, candidate: str, islands: int) -> None:
     """Records a candidate from elsewhere as the founder of every island: a generation of itself."""
     member = loop.ledger.member(candidate)
     written = tuple(_writing(island) for island in range(islands))
     loop.ledger.decide(Place(number, "plan"), GenerationPlanned(slots=written))
-    niche, normal = niche_of(loop, member).name, normalised(member.source, loop.language)
+    niche, normal = niche_of(loop, member).name, hash_normalised(member.source, loop.language)
     for island in range(islands):
         place = Place(number, island)
         new = Compared(candidate=candidate, normal=normal, island=island, like=None, similarity=0.0)
@@ -121,7 +121,7 @@ def slots(loop: Loop, number: int) -> int:
 def assignment(loop: Loop, place: Place, abreast: int) -> Assignment:
     """What the proposal of a place is to be, as planned; second tries are told what was tried."""
     number, slot = place.numbers
-    planned = _planned(loop, place)
+    planned = _find_planned_slot(loop, place)
     ledger, operator = loop.ledger, planned.operator
     base = ledger.find_member(planned.base)
     count = slots(loop, number)
@@ -148,17 +148,17 @@ def compare(loop: Loop, place: Place) -> None:
     """Records how new the candidate of a place is: against all for copies, its island for kin."""
     ledger = loop.ledger
     placed = loop.progress.candidate_at(place)
-    if placed is None or loop.progress.decided(place, Compared):
+    if placed is None or loop.progress.find_decision(place, Compared):
         return
     candidate = placed.candidate
     source, language = ledger.source(candidate), loop.language
-    normal, island = normalised(source, language), island_of(loop, place)
-    compared = loop.progress.decisions.of(Compared).values()
+    normal, island = hash_normalised(source, language), island_of(loop, place)
+    compared = loop.progress.decisions.get_all(Compared).values()
     copies = [each.candidate for each in compared if each.normal == normal]
     kin = [each.candidate for each in compared if each.island == island and not each.like]
     close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
     alike, like = (1.0, copies[0]) if copies else max(close, default=(0.0, ""))
-    is_change = bool(_planned(loop, place).base)
+    is_change = bool(_find_planned_slot(loop, place).base)
     is_close = bool(copies) if is_change else alike >= TOO_CLOSE
     found = Compared(
         candidate=candidate,
@@ -174,7 +174,7 @@ _KIN = 24
 """The newest of an island that a candidate is held against; comparing takes milliseconds each."""
 
 
-def novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
+def split_novel(loop: Loop, number: int) -> tuple[list[str], list[str]]:
     """The generation's candidates that are new, and those that are close to others, in order.
 
     Copies, which differ in comments or spacing only, are in neither.
@@ -205,7 +205,7 @@ def second_places(loop: Loop, number: int) -> list[Place]:
 def record(loop: Loop, number: int, past: Past) -> None:
     """Records the niches of the generation, and the islands that follow from them."""
     for each in loop.progress.screened_in(number):
-        if loop.progress.decided(each.place, Born) is None:
+        if loop.progress.find_decision(each.place, Born) is None:
             born = Born(
                 candidate=each.candidate,
                 version=niches.VERSION,
@@ -213,7 +213,7 @@ def record(loop: Loop, number: int, past: Past) -> None:
                 island=island_of(loop, each.place),
             )
             loop.ledger.decide(each.place, born)
-    shown = tuple(past.before(loop.progress, number + 1).shown())
+    shown = tuple(past.fold_before(loop.progress, number + 1).describe_elites())
     loop.ledger.decide(Place(number, "archive"), IslandsStood(islands=shown))
 
 
@@ -224,14 +224,14 @@ def niche_of(loop: Loop, member: Member) -> niches.Niche:
 
 def island_of(loop: Loop, place: Place) -> int:
     """On which island the candidate of this place is born."""
-    return _planned(loop, place).island
+    return _find_planned_slot(loop, place).island
 
 
 def diagnose(loop: Loop, number: int) -> None:
     """One diagnosis of the best newcomer, for its next edit."""
     leader: Candidate | None = None
     for candidate in loop.progress.screened_in(number):
-        leader = better(leader, candidate)
+        leader = choose_better(leader, candidate)
     if leader is not None:
         base, place = loop.ledger.member(leader.candidate), Place(number, "leader")
         steps.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
@@ -240,7 +240,7 @@ def diagnose(loop: Loop, number: int) -> None:
 def reflect(loop: Loop, number: int) -> None:
     """Draws lessons from what was tried; without a model there are none."""
     reflector, place = loop.aids.reflector, Place(number, "lessons")
-    if reflector is None or loop.progress.decided(place, LessonsDrawn):
+    if reflector is None or loop.progress.find_decision(place, LessonsDrawn):
         return
     every = loop.progress.candidates.values()
     attempts = [(loop.ledger.member(c.candidate), c.strategy) for c in every if c.basis]
@@ -254,7 +254,7 @@ def reflect(loop: Loop, number: int) -> None:
 
 def lessons(loop: Loop, number: int) -> tuple[str, ...]:
     """The last ones that were drawn before a generation."""
-    drawn = loop.progress.decisions.of(LessonsDrawn).items()
+    drawn = loop.progress.decisions.get_all(LessonsDrawn).items()
     earlier = [each.lessons for place, each in drawn if place.is_before(number)]
     return earlier[-1] if earlier else ()
 
@@ -270,7 +270,7 @@ def _slot(loop: Loop, number: int, slot: int, islands: Islands, chosen: Settings
         return PlannedSlot(operator=REPAIR, mode=str(Mode.REPAIR), island=island, base=failed)
     operator = rng.choices(list(MIX), list(MIX.values()))[0]
     most = chosen.exemplars - 1 if operator == REWRITE else 1
-    others = islands.others(island, parent, most) if operator in (CROSS, REWRITE) else ()
+    others = islands.list_others(island, parent, most) if operator in (CROSS, REWRITE) else ()
     if others:
         shown = tuple(sorted((*others, parent), key=islands.score))
         return PlannedSlot(
@@ -291,7 +291,7 @@ def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> Pl
     if places and rng.random() < 0.5:
         return planned.model_copy(update={"advice": places[-1]})
     figures = figures_of(loop.ledger.member(base))
-    known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+    known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
     if not known:
         return planned
     features = (rng.choice(known).name,)
@@ -300,11 +300,11 @@ def _edit(loop: Loop, planned: PlannedSlot, base: str, rng: random.Random) -> Pl
 
 def _to_repair(loop: Loop, number: int, island: int) -> str | None:
     """The newest failure of an island that was not repaired too often."""
-    plans = loop.progress.decisions.of(GenerationPlanned).items()
+    plans = loop.progress.decisions.get_all(GenerationPlanned).items()
     tried = [s.base for place, plan in plans if place.is_before(number) for s in plan.slots]
-    births = loop.progress.decisions.of(Born).items()
+    births = loop.progress.decisions.get_all(Born).items()
     born = [
-        loop.progress.known(birth.candidate)
+        loop.progress.get_candidate(birth.candidate)
         for place, birth in births
         if birth.island == island and place.is_before(number)
     ]
@@ -315,7 +315,7 @@ def _to_repair(loop: Loop, number: int, island: int) -> str | None:
 
 def _births(progress: Progress, number: int) -> Iterator[Birth]:
     for born in progress.decisions.in_round(number, Born).values():
-        found = progress.known(born.candidate)
+        found = progress.get_candidate(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         failed = [v for v in found.looks.values() if not v.status.is_pass]
@@ -330,10 +330,10 @@ def _births(progress: Progress, number: int) -> Iterator[Birth]:
 
 
 def _slots(loop: Loop, number: int) -> tuple[PlannedSlot, ...]:
-    return loop.progress.require_decided(Place(number, "plan"), GenerationPlanned).slots
+    return loop.progress.require_decision(Place(number, "plan"), GenerationPlanned).slots
 
 
-def _planned(loop: Loop, place: Place) -> PlannedSlot:
+def _find_planned_slot(loop: Loop, place: Place) -> PlannedSlot:
     """What the slot of a place was planned to do; a second try does the same."""
     number, slot = place.numbers
     planned = _slots(loop, number)

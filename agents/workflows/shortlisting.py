@@ -66,7 +66,7 @@ def _why_too_dear(loop: Loop, before: int, kind: SoftKind, worth: Calibration) -
     )
     passed_over = [
         candidate
-        for place, shortlisted in loop.progress.decisions.of(Shortlisted).items()
+        for place, shortlisted in loop.progress.decisions.get_all(Shortlisted).items()
         if place.is_before(before)
         for candidate in shortlisted.passed_over
         if _doubts(loop, candidate, kind)
@@ -78,7 +78,7 @@ def _why_too_dear(loop: Loop, before: int, kind: SoftKind, worth: Calibration) -
 
 
 def _doubts(loop: Loop, candidate: str, kind: SoftKind) -> bool:
-    opinions = _recorded(loop, _place(loop, candidate))
+    opinions = _recorded_opinions(loop, _place(loop, candidate))
     return any(said.kind is kind and said.verdict == "broken" for said in opinions)
 
 
@@ -92,12 +92,12 @@ def _screening_s(loop: Loop, before: int) -> float:
     return sum(took) / len(took) if took else 0.0
 
 
-def waiting(loop: Loop, number: int) -> list[str]:
+def list_waiting(loop: Loop, number: int) -> list[str]:
     """The candidates that may be asked about side by side; none where that saves no time."""
     found = [
         c
         for c in _candidates(loop, number)
-        if loop.progress.decided(_place(loop, c), SoftVerdicts) is None
+        if loop.progress.find_decision(_place(loop, c), SoftVerdicts) is None
     ]
     return found if loop.slots > 1 and len(found) > 1 and kinds(loop, number) else []
 
@@ -114,14 +114,14 @@ def shortlist(loop: Loop, number: int, candidates: Sequence[str], count: int) ->
     opinions: dict[str, tuple[Opinion, ...]] = {}
     for candidate in candidates:
         place = _place(loop, candidate)
-        if loop.progress.decided(place, SoftVerdicts) is None:
+        if loop.progress.find_decision(place, SoftVerdicts) is None:
             try:
                 found = _opinions(loop, candidate)
             except (BudgetSpent, PromptTooLong) as refused:
                 loop.ledger.decide(place, NoSoftVerdicts(reason=str(refused)))
                 found = ()
             loop.ledger.decide(place, SoftVerdicts(candidate=candidate, opinions=found))
-        opinions[candidate] = _recorded(loop, place)
+        opinions[candidate] = _recorded_opinions(loop, place)
     chosen = soft_verifier.shortlist(opinions, count, f"{loop.asked.seed}:{number}")
     order = {candidate: at for at, candidate in enumerate(candidates)}
     kept = tuple(sorted(chosen, key=lambda c: order[c]))
@@ -141,21 +141,21 @@ def _opinions(loop: Loop, candidate: str) -> tuple[Opinion, ...]:
 
 
 def _candidates(loop: Loop, number: int) -> list[str]:
-    fresh, close = generation_plan.novel(loop, number)
+    fresh, close = generation_plan.split_novel(loop, number)
     return fresh or close
 
 
 def _pairs(loop: Loop, before: int) -> Iterator[tuple[Opinion, Verdict]]:
     """Every guess of an earlier generation with the verdict on the same candidate."""
-    for place, said in loop.progress.decisions.of(SoftVerdicts).items():
-        verdict = loop.progress.known(said.candidate).screened
+    for place, said in loop.progress.decisions.get_all(SoftVerdicts).items():
+        verdict = loop.progress.get_candidate(said.candidate).screened
         if verdict and place.is_before(before):
             yield from ((opinion, verdict) for opinion in said.opinions)
 
 
-def _recorded(loop: Loop, place: Place) -> tuple[Opinion, ...]:
-    return loop.progress.require_decided(place, SoftVerdicts).opinions
+def _recorded_opinions(loop: Loop, place: Place) -> tuple[Opinion, ...]:
+    return loop.progress.require_decision(place, SoftVerdicts).opinions
 
 
 def _place(loop: Loop, candidate: str) -> Place:
-    return loop.progress.known(candidate).place
+    return loop.progress.get_candidate(candidate).place

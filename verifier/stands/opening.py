@@ -88,7 +88,7 @@ class _Ground:
 
 def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
-    problem = registry.get(task.problem).on(task.target)
+    problem = registry.get(task.problem).for_target(task.target)
     cpus = task.cpus or usable_cpus()
     cache_dir = Path(task.cache_dir)
     jail = choose(task.jail)

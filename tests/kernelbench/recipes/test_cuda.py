@@ -81,7 +81,10 @@ def opened(problem: str, cache: Path) -> EmulatedStand:
 def sample(recipe: Recipe, count: int) -> list[Knobs]:
     """The default and a seeded choice of legal knobs."""
     space = list(recipe.space({}))
-    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+    return [
+        recipe.first_knobs(),
+        *random.Random(recipe.problem + recipe.family).sample(space, count),
+    ]
 
 
 def tried_knobs(recipe: Recipe, *, is_default: bool) -> list[Knobs]:
@@ -155,7 +158,7 @@ def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
 
 @each_recipe
 def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
-    assert recipe.is_legal(recipe.first(), {})
+    assert recipe.is_legal(recipe.first_knobs(), {})
     assert 10 <= recipe.size({}) <= 2500
     assert all(constraint.reason for constraint in recipe.constraints)
 
@@ -163,7 +166,7 @@ def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
 @each_recipe
 def test_every_knob_changes_what_is_launched(recipe: Recipe) -> None:
     for knob in recipe.knobs:
-        drawn = (recipe.render({**recipe.first(), knob.name: value}) for value in knob.values)
+        drawn = (recipe.render({**recipe.first_knobs(), knob.name: value}) for value in knob.values)
         # Without what names the knobs, whatever the template and the plan do with them.
         told = {re.sub(r"\n\[recipe\.knobs\].*?---\*/", "", source, flags=re.S) for source in drawn}
         assert len(told) == len(knob.values), knob.name
@@ -172,9 +175,9 @@ def test_every_knob_changes_what_is_launched(recipe: Recipe) -> None:
 def test_unknown_knobs_are_errors() -> None:
     recipe = get("spmm_csr", "crc", "cuda")
     with pytest.raises(UsageError, match="colour"):
-        recipe.render({**recipe.first(), "colour": 1})
+        recipe.render({**recipe.first_knobs(), "colour": 1})
     with pytest.raises(UsageError, match="tile"):
-        recipe.render({**recipe.first(), "tile": 33})
+        recipe.render({**recipe.first_knobs(), "tile": 33})
 
 
 def test_no_sum_goes_through_atomics() -> None:
@@ -193,7 +196,9 @@ def test_the_example_is_screened(stand_for: Callable[[str], EmulatedStand]) -> N
 def test_a_mistake_is_seen(stand_for: Callable[[str], EmulatedStand]) -> None:
     """The trials of this file are worth something: without its tail a recipe fails them."""
     stand, recipe = stand_for("spmm_csr"), get("spmm_csr", "row-par", "cuda")
-    source = recipe.render(recipe.first()).replace("p < end; p += LANES", "p < end - 1; p += LANES")
+    source = recipe.render(recipe.first_knobs()).replace(
+        "p < end; p += LANES", "p < end - 1; p += LANES"
+    )
     with pytest.raises(AssertionError, match=r"exact bits|G1|G3|probe"):
         answers(stand, source, 1)
 
