@@ -22,7 +22,7 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     from ..sandbox.run.device import nvml as facts
 
     try:
-        with facts.opened(nvml) as module:
+        with facts.open_nvml(nvml) as module:
             found = facts.devices(module)
             for device in found:
                 yield _device(config, device, facts.snapshot(module, device.uuid))
@@ -72,7 +72,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"{text}; kernels cannot be built for it",
             f"use one of {', '.join(ARCHITECTURES)}",
         )
-    note = lease.quarantined(config.cache_dir, device.uuid)
+    note = lease.find_quarantine(config.cache_dir, device.uuid)
     if note is not None:
         return Finding(
             "gpu",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...kernelbench.languages import Language, language_of
 from ...sandbox.front_matter import MalformedError
-from ...sandbox.source_text import SOURCE_BYTES, encoded
+from ...sandbox.source_text import SOURCE_BYTES, encode_source
 from ..model import Finish
 from .code_blocks import CodeBlock, Markdown, split, unix_lines
 from .found import FoundSource, ReplyOutcome, Unusable
@@ -99,7 +99,7 @@ def check_source(source: str, notes: tuple[str, ...] = ()) -> FoundSource | Unus
         reason = f"line {line} of the source holds U+{ord(hidden):04X} ({name})"
         return Unusable(ReplyOutcome.FORBIDDEN_CHARACTERS, reason)
     try:
-        encoded(source)
+        encode_source(source)
     except MalformedError as error:
         if len(source.encode(errors="replace")) > SOURCE_BYTES:
             return Unusable(ReplyOutcome.TOO_LARGE, error.reason)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import PrerequisiteError, SandboxError
-from ..interpreter import FLAGS, homes, interpreter, needed
+from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
 from ..isolation.model import Confinement, End, Jail, Limits, Outcome
 from . import cuda_diagnostics, diagnostics, nvrtc, shims, toolchain
 from .model import BuildFailed
@@ -196,7 +196,7 @@ def _run(
             End.EXITED, done.returncode, stderr=done.stderr, wall_s=time.monotonic() - started
         )
     confinement = Confinement(
-        readable=(*needed(interpreter(), *homes(), *tool.readable), _PROGRAM),
+        readable=(*drop_nested_paths(interpreter(), *homes(), *tool.readable), _PROGRAM),
         pass_fds=fds,
         env=_ENVIRONMENT,
         may_fork=False,

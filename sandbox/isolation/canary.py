@@ -124,7 +124,7 @@ def measure(jail: Jail, canary: Path) -> Isolation:
             forks=_run(jail, canary, ["fork", str(_FORKS)]),
             forks_tried=_FORKS,
             hog=_run(jail, canary, ["hog", str(_HOG_MIB)]),
-            scene=scene.seen(),
+            scene=scene.collect_findings(),
         )
     rows: dict[str, Capability] = {}
     for name in CAPABILITIES:

@@ -38,15 +38,15 @@ def runner_binary(cache_dir: Path, *, sanitized: bool = False) -> Path:
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
     """
-    return _compiled(_NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())), cache_dir)
+    return _compile_cached(_NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())), cache_dir)
 
 
 def device_runner_binary(cache_dir: Path) -> Path:
     """The compiled runner of device candidates; as `runner_binary`."""
-    return _compiled(_DEVICE, _FLAGS, cache_dir)
+    return _compile_cached(_DEVICE, _FLAGS, cache_dir)
 
 
-def _compiled(source: Path, flags: tuple[str, ...], cache_dir: Path) -> Path:
+def _compile_cached(source: Path, flags: tuple[str, ...], cache_dir: Path) -> Path:
     headers = sorted({*_HERE.glob("*.hpp"), *source.parent.glob("*.hpp")})
     content = b"".join(file.read_bytes() for file in (source, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:16]

@@ -129,7 +129,7 @@ class Waiting:
         """Starts a process for programs like this one, unless one waits already."""
         with self._lock:
             if self._process is None and not self._is_closed:
-                self._process = self._begun(program)
+                self._process = self._begin(program)
 
     def take(self, program: Program, plane: Plane) -> Begun:
         """The process that waits, or a new one, with this program's files and its memory."""
@@ -138,7 +138,7 @@ class Waiting:
         if process is not None and process.job.poll() is not None:
             process.close()
             process = None
-        process = process or self._begun(program)
+        process = process or self._begin(program)
         try:
             process.fill(program)
             process.give(plane)
@@ -155,7 +155,7 @@ class Waiting:
                 self._process.close()
                 self._process = None
 
-    def _begun(self, program: Program) -> Begun:
+    def _begin(self, program: Program) -> Begun:
         return begin(self._jail, program, None, cpus=self._cpus, limits=self._limits)
 
 

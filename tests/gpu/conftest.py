@@ -85,7 +85,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def devices() -> list[nvml.Device]:
     """The devices of this machine that kernels can be built for."""
     try:
-        with nvml.opened() as module:
+        with nvml.open_nvml() as module:
             found = nvml.devices(module)
     except PrerequisiteError as error:
         pytest.skip(str(error))

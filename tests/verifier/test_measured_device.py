@@ -143,7 +143,7 @@ def test_a_failure_is_the_candidates_while_the_device_is_well(
     assert verdict.status is status
     assert words in verdict.reasons[0]
     assert not verdict.measurements
-    assert lease.quarantined(cache, str(H200["nvmlDeviceGetUUID"])) is None
+    assert lease.find_quarantine(cache, str(H200["nvmlDeviceGetUUID"])) is None
 
 
 @pytest.mark.slow
@@ -196,13 +196,13 @@ def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
         assert "quarantine" in verdict.reasons[0]
         assert "kernelwright doctor" in verdict.reasons[0]
     uuid = str(H200["nvmlDeviceGetUUID"])
-    assert lease.quarantined(tmp_path, uuid) is not None
+    assert lease.find_quarantine(tmp_path, uuid) is not None
     stand.close()
     # Whoever comes next finds out by a probe, and a device that is well again is taken.
     with pytest.raises(PrerequisiteError, match="still ill"):
         open_by(machine(library, "bad_memory"))
     assert not open_by(machine(library)).is_emulated
-    assert lease.quarantined(tmp_path, uuid) is None
+    assert lease.find_quarantine(tmp_path, uuid) is None
 
 
 @pytest.mark.slow
@@ -312,7 +312,7 @@ def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
     assert verdict.status is Status.HARNESS_ERROR
     assert "CUDA_ERROR_INVALID_IMAGE" in verdict.reasons[0]
     assert "kernelwright doctor" in verdict.reasons[0]
-    assert lease.quarantined(tmp_path, str(H200["nvmlDeviceGetUUID"])) is None
+    assert lease.find_quarantine(tmp_path, str(H200["nvmlDeviceGetUUID"])) is None
 
 
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from ...sandbox.builders.compatibility import major_of
 from ...sandbox.run.device import nvml as driver
 from ...sandbox.run.device.device_files import DeviceFiles, access
 from ...sandbox.run.device.health import Health, probe
-from ...sandbox.run.device.lease import Lease, lease, quarantined
+from ...sandbox.run.device.lease import Lease, find_quarantine, lease
 from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
 from ..baselines.device import BF16_PRODUCTS
@@ -57,7 +57,7 @@ class Machine:
     def devices(self, target: str = "") -> list[Device]:
         """The devices that a target can be measured on; none where no driver answers."""
         try:
-            with driver.opened(self.nvml) as module:
+            with driver.open_nvml(self.nvml) as module:
                 found = driver.devices(module)
         except PrerequisiteError:
             return []
@@ -105,7 +105,7 @@ class Leased:
         devices = _shareable(devices)
         ways = {device.uuid: machine.reach(device) for device in devices}
         with ExitStack() as stack:
-            module = stack.enter_context(driver.opened(machine.nvml))
+            module = stack.enter_context(driver.open_nvml(machine.nvml))
             held = stack.enter_context(
                 lease(cache_dir, list(ways), lambda uuid: probe(ways[uuid], cache_dir))
             )
@@ -144,7 +144,7 @@ class Leased:
 
     def illness(self) -> str:
         """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
-        note = quarantined(self.cache_dir, self.device.uuid)
+        note = find_quarantine(self.cache_dir, self.device.uuid)
         if note is None or self._probed(note.reason).is_well:
             return ""
         return self.out_of_use(note.reason)
@@ -162,7 +162,7 @@ class Leased:
     def watched(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
         """Fills the list with a check of the block: whether anything disturbed the device in it."""
         checks: list[Check] = []
-        with driver.watched(self._nvml, self.device.uuid, own) as finish:
+        with driver.watch_device(self._nvml, self.device.uuid, own) as finish:
             yield checks
             seen = finish()
         checks.append(

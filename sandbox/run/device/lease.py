@@ -68,7 +68,7 @@ class Lease:
         return health
 
 
-def quarantined(cache_dir: Path, uuid: str) -> Quarantine | None:
+def find_quarantine(cache_dir: Path, uuid: str) -> Quarantine | None:
     """Why the device is out of use; None where it is not."""
     try:
         return Quarantine(**json.loads(_note(_folder(cache_dir), uuid).read_text()))
@@ -163,7 +163,7 @@ def _none_free(cache_dir: Path, uuids: Sequence[str], ill: dict[str, str]) -> Pr
         return PrerequisiteError("there is no device to lease", hint="use --target cpu")
     told = []
     for uuid in uuids:
-        note = quarantined(cache_dir, uuid)
+        note = find_quarantine(cache_dir, uuid)
         if uuid in ill and note:
             told.append(f"{uuid} is in quarantine ({note.reason}) and still ill: {ill[uuid]}")
         else:

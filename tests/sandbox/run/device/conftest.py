@@ -126,7 +126,7 @@ class Stage:
         return Placed(x.view(np.float32), y.view(np.float32), bands, [view for _, view in work])
 
     def write(self, slot: int, arguments: list[Passed]) -> None:
-        entry, start = call_table.packed(arguments), slot * ENTRY_BYTES
+        entry, start = call_table.pack_entry(arguments), slot * ENTRY_BYTES
         self._inputs.view[start : start + len(entry)] = np.frombuffer(entry, dtype=np.uint8)
 
     def memory(self) -> tuple[bytes, int]:

@@ -97,7 +97,7 @@ def test_a_lease_ends_with_its_block(tmp_path: Path) -> None:
 def test_a_device_that_stays_ill_is_not_given_out(tmp_path: Path) -> None:
     with lease.lease(tmp_path, ["a"], well) as found:
         assert not found.recover(ill, "a kernel hung").is_well
-    note = lease.quarantined(tmp_path, "a")
+    note = lease.find_quarantine(tmp_path, "a")
     assert note is not None
     assert note.reason == "a kernel hung; memory does not hold what was set"
     assert abs(note.since - time.time()) < 3600
@@ -115,20 +115,20 @@ def test_a_device_that_is_well_again_comes_out(tmp_path: Path) -> None:
         found.quarantine("it hung")
     with lease.lease(tmp_path, ["a"], well) as found:
         assert found.uuid == "a"
-    assert lease.quarantined(tmp_path, "a") is None
+    assert lease.find_quarantine(tmp_path, "a") is None
 
 
 def test_a_device_that_recovers_at_once_is_not_put_away(tmp_path: Path) -> None:
     with lease.lease(tmp_path, ["a"], well) as found:
         assert found.recover(well, "a kernel hung").is_well
-    assert lease.quarantined(tmp_path, "a") is None
+    assert lease.find_quarantine(tmp_path, "a") is None
 
 
 def test_a_damaged_note_keeps_the_device_out(tmp_path: Path) -> None:
     with lease.lease(tmp_path, ["a"], well) as found:
         found.quarantine("it hung")
     (tmp_path / "devices" / "a.quarantine").write_text("{")
-    note = lease.quarantined(tmp_path, "a")
+    note = lease.find_quarantine(tmp_path, "a")
     assert note is not None
     assert "cannot be read" in note.reason
 
