@@ -34,7 +34,7 @@ from ...traces.place import Place, in_round
 from ...traces.records import Advice, Protocol
 from ..search.archive import Archive
 from ..search.championship import best_challenger
-from .candidate import Candidate
+from .candidate import KnownCandidate
 from .decided import D, Decisions
 
 
@@ -47,7 +47,7 @@ class CutOff(NamedTuple):
     """When it began, by the store's clock."""
 
 
-class Progress(Fold[Candidate]):
+class Progress(Fold[KnownCandidate]):
     """The fold with archive, places and challenges. `apply` every event in order; read the rest."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -66,7 +66,7 @@ class Progress(Fold[Candidate]):
         """How long the last evaluation of each protocol took."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
-        super().__init__(Candidate, events)
+        super().__init__(KnownCandidate, events)
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
@@ -116,28 +116,28 @@ class Progress(Fold[Candidate]):
             self.archive.add(candidate, found.family, found.basis)
 
     @property
-    def candidates(self) -> Mapping[str, Candidate]:
+    def candidates(self) -> Mapping[str, KnownCandidate]:
         """All of them, in the order they were proposed."""
         return self.entries
 
     @property
-    def leader(self) -> Candidate | None:
+    def leader(self) -> KnownCandidate | None:
         """The champion."""
         return self.entries[self.champion] if self.champion else None
 
-    def find(self, candidate: str | None) -> Candidate | None:
+    def find(self, candidate: str | None) -> KnownCandidate | None:
         """What is known of a candidate; None for none."""
         return self.entries.get(candidate) if candidate else None
 
-    def get_candidate(self, candidate: str) -> Candidate:
+    def get_candidate(self, candidate: str) -> KnownCandidate:
         """What is known of a candidate that was proposed."""
         return self.entries[candidate]
 
-    def candidate_at(self, place: Place) -> Candidate | None:
+    def candidate_at(self, place: Place) -> KnownCandidate | None:
         """The candidate that was proposed at a place."""
         return self.find(self.placed.get(place))
 
-    def screened_in(self, number: int) -> list[Candidate]:
+    def screened_in(self, number: int) -> list[KnownCandidate]:
         """The candidates of a round that have a verdict, by slot."""
         placed = in_round(number, self.placed.items())
         return [found for c in placed if (found := self.get_candidate(c)).screened]
@@ -171,7 +171,7 @@ class Progress(Fold[Candidate]):
         return said is not None and said.label == "suspect"
 
     @property
-    def last(self) -> Candidate | None:
+    def last(self) -> KnownCandidate | None:
         """The candidate that was proposed last; every one before it is done with."""
         return next(reversed(self.entries.values())) if self.entries else None
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ...traces.place import Place
 from ...traces.records import CHAMPION, Speedup, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, TriedChange
 from ..text.diffs import changed_lines, unified_diff
@@ -45,7 +45,7 @@ def is_before(place: Place, assignment: Assignment) -> bool:
     return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
 
 
-def list_known(progress: Progress, assignment: Assignment) -> list[Candidate]:
+def list_known(progress: Progress, assignment: Assignment) -> list[KnownCandidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
     return [
         each
@@ -54,7 +54,7 @@ def list_known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     ]
 
 
-def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
+def attempt(progress: Progress, made: KnownCandidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
     found, was = looked_at(made), looked_at(parent)
@@ -74,7 +74,7 @@ def attempt(progress: Progress, made: Candidate, source: Source | None = None) -
     return _with_change(told, progress, made, source) if source else told
 
 
-def looked_at(candidate: Candidate | None) -> Verdict | None:
+def looked_at(candidate: KnownCandidate | None) -> Verdict | None:
     """The screening, since times of one kind of look can be compared."""
     return (candidate.screened or candidate.basis) if candidate else None
 
@@ -97,19 +97,19 @@ def _time_us(verdict: Verdict | None) -> float | None:
     return timed.candidate.median_us if timed else (verdict.modelled_us or None)
 
 
-def _beside_champion(candidate: Candidate) -> Speedup | None:
+def _beside_champion(candidate: KnownCandidate) -> Speedup | None:
     confirmed = candidate.confirmed
     timed = confirmed.measurement if confirmed and confirmed.status.is_pass else None
     return timed.speedup.get(CHAMPION) if timed else None
 
 
-def _failure(candidate: Candidate) -> str:
+def _failure(candidate: KnownCandidate) -> str:
     verdict = candidate.fault
     return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
 
 
 def _with_change(
-    told: TriedChange, progress: Progress, made: Candidate, source: Source
+    told: TriedChange, progress: Progress, made: KnownCandidate, source: Source
 ) -> TriedChange:
     """Against the parent that it is most like: a cross-over has several."""
     new = source(made.candidate)

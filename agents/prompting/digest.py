@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...traces.records import Status, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Digest
 from ..search.archive import score_of
@@ -28,7 +28,7 @@ _ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", r
 """As g++, NVRTC, ptxas and Python name one, behind file and line."""
 
 
-def make_digest(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
+def make_digest(progress: Progress, known: Sequence[KnownCandidate], source: Source) -> Digest:
     """The digest of these candidates.
 
     Args:
@@ -42,7 +42,7 @@ def make_digest(progress: Progress, known: Sequence[Candidate], source: Source) 
     )
 
 
-def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
+def _best(progress: Progress, known: Sequence[KnownCandidate]) -> list[KnownCandidate]:
     """Fastest first. What a model holds for unearned is no example to others."""
     ranked = [
         (-score, each.number, each)
@@ -55,7 +55,7 @@ def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
     return [each for _, _, each in sorted(ranked, key=lambda ranking: ranking[:2])[:MOST_BEST]]
 
 
-def _list_errors(failed: Sequence[Candidate]) -> tuple[str, ...]:
+def _list_errors(failed: Sequence[KnownCandidate]) -> tuple[str, ...]:
     """The newest errors of builds, each once."""
     said: dict[str, None] = {}
     for each in failed:

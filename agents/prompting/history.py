@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, Lineage, TriedChange
 from ..search.archive import score_of
@@ -81,7 +81,7 @@ def _led_to(progress: Progress, base: str) -> tuple[TriedChange, ...]:
     return tuple(reversed(steps))
 
 
-def _word_standing(before: Sequence[Candidate], base: Candidate) -> str:
+def _word_standing(before: Sequence[KnownCandidate], base: KnownCandidate) -> str:
     ranked = [
         (score, -each.number, each)
         for each in [*before, base]
@@ -100,6 +100,6 @@ def _word_standing(before: Sequence[Candidate], base: Candidate) -> str:
     return f"The best candidate so far is another one: #{best.number}{told}."
 
 
-def _score(candidate: Candidate) -> float | None:
+def _score(candidate: KnownCandidate) -> float | None:
     screened = looked_at(candidate)
     return score_of(screened) if screened else None

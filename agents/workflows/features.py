@@ -23,7 +23,7 @@ from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record, Status
-from ..books.candidate import Candidate, choose_better
+from ..books.candidate import KnownCandidate, choose_better
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..roles import Assignment, Mode
@@ -174,7 +174,7 @@ def _draws(
 
 def _plan(loop: Loop, depth: int, count: int) -> None:
     before = [c for number in range(depth) for c in loop.progress.screened_in(number)]
-    fastest: Candidate | None = None
+    fastest: KnownCandidate | None = None
     for candidate in before:
         fastest = choose_better(fastest, candidate)
     base = fastest or max(before, key=_rank_progress, default=None)
@@ -192,7 +192,7 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     loop.ledger.decide(Place(depth, "plan"), planned)
 
 
-def _credit(loop: Loop, candidate: Candidate, planned: FeaturesPlanned) -> None:
+def _credit(loop: Loop, candidate: KnownCandidate, planned: FeaturesPlanned) -> None:
     ledger, place, base = loop.ledger, candidate.place, loop.progress.find(planned.base)
     if base is None or base.score is None or loop.progress.find_decision(place, Credited):
         return
@@ -224,7 +224,7 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tal
     )
 
 
-def _rank_progress(candidate: Candidate) -> tuple[int, int]:
+def _rank_progress(candidate: KnownCandidate) -> tuple[int, int]:
     """How far a screened candidate got, the newest of equals: build, run, right numbers."""
     assert candidate.screened is not None
     early = {

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ...traces.decisions import BaseChosen, NothingLeft
 from ...traces.place import Place
-from ..books.candidate import Candidate, choose_better
+from ..books.candidate import KnownCandidate, choose_better
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
@@ -129,7 +129,7 @@ def _leave_base(state: State, loop: Loop, why: str) -> State:
 
 
 def _next_base(
-    state: State, loop: Loop, best: Candidate | None, failures: int
+    state: State, loop: Loop, best: KnownCandidate | None, failures: int
 ) -> tuple[str | None, str]:
     """The base of the next edit and, where it is not the round's own candidate, why."""
     current, number = loop.progress.find(state["current"]), state["round"]
@@ -142,7 +142,7 @@ def _next_base(
     return state["current"] or state["base"], ""
 
 
-def _has_gained(state: State, loop: Loop, leader: Candidate | None) -> bool:
+def _has_gained(state: State, loop: Loop, leader: KnownCandidate | None) -> bool:
     """Whether the round's candidate became the champion, or leads where nothing is timed."""
     current = loop.progress.find(state["current"])
     if current is None:

@@ -23,7 +23,7 @@ from ...traces.decisions import (
 from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
-from ..books.candidate import Candidate, choose_better
+from ..books.candidate import KnownCandidate, choose_better
 from ..books.progress import Progress
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
@@ -229,7 +229,7 @@ def island_of(loop: Loop, place: Place) -> int:
 
 def diagnose(loop: Loop, number: int) -> None:
     """One diagnosis of the best newcomer, for its next edit."""
-    leader: Candidate | None = None
+    leader: KnownCandidate | None = None
     for candidate in loop.progress.screened_in(number):
         leader = choose_better(leader, candidate)
     if leader is not None:

@@ -20,7 +20,7 @@ from ...traces.place import Place
 from ...traces.records import Advice, Status, Verdict
 from ...traces.records import Protocol as Depth
 from ..books.asking import PromptTooLong
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..prompting.words import same_source
 from ..roles import Assignment, Member, NoProposal, Proposal, Situation
 from ..search.championship import best_of, may_challenge
@@ -231,7 +231,9 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     return ledger.settle(candidate, champion)
 
 
-def promote_best(loop: Loop, candidates: Sequence[Candidate], champion: str | None) -> str | None:
+def promote_best(
+    loop: Loop, candidates: Sequence[KnownCandidate], champion: str | None
+) -> str | None:
     """Confirms the best of a round, the next best where that one does not hold; the champion."""
     for candidate in best_of({each.candidate: each.score for each in candidates}):
         if promote(loop, candidate, champion) == candidate:

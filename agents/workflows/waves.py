@@ -20,7 +20,7 @@ from langgraph.typing import StateT
 
 from ...traces.decisions import Cut
 from ...traces.place import Place
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
@@ -157,7 +157,7 @@ class RoundEnd(NamedTuple):
     stale: int
 
 
-def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> RoundEnd:
+def crown(state: Round, loop: Loop, candidates: Sequence[KnownCandidate]) -> RoundEnd:
     """Confirms the best of a round if it may be the new champion."""
     champion = steps.promote_best(loop, candidates, state["champion"])
     return RoundEnd(champion, 0 if champion != state["champion"] else state["stale"] + 1)

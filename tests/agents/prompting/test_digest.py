@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.agents.books.candidate import Candidate
+from kernelwright.agents.books.candidate import KnownCandidate
 from kernelwright.agents.prompting import digest, digest_text
 from kernelwright.agents.prompting.attempts import is_before
 from kernelwright.agents.roles import Assignment, Digest, TriedChange
@@ -50,14 +50,14 @@ def test_nothing_known_is_nothing_said() -> None:
     assert digest_text.told_digest(Digest(), "0/0") == ""
 
 
-def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> Candidate:
+def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> KnownCandidate:
     verdict = verdict_with(None, status=status).model_copy(
         update={"log": log, "reasons": (reason,) if reason else ()}
     )
     proposed = CandidateProposed(
         candidate="c", number=1, language="cuda", family="model", operator="write", place="0/0"
     )
-    return Candidate.from_proposal(proposed, verdict)
+    return KnownCandidate.from_proposal(proposed, verdict)
 
 
 @pytest.mark.parametrize(
