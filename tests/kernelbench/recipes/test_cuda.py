@@ -99,7 +99,7 @@ def planned(source: str) -> Plan:
     return plan
 
 
-def judged(stand: EmulatedStand, source: str) -> None:
+def assert_screened(stand: EmulatedStand, source: str) -> None:
     """The referee's screening: trials, other orders of threads, races on shared memory."""
     order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
     verdict = look(stand, Draft(order, stand.session, b"recipes!"))
@@ -107,7 +107,7 @@ def judged(stand: EmulatedStand, source: str) -> None:
     assert any(check.name == emulated_looks.RACES for check in verdict.checks)
 
 
-def answers(stand: EmulatedStand, source: str, seed: int) -> None:
+def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
     """Every family on the tiny workload, three on each of the hidden shapes."""
     rng, session = np.random.default_rng(seed), stand.session
     families = list(session.problem.families)
@@ -190,7 +190,7 @@ def test_no_sum_goes_through_atomics() -> None:
 
 @pytest.mark.slow
 def test_the_example_is_screened(stand_for: Callable[[str], EmulatedStand]) -> None:
-    judged(stand_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
+    assert_screened(stand_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
 
 
 def test_a_mistake_is_seen(stand_for: Callable[[str], EmulatedStand]) -> None:
@@ -200,7 +200,7 @@ def test_a_mistake_is_seen(stand_for: Callable[[str], EmulatedStand]) -> None:
         "p < end; p += LANES", "p < end - 1; p += LANES"
     )
     with pytest.raises(AssertionError, match=r"exact bits|G1|G3|probe"):
-        answers(stand, source, 1)
+        assert_answers_agree(stand, source, 1)
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_defaults_and_sampled_knobs_are_screened(
 ) -> None:
     stand = stand_for(recipe.problem)
     for knobs in tried_knobs(recipe, is_default=True):
-        judged(stand, recipe.render(knobs))
+        assert_screened(stand, recipe.render(knobs))
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_answers_agree_with_float64(
 ) -> None:
     stand = stand_for(recipe.problem)
     for seed, knobs in enumerate(tried_knobs(recipe, is_default=False)):
-        answers(stand, recipe.render(knobs), seed)
+        assert_answers_agree(stand, recipe.render(knobs), seed)
 
 
 @pytest.mark.slow
