@@ -132,10 +132,10 @@ def _looks(
         first = referee.evaluate(order)
         if first.status not in MOODS and not is_slower(first, entry.verdict):
             return (first,)
-        return _ordered(first, referee.evaluate(order))
+        return _order_verdicts(first, referee.evaluate(order))
 
 
-def _ordered(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
+def _order_verdicts(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
     """The one that counts last: a fault found is a fault, and of two passes the faster."""
     if second.status is not Status.VERIFIED and second.status not in MOODS:
         return first, second

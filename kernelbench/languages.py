@@ -136,7 +136,7 @@ LANGUAGES = {each.name: each for each in (CPP, CUDA, TRITON, PYTHON)}
 def language_of(name: str) -> Language:
     """The language with the name; UnknownNameError with what there is."""
     if name not in LANGUAGES:
-        raise UnknownNameError.among("language", name, LANGUAGES)
+        raise UnknownNameError.for_name("language", name, LANGUAGES)
     return LANGUAGES[name]
 
 

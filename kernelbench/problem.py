@@ -266,7 +266,7 @@ class Problem:
         for workload in self.workloads:
             if workload.name == name:
                 return workload
-        raise UnknownNameError.among(
+        raise UnknownNameError.for_name(
             f"workload of {self.name}", name, [w.name for w in self.workloads]
         )
 

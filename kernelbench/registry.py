@@ -43,7 +43,7 @@ def get(name: str) -> Problem:
         UnknownNameError: with the nearest names.
     """
     if name not in _PROBLEMS:
-        raise UnknownNameError.among("problem", name, _PROBLEMS)
+        raise UnknownNameError.for_name("problem", name, _PROBLEMS)
     module = importlib.import_module(f".problems.{name}", __package__)
     problem: Problem = module.PROBLEM
     return problem
@@ -92,7 +92,7 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
             f"coefficient of variation {known.cv:g}",
         )
         return _resize_workload(problem, workload, axes)
-    raise UnknownNameError.among(f"workload of {problem.name}", name, workload_names(problem))
+    raise UnknownNameError.for_name(f"workload of {problem.name}", name, workload_names(problem))
 
 
 def _dense_axes(problem: Problem) -> dict[str, int]:

@@ -204,7 +204,7 @@ def architecture(name: str) -> Architecture:
     """The architecture `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
     plain = name.rstrip("af") if name.startswith("sm_") else name
     if plain not in ARCHITECTURES:
-        raise UnknownNameError.among("target", name, [CPU, AUTO, *ARCHITECTURES])
+        raise UnknownNameError.for_name("target", name, [CPU, AUTO, *ARCHITECTURES])
     return ARCHITECTURES[plain]
 
 

@@ -144,7 +144,7 @@ def the_only(kind: str, text: str, found: list[str], known: list[str]) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UnknownNameError.among(kind, text, known)
+        raise UnknownNameError.for_name(kind, text, known)
     shown = ", ".join(name[:24] for name in found[:8])
     more = f" and {len(found) - 8} more" if len(found) > 8 else ""
     raise UsageError(

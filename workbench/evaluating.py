@@ -90,12 +90,12 @@ class Evaluator:
     @property
     def isolation(self) -> Isolation:
         """What the sandbox enforces, as measured when the referee started."""
-        return self._opened().isolation
+        return self._require_open().isolation
 
     @property
     def is_emulated(self) -> bool:
         """Whether the target is a device that is not here: then nothing is timed."""
-        return self._opened().is_emulated
+        return self._require_open().is_emulated
 
     def evaluate(self, source: str | Path, *, record: bool = False) -> Candidate:
         """Verifies and times a source. A bad kernel is a verdict and never an exception.
@@ -107,10 +107,10 @@ class Evaluator:
         text = read_source(source) if isinstance(source, Path) else source
         protocol = Protocol.RECORD if record else Protocol.FULL
         order = Order(source=text, language=self.language, protocol=protocol)
-        verdict = self._opened().evaluate(order)
+        verdict = self._require_open().evaluate(order)
         return Candidate(self.task.problem, self.target, self.language, text, verdict)
 
-    def _opened(self) -> RefereeProcess:
+    def _require_open(self) -> RefereeProcess:
         if self._referee is None:
             raise UsageError("the evaluator is not open", hint="use it in a `with` block")
         return self._referee

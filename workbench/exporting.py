@@ -59,7 +59,7 @@ def export_from(
 ) -> list[Path]:
     """The same with a store at hand; the candidate may be `@best`."""
     history = derive(store.events(campaign))
-    chosen = _chosen(store, history, candidate, unverified=unverified)
+    chosen = _choose_candidate(store, history, candidate, unverified=unverified)
     language = history.entries[chosen].language
     form = form or ("package" if language_of(language).is_native else "source")
     source = store.get_blob(chosen).decode("utf-8", "replace")
@@ -73,7 +73,7 @@ def export_from(
     return files.export(bundle, form, folder, unverified=unverified)
 
 
-def _chosen(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
+def _choose_candidate(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
     """The candidate that is named; the champion, or, if asked for, who leads by modelled time."""
     leader = history.leader
     if wanted != names.BEST or history.champion is not None or leader is None:

@@ -32,7 +32,7 @@ def export(bundle: Bundle, form: str, out: Path, *, unverified: bool = False) ->
             taken or cannot be written.
     """
     if form not in FORMS:
-        raise UnknownNameError.among("export format", form, FORMS)
+        raise UnknownNameError.for_name("export format", form, FORMS)
     check_bundle(bundle, unverified=unverified)
     files = FORMS[form](bundle)
     files[MANIFEST] = mark_caveat(MANIFEST, _manifest(form, bundle, files), bundle.caveat)

@@ -214,7 +214,7 @@ def candidate_html(store: Store, read: ReadCampaign, candidate: str) -> str:
 
 def _choice(kind: str, name: str, known: dict[str, Any]) -> Any:
     if name not in known:
-        raise UnknownNameError.among(kind, name, known)
+        raise UnknownNameError.for_name(kind, name, known)
     return known[name]
 
 

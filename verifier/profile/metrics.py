@@ -51,7 +51,7 @@ class Catalogue:
             UnknownNameError: there is no such set.
         """
         if which not in self.sets:
-            raise UnknownNameError.among("set of metrics", which, self.sets)
+            raise UnknownNameError.for_name("set of metrics", which, self.sets)
         plain = target_of(architecture).name
         renamed, absent = self.renamed.get(plain, {}), self.absent.get(plain, ())
         names = [renamed.get(name, name) for name in self.sets[which] if name not in absent]
