@@ -65,7 +65,7 @@ def _parameter(name: str, flag: Flag) -> inspect.Parameter:
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=annotated[flag.takes | None, option(flag.name, flag.meaning, min=flag.least)],
+        annotation=annotated[flag.takes | None, option(flag.name, flag.meaning)],
     )
 
 

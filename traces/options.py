@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from ..errors import UsageError
 from .records import Record
@@ -28,7 +28,6 @@ class Flag:
     """The type of what a user writes."""
     parse: Callable[[Any], Any] = lambda written: written
     """From that to the option's value."""
-    least: int | None = None
 
 
 def parse_settings(written: Sequence[str]) -> dict[str, str]:
@@ -47,7 +46,7 @@ def parse_settings(written: Sequence[str]) -> dict[str, str]:
 class Options(Record):
     """Every option of a campaign; None is as if it was not given."""
 
-    rounds: Annotated[int | None, Flag("--rounds", "Rounds of a chain [10].", least=1)] = Field(
+    rounds: Annotated[int | None, Flag("--rounds", "Rounds of a chain [10].")] = Field(
         default=None, ge=1
     )
     """None: as many as the workflow has by itself."""
@@ -85,4 +84,22 @@ class Options(Record):
         """Those that a user wrote, by name; None and nothing at all are not given."""
         flags = cls.flags()
         given = {name: value for name, value in written.items() if value is not None}
-        return cls(**{name: flags[name].parse(value) for name, value in given.items()})
+        return cls.choose(**{name: flags[name].parse(value) for name, value in given.items()})
+
+    @classmethod
+    def choose(cls, **values: Any) -> Options:
+        """Those that somebody wants otherwise than usual.
+
+        Raises:
+            UsageError: one is not known or cannot be.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0])
+            flag = cls.flags().get(name)
+            raise UsageError(
+                f"{flag.name if flag else name} {first['input']!r}: {first['msg']}",
+                hint=f"what a campaign can be told: {', '.join(cls.model_fields)}",
+            ) from error

@@ -56,7 +56,9 @@ def optimize(
         KernelwrightError: the harness failed, or was asked for what cannot be; what was found
             before is kept and can be resumed.
     """
-    asked = Options(**{name: settings.pop(name) for name in Options.model_fields & settings.keys()})
+    asked = Options.choose(
+        **{name: settings.pop(name) for name in Options.model_fields & settings.keys()}
+    )
     config = resolve(settings).config
     target = tasks.choose_target(config.target, language or "", devices=config.devices)
     spoken = language or tasks.languages_of(target)[0]

@@ -57,3 +57,17 @@ def test_what_was_written_is_read_and_what_was_not_is_as_ever() -> None:
 def test_a_setting_needs_a_name_and_a_value(words: str) -> None:
     with pytest.raises(UsageError, match="no NAME=VALUE"):
         Options.read({"options": [words]})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rounds": 0}, r"--rounds 0: Input should be greater"),
+        ({"patience": "soon"}, r"patience 'soon': Input should be a valid integer"),
+        ({"no_such": 1}, r"no_such 1: Extra inputs"),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_value(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        Options.choose(**given)
+    assert "patience" in caught.value.hint
