@@ -27,10 +27,10 @@ def require(extra: str, purpose: str) -> None:
     """
     if absent := list_missing(extra):
         raise PrerequisiteError(
-            f"{purpose} needs {' and '.join(absent)}, which {_is_or_are(absent)} not installed here",
+            f"{purpose} needs {' and '.join(absent)}, which {_verb(absent)} not installed here",
             hint=f"pip install 'kernelwright[{extra}]'",
         )
 
 
-def _is_or_are(names: tuple[str, ...]) -> str:
+def _verb(names: tuple[str, ...]) -> str:
     return "is" if len(names) == 1 else "are"

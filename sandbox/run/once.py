@@ -19,11 +19,11 @@ from ...kernelbench.problem import Arrays, Axes, Problem
 from ..isolation.model import Jail, Limits
 from ..plan.model import Launches
 from . import call_table
+from .begun import Plane
 from .call_table import ONE_ENTRY_BYTES, Passed, Role
 from .process import Runner
 from .program import Program
 from .sealed_memory import SealedMemory
-from .starting import Plane
 
 ALIGNMENT = 256
 """What device memory comes with; sectors and cache lines are counted from there."""

@@ -9,61 +9,16 @@ serves one candidate and ends with it, like any other.
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from ...errors import SandboxError
 from ..frames import channel
-from ..isolation.model import Confinement, Jail, Job, Limits
+from ..isolation.model import Confinement, Jail, Limits
 from ..isolation.seccomp import build_filter
+from .begun import Begun, Plane, fill_folder
 from .gate import Gate
 from .program import Descriptors, Program
-
-SIZES = struct.Struct("<QQ")
-"""Of the two memories whose descriptors come with it; `triton_on_cpu/interpreting.py` reads it."""
-
-
-class Plane(NamedTuple):
-    """The shared memory handed to a process: descriptors it may keep, and their sizes."""
-
-    input_fd: int
-    output_fd: int
-    input_bytes: int
-    output_bytes: int
-
-
-@dataclass
-class Begun:
-    """A process with what belongs to it."""
-
-    folder: tempfile.TemporaryDirectory[str]
-    channel: socket.socket
-    gate: Gate
-    job: Job
-
-    def fill(self, program: Program) -> None:
-        """Puts the candidate's files where the process looks for them."""
-        _fill(Path(self.folder.name), program)
-
-    def give(self, plane: Plane) -> None:
-        """Hands a process in waiting the memory of its calls. Raises SandboxError."""
-        sizes = SIZES.pack(plane.input_bytes, plane.output_bytes)
-        try:
-            socket.send_fds(self.channel, [sizes], [plane.input_fd, plane.output_fd])
-        except OSError as error:
-            raise SandboxError(f"a runner that was waiting has ended: {error}") from error
-
-    def close(self) -> None:
-        """Ends it."""
-        self.channel.close()
-        self.job.kill()
-        self.gate.close()
-        self.folder.cleanup()
 
 
 def begin(
@@ -84,7 +39,7 @@ def begin(
     place = Path(folder.name)
     place.chmod(0o755)
     if plane:
-        _fill(place, program)
+        fill_folder(place, program.files)
     gate = Gate()
     ours, theirs = channel()
     # Beside a device all host code is ours, and the driver's.
@@ -140,7 +95,7 @@ class Waiting:
             process = None
         process = process or self._begin(program)
         try:
-            process.fill(program)
+            process.fill(program.files)
             process.give(plane)
         except BaseException:
             process.close()
@@ -172,13 +127,6 @@ def thread_environment(cpus: int) -> dict[str, str]:
         "MKL_NUM_THREADS": str(cpus),
         "OPENBLAS_NUM_THREADS": str(cpus),
     }
-
-
-def _fill(folder: Path, program: Program) -> None:
-    for name, content in program.files.items():
-        file = folder / name
-        file.write_bytes(content)
-        file.chmod(0o755)
 
 
 def _filter_fd(wanted: bool, *, may_tune: bool) -> int:

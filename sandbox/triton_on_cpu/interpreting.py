@@ -34,7 +34,7 @@ LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
 UNWRITTEN = 0x7FE5DEAF
 """NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py)."""
-SIZES = struct.Struct("<QQ")  # sandbox/run/starting.py
+SIZES = struct.Struct("<QQ")  # sandbox/run/begun.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
 

@@ -24,6 +24,7 @@ from kernelwright.sandbox.builders.compatibility import major_of
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.arena import Arena, footprint
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.device_files import DeviceFiles, access
 from kernelwright.sandbox.run.device.health import Health, probe
@@ -31,7 +32,6 @@ from kernelwright.sandbox.run.device.lease import Lease, lease
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import PlacedCall, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.gpu.attempt import (
     JAIL,
     REQUIRED,

@@ -19,11 +19,11 @@ from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run import call_table
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.call_table import ENTRY_BYTES, TABLE_BYTES, Passed, Role
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 
 GUARD = 4096
