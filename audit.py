@@ -202,7 +202,7 @@ def _finding(
         verdicts=looks,
         recorded=_headline(then),
         recorded_against=measurement.best_baseline if measurement else "",
-        lacking=tuple(lacks(then, now)),
+        lacking=tuple(list_lacks(then, now)),
         differences=tuple(differences(started, then, now)),
     )
 
@@ -222,7 +222,7 @@ def _outcome(then: Verdict | None, now: Verdict | None, obstacle: str) -> tuple[
     return AuditOutcome.HOLDS, ""
 
 
-def lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
+def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
     """What a record should say and does not, a sentence each.
 
     Args:

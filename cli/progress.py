@@ -72,7 +72,7 @@ class ProgressLines:
         self._trouble = ""
         self._is_stopping = False
         self._live: Live | None = None
-        self._does("preparing the baselines")
+        self._begin_doing("preparing the baselines")
         for event in before:
             self._follow(event)
 
@@ -122,23 +122,23 @@ class ProgressLines:
         match event.payload:
             case CampaignStarted() | CampaignResumed():
                 self._counts_since = None
-                self._does("preparing the baselines")
+                self._begin_doing("preparing the baselines")
             case CampaignPrepared():
-                self._does("choosing what is tried first")
+                self._begin_doing("choosing what is tried first")
             case CandidateProposed(candidate=candidate, number=number, family=family):
                 self._numbers[candidate] = number
-                self._does(f"building #{number} {family}")
+                self._begin_doing(f"building #{number} {family}")
             case ModelRequested(model=model, purpose=purpose):
-                self._does(f"asking {model} ({purpose})")
+                self._begin_doing(f"asking {model} ({purpose})")
             case ModelReplied():
                 self._trouble = ""
-                self._does("reading the answer")
+                self._begin_doing("reading the answer")
             case ModelFailed(retry_in_s=pause_s) as failed:
                 self._trouble = _trouble(failed)
                 if pause_s is not None:
-                    self._does("waiting for the next attempt", pause_s)
+                    self._begin_doing("waiting for the next attempt", pause_s)
             case EvaluationStarted(candidate=candidate, protocol=protocol):
-                self._does(f"{protocol} of {self._number_of(candidate)}")
+                self._begin_doing(f"{protocol} of {self._number_of(candidate)}")
             case EvaluationFinished(verdict=verdict):
                 self._take(verdict)
             case ChampionChanged(candidate=candidate, credited=credited):
@@ -148,7 +148,7 @@ class ProgressLines:
         self._judged.add(verdict.candidate)
         self._counts[verdict.status] += 1
         self._recent.append((self._numbers.get(verdict.candidate, 0), verdict))
-        self._does("choosing what is tried next")
+        self._begin_doing("choosing what is tried next")
         if verdict.champion is not None:
             self._champion = ""
 
@@ -182,7 +182,7 @@ class ProgressLines:
     def _number_of(self, candidate: str) -> str:
         return f"#{self._numbers.get(candidate, 0)}"
 
-    def _does(self, what: str, for_s: float | None = None) -> None:
+    def _begin_doing(self, what: str, for_s: float | None = None) -> None:
         """`for_s`: how long it will take, where that is known."""
         self._doing, self._since, self._for_s = what, self._clock(), for_s
 

@@ -227,15 +227,15 @@ def _schema(known: Sequence[Technique], figures: Iterable[str]) -> dict[str, Jso
         "description": "other: a method that is not listed; none: nothing is left to gain",
     }
     metrics: list[JsonValue] = list(figures)
-    cited = _at(schema, "$defs", "Cited", "properties")
+    cited = _find_schema(schema, "$defs", "Cited", "properties")
     cited["metric"] = {"type": "string", "description": "a name of the profile"}
     if metrics:
         # An empty list of choices is an error to servers.
-        _at(cited, "metric")["enum"] = metrics
+        _find_schema(cited, "metric")["enum"] = metrics
     return schema
 
 
-def _at(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
+def _find_schema(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
     found = schema
     for key in keys:
         inner = found[key]

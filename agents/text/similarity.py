@@ -53,7 +53,7 @@ def similarity(one: str, other: str, language: str) -> float:
     Raises:
         UnknownNameError: there are no candidates in `language`.
     """
-    first, second = _runs(tokens(one, language)), _runs(tokens(other, language))
+    first, second = _word_runs(tokens(one, language)), _word_runs(tokens(other, language))
     union = len(first | second)
     return len(first & second) / union if union else 1.0
 
@@ -133,5 +133,5 @@ def _python_tokens(body: str) -> Iterator[str]:
         yield from held
 
 
-def _runs(words: list[str]) -> set[tuple[str, ...]]:
+def _word_runs(words: list[str]) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)) if words}

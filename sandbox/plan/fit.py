@@ -214,7 +214,7 @@ def misfit(kernel: str, given: Sequence[Given], signature: Signature) -> Misfit 
     taken = signature.runtime
     said = f"{kernel} takes {signature.text}"
     for at, (argument, parameter) in enumerate(zip(given, taken, strict=False)):
-        if why := _refuses(parameter, argument):
+        if why := _explain_refusal(parameter, argument):
             reason = (
                 f"argument {at + 1} is {quote(argument.text)}, {argument.meaning}, and {why}; "
                 f"{said}{_suggest_order(given, taken)}"
@@ -229,7 +229,7 @@ def misfit(kernel: str, given: Sequence[Given], signature: Signature) -> Misfit 
     return None
 
 
-def _refuses(parameter: Parameter, argument: Given) -> str:
+def _explain_refusal(parameter: Parameter, argument: Given) -> str:
     """Why the parameter cannot take it; empty where it can, or only a compiler can tell."""
     text = f"the parameter there is '{parameter.text}'"
     if argument.is_buffer:

@@ -156,7 +156,7 @@ class _Reader(Fields):
             if name in knobs:
                 raise self.refusal_error(f"{quote(name)} is both a knob and a scratch buffer", path)
             self.keys(table, path, ("shape", "dtype"))
-            self._needs(table, path, ("shape", "dtype"))
+            self._require_keys(table, path, ("shape", "dtype"))
             dtype = self.string(table["dtype"], (*path, "dtype"))
             if dtype not in DTYPES:
                 raise self.refusal_error(explain_missing("dtype", dtype, DTYPES), (*path, "dtype"))
@@ -171,7 +171,7 @@ class _Reader(Fields):
         if not isinstance(recipe.get("family", ""), str):
             raise self.refusal_error("the recipe's family must be a string", ("recipe", "family"))
 
-    def _needs(self, table: dict[str, Any], path: Path, keys: Iterable[str]) -> None:
+    def _require_keys(self, table: dict[str, Any], path: Path, keys: Iterable[str]) -> None:
         absent = [key for key in keys if key not in table]
         if absent:
             title = f"the launch of {quote(table['kernel'])}" if "kernel" in table else "it"
@@ -195,7 +195,7 @@ class _Reader(Fields):
         if "kernel" not in table:
             raise self.refusal_error('a launch needs kernel = "NAME", or zero = "BUFFER"', path)
         kernel = self.kernel(table["kernel"], (*path, "kernel"))
-        self._needs(table, path, self.dialect.needed)
+        self._require_keys(table, path, self.dialect.needed)
         return DeclaredLaunch(
             index=index,
             kernel=kernel,

@@ -286,7 +286,7 @@ class Watch:
         self._prints.note(self.program, pointers, size)
         for region, words in self._find_regions(pointers, mask, size, "writes"):
             if not region.is_writable:
-                raise MemoryFault(f"{self._who()} writes to the input {region.name}")
+                raise MemoryFault(f"{self._name_program()} writes to the input {region.name}")
             writers, readers = marks_of(region, "writer"), marks_of(region, "reader")
             for marks, doing, verb in (
                 (writers, "writes where", "writes something else"),
@@ -317,7 +317,7 @@ class Watch:
         addresses = np.asarray(pointers).reshape(-1)
         for region, words in self._find_regions(pointers, mask, size, "writes"):
             if not region.is_writable:
-                raise MemoryFault(f"{self._who()} writes to the input {region.name}")
+                raise MemoryFault(f"{self._name_program()} writes to the input {region.name}")
             if orders and addresses.size == 1:
                 self._order.meet(self.program, int(addresses[0]))
             self._note_read(region, words, "adds to")
@@ -361,8 +361,8 @@ class Watch:
         x, y = divmod(rest, ny)
         whom = "another program" if other == MANY else f"program ({x}, {y}, {z})"
         raise MemoryFault(
-            f"{self._who()} {doing} {whom} of the same launch {verb} ({region.name}), in no order: "
-            "use atomics, or a second launch"
+            f"{self._name_program()} {doing} {whom} of the same launch {verb} ({region.name}), "
+            "in no order: use atomics, or a second launch"
         )
 
     def _spend(self) -> None:
@@ -375,7 +375,7 @@ class Watch:
         try:
             return self._memory.find_regions(pointers, mask, size)
         except OutsideError as outside:
-            raise MemoryFault(f"{self._who()} {verb} {outside}") from None
+            raise MemoryFault(f"{self._name_program()} {verb} {outside}") from None
 
-    def _who(self) -> str:
+    def _name_program(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"
