@@ -87,6 +87,7 @@ def explain_lacking(error: BaseException, source: str) -> str:
     root = error
     while type(root).__name__ == "CompilationError" and root.__cause__:
         root = root.__cause__
+    # What Triton raises for what it lacks on this platform or in this version.
     if not isinstance(root, NotImplementedError):
         return ""
     import triton

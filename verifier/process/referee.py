@@ -75,6 +75,7 @@ def _prepared(stand: Stand) -> dict[str, Any]:
     try:
         return {"preparation": stand.prepared().model_dump(mode="json")}
     except Exception as error:
+        # Of any kind: a process that says nothing tells less than its error.
         return _failure(error)
 
 
@@ -85,6 +86,7 @@ def _answer(stand: Stand, ahead: Ahead, order: Order) -> dict[str, Any]:
             verdict = ahead.take(order) or evaluate(stand, order)
             return {"verdict": verdict.model_dump(mode="json")}
         except Exception as error:
+            # Of any kind: whoever asked is told, and the referee lives on.
             if attempt == 2:
                 return _failure(error)
     raise AssertionError
