@@ -112,18 +112,18 @@ def estimate(values: np.ndarray, statistic: Statistic) -> IntervalEstimate:
     """The statistic of `values[problem, seed]` with its interval."""
     import numpy as np
 
-    told = float(statistic(values.reshape(-1)))
+    value = float(statistic(values.reshape(-1)))
     if values.size < 2:
-        return IntervalEstimate(told)
+        return IntervalEstimate(value)
     rng = np.random.default_rng(SEED)
     problems, seeds = values.shape
     rows = rng.integers(0, problems, (RESAMPLES, problems, 1))
     columns = rng.integers(0, seeds, (RESAMPLES, problems, seeds))
-    found = statistic(values[rows, columns].reshape(RESAMPLES, -1))
+    drawn = statistic(values[rows, columns].reshape(RESAMPLES, -1))
     # A draw of nothing but failures has no mean among the verified.
-    found = found[~np.isnan(found)]
-    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return IntervalEstimate(told, min(float(low), told), max(float(high), told))
+    drawn = drawn[~np.isnan(drawn)]
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return IntervalEstimate(value, min(float(low), value), max(float(high), value))
 
 
 def _credited_array(rows: Sequence[Sequence[Score]]) -> np.ndarray:

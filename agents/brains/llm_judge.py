@@ -113,17 +113,17 @@ class LlmJudge:
             statuses=render("statuses"),
         )
         ask = self._parameters.ask("judge repair", render("judge"), user)
-        said = ask_typed(self._asker, ask, RepairAdvice, place.for_purpose("judge repair"))
-        if said.form is None:
-            return self._by_rules(member, situation, said.notes)
-        cut = _Cut(said.notes)
+        reply = ask_typed(self._asker, ask, RepairAdvice, place.for_purpose("judge repair"))
+        if reply.form is None:
+            return self._by_rules(member, situation, reply.notes)
+        cut = _Cut(reply.notes)
         return Advice(
             candidate=member.candidate,
-            bottleneck=cut("critical_issue", said.form.critical_issue),
-            change=cut("minimal_fix_hint", said.form.minimal_fix_hint),
-            why=cut("why_it_matters", said.form.why_it_matters),
+            bottleneck=cut("critical_issue", reply.form.critical_issue),
+            change=cut("minimal_fix_hint", reply.form.minimal_fix_hint),
+            why=cut("why_it_matters", reply.form.why_it_matters),
             mode="repair",
-            confidence=said.form.confidence,
+            confidence=reply.form.confidence,
             by=self.name,
             notes=cut.notes,
         )

@@ -177,12 +177,12 @@ def _finish(received: PartialReply, text: str, refusal: str) -> Finish:
 
 def usage_of(received: PartialReply, ask: Ask, finish: Finish, limit: int | None) -> TokenUsage:
     """The server's figures where they can be, else an upper estimate that says so."""
-    told = received.usage or {}
-    prompt, completion = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
-    total = _count(told, "total_tokens")
-    cached = _detail(told, "prompt_tokens_details", "cached_tokens")
-    written = _detail(told, "prompt_tokens_details", "cache_write_tokens")
-    reasoning = _detail(told, "completion_tokens_details", "reasoning_tokens")
+    usage = received.usage or {}
+    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    total = _count(usage, "total_tokens")
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    written = _detail(usage, "prompt_tokens_details", "cache_write_tokens")
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
     is_estimated = False
     if not prompt:
         prompt, is_estimated = most_prompt(ask), True

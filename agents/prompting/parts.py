@@ -154,22 +154,22 @@ def exemplar(label: str, member: Member, situation: Situation, place: Place) -> 
 
 def advice(assignment: Assignment, place: Place) -> str:
     """The Judge's words; empty where there are none."""
-    said = assignment.advice
-    if said is None:
+    judged = assignment.advice
+    if judged is None:
         return ""
-    is_repair = said.mode == "repair"
+    is_repair = judged.mode == "repair"
     named = {
-        "Issue" if is_repair else "Bottleneck": said.bottleneck,
-        "Why it matters" if is_repair else "Method": said.why,
-        "Fix" if is_repair else "Plan": said.change,
-        "Technique": said.technique,
-        "Confidence": said.confidence,
+        "Issue" if is_repair else "Bottleneck": judged.bottleneck,
+        "Why it matters" if is_repair else "Method": judged.why,
+        "Fix" if is_repair else "Plan": judged.change,
+        "Technique": judged.technique,
+        "Confidence": judged.confidence,
     }
     lines = [f"{name}: {one_line(text, 600)}" for name, text in named.items() if text]
-    if said.nothing_left:
+    if judged.nothing_left:
         lines.insert(0, "The Judge sees nothing left that is worth a change.")
-    if said.rests_on:
-        lines.append("Figures: " + ", ".join(f"{k} = {v:.6g}" for k, v in said.rests_on.items()))
+    if judged.rests_on:
+        lines.append("Figures: " + ", ".join(f"{k} = {v:.6g}" for k, v in judged.rests_on.items()))
     return fence_text("\n".join(lines), what="the Judge's words", place=place)
 
 

@@ -129,13 +129,13 @@ def device_card(
     figures = _limits(chip)
     if driven is None:
         return _card_of_emulated(chip, figures)
-    told = {name: int(value) for name, value in (probed or {}).items() if value.isdigit()}
-    figures += _of_driver(driven, told)
-    unknown = [] if "sms" in told else ["number of SMs"]
-    unknown += [] if "l2_bytes" in told else ["size of the L2 cache"]
+    numbers = {name: int(value) for name, value in (probed or {}).items() if value.isdigit()}
+    figures += _of_driver(driven, numbers)
+    unknown = [] if "sms" in numbers else ["number of SMs"]
+    unknown += [] if "l2_bytes" in numbers else ["size of the L2 cache"]
     if peaks is not None and "data sheet" not in peaks.cache_source:
         figures += _rates(peaks)
-    sheet = product(driven.name, told.get("sms"))
+    sheet = product(driven.name, numbers.get("sms"))
     if sheet is not None:
         source = f"{sheet.name}, {sheet.source}"
         figures += [_figure("memory bandwidth, peak", f"{sheet.memory_gbs:g} GB/s", source)]

@@ -187,19 +187,19 @@ def examine(
         limits=limits,
         timeout_s=timeout_s,
     )
-    told = _parse_report(answer, call)
+    records = _parse_report(answer, call)
     tables = ledger.tables(answer.report[REPORT_BYTES:], _outputs(call)) if writers else {}
-    lines = _Lines(built, told, ledger.codes(tables), jail)
+    lines = _Lines(built, records, ledger.codes(tables), jail)
     launches = [one for one in call.launches.launches if one.kernel != ZERO_FILL]
-    races = ledger.races(told, lines.find_line, _buffers(call), launches)
+    races = ledger.races(records, lines.find_line, _buffers(call), launches)
     return AccessReport(
-        accesses=_accesses(told, lines, _buffers(call)),
-        launches=_launches(told, lines, _buffers(call)),
+        accesses=_accesses(records, lines, _buffers(call)),
+        launches=_launches(records, lines, _buffers(call)),
         races=tuple(race for race in races if not race.is_weak),
         weak_races=tuple(race for race in races if race.is_weak),
-        unwritten=_sum_unwritten(told, lines),
-        missing=ledger.parse_missing(told),
-        unset=ledger.parse_unset(told, lines.find_line, _buffers(call)),
+        unwritten=_sum_unwritten(records, lines),
+        missing=ledger.parse_missing(records),
+        unset=ledger.parse_unset(records, lines.find_line, _buffers(call)),
         writers=Writers(tables, call.launches, lines.find_line) if writers else None,
         outputs=answer.outputs,
     )

@@ -142,17 +142,17 @@ def check_output(
     is_exact = expected.is_exact or family is Family.EXACT or DTYPES[got.dtype.name].is_integral
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
-    told = _Teller(name, got, value, workload)
-    checks = [told(SHAPE, True)]
+    teller = _Teller(name, got, value, workload)
+    checks = [teller(SHAPE, True)]
     if poison is not None:
-        checks.append(told.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
-    checks.append(told.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
+        checks.append(teller.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
+    checks.append(teller.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
     if is_exact:
-        return [*checks, told.count(EXACT, survey.unequal, survey.unequal_at, "different")]
-    checks.append(told.ratio(SCALED, survey.scaled))
-    checks.append(told.nrmse(survey))
+        return [*checks, teller.count(EXACT, survey.unequal, survey.unequal_at, "different")]
+    checks.append(teller.ratio(SCALED, survey.scaled))
+    checks.append(teller.nrmse(survey))
     if family is Family.PROBE:
-        checks.append(told.ratio(PROBE, survey.probe))
+        checks.append(teller.ratio(PROBE, survey.probe))
     return checks
 
 
