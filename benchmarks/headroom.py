@@ -121,7 +121,7 @@ def measure(problem: Problem, seconds: float, seed: int, cache: Path) -> Found:
     stage = trials.Stage(problem, small, "tiny", others)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        drawn = itertools.islice(trials.hidden(stage, rng), SHAPES)
+        drawn = itertools.islice(trials.hidden_shapes(stage, rng), SHAPES)
         for shape, structure in [*stage.others, ("tiny", small), *drawn]:
             family = problem.families[int(rng.integers(len(problem.families)))]
             item = trials.make_item(problem, structure, family, rng)

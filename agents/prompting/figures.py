@@ -17,7 +17,7 @@ from pathlib import Path
 from ...kernelbench.targets import target_of
 from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
-from ...verifier.profile.metrics import STALLS, packaged
+from ...verifier.profile.metrics import STALLS, load_packaged
 from ..roles import Member, Situation
 from ..text.untrusted import fence_text
 from .evidence import figures_of
@@ -92,7 +92,7 @@ def missing_metrics(member: Member, situation: Situation) -> tuple[str, ...]:
     if target_of(situation.target).is_cpu:
         left_out = _OF_LOOPS if is_by_hand(member.source) else ()
         return tuple(name for name in CPU_METRICS if name not in known and name not in left_out)
-    wanted = packaged().judged(situation.target, situation.problem.tags)
+    wanted = load_packaged().judge_metrics(situation.target, situation.problem.tags)
     has_stalls = any(name.startswith("stall:") for name in known)
     return tuple(
         name for name in wanted if name not in known and not (name == STALLS and has_stalls)
@@ -161,7 +161,7 @@ def _word_metric(metric: Metric) -> str:
     unit = f" {told}" if told else ""
     meaning = meanings().get(metric.name, "")
     if metric.name.startswith("stall:"):
-        meaning = packaged().meanings.get(metric.name.removeprefix("stall:"), "")
+        meaning = load_packaged().meanings.get(metric.name.removeprefix("stall:"), "")
     tail = f": {meaning}" if meaning else ""
     return f"- {metric.name} = {metric.value:.6g}{unit} ({metric.level}){tail}"
 

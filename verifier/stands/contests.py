@@ -180,7 +180,10 @@ class Contest:
             return done < least
         series = self.series
         gain = statistics.speedup(
-            series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
+            series.blocks_of("candidate", CHAMPION),
+            series.blocks_of(CHAMPION),
+            self._rng,
+            resamples=_GLANCE,
         )
         return not statistics.is_decided(gain)
 

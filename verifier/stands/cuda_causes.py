@@ -234,7 +234,7 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - want)
             is_exact = expected.is_exact or item.family is Family.EXACT or got.dtype.kind in "iu"
-            limit = 0.0 if is_exact else gates.allowed(expected, item.problem.precision)
+            limit = 0.0 if is_exact else gates.allowed_error(expected, item.problem.precision)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             wrong = ~(same | (error <= limit))
         if wrong.any():

@@ -25,7 +25,7 @@ from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
 from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier.checks.checking import tried
+from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands import contests, emulated_looks, gpu_candidates
@@ -34,7 +34,7 @@ from kernelwright.verifier.stands.leased import Machine
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 from kernelwright.verifier.truth import gates
-from kernelwright.verifier.truth.trials import Trial, hidden
+from kernelwright.verifier.truth.trials import Trial, hidden_shapes
 
 EXAMPLE = Path(__file__).with_name("spmm_crc.cu")
 TARGETS = tuple(map(architecture, ("sm_80", "sm_90", "sm_100")))
@@ -112,7 +112,7 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
     rng, session = np.random.default_rng(seed), stand.session
     families = list(session.problem.families)
     trials = [Trial("tiny", session.stage.target, family) for family in families]
-    for number, (name, structure) in enumerate(islice(hidden(session.stage, rng), HIDDEN)):
+    for number, (name, structure) in enumerate(islice(hidden_shapes(session.stage, rng), HIDDEN)):
         drawn = (families[(3 * number + at) % len(families)] for at in range(3))
         trials += [Trial(name, structure, family) for family in drawn]
     made = gpu_candidates.candidate(stand.workshop, "cuda", source, seed)
@@ -122,7 +122,7 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
             session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):
-        failed = gates.first_failure(tried(side, session.stage, trials, rng))
+        failed = gates.first_failure(try_all(side, session.stage, trials, rng))
     assert failed is None, (failed.name, failed.detail)
 
 
