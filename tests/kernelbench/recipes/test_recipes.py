@@ -83,7 +83,7 @@ def verify(problem: str, library: ctypes.CDLL, knobs: Knobs) -> None:
     """Holds one library against every case of its operator."""
     for case in operators.OPERATORS[problem](np.random.default_rng(7)):
         try:
-            operators.check(getattr(library, problem), case)
+            operators.assert_right(getattr(library, problem), case)
         except AssertionError as error:
             raise AssertionError(f"{problem} with {knobs}: {error}") from error
 
@@ -123,7 +123,7 @@ def test_a_row_whose_entries_end_with_a_piece_is_written(workload: str, tmp_path
     bound = operators.bound(truth.value, truth.scale, truth.terms)
     inputs = (*structure.arrays.values(), *values.values())
     scalars = tuple(structure.axes.values())
-    operators.check(
+    operators.assert_right(
         library.gspmm_reduce, operators.Case(workload, scalars, inputs, truth.value, bound)
     )
 
