@@ -132,10 +132,10 @@ def _looks(
         first = referee.evaluate(order)
         if first.status not in MOODS and not is_slower(first, entry.verdict):
             return (first,)
-        return _ordered(first, referee.evaluate(order))
+        return _order_verdicts(first, referee.evaluate(order))
 
 
-def _ordered(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
+def _order_verdicts(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
     """The one that counts last: a fault found is a fault, and of two passes the faster."""
     if second.status is not Status.VERIFIED and second.status not in MOODS:
         return first, second
@@ -202,7 +202,7 @@ def _finding(
         verdicts=looks,
         recorded=_headline(then),
         recorded_against=measurement.best_baseline if measurement else "",
-        lacking=tuple(lacks(then, now)),
+        lacking=tuple(list_lacks(then, now)),
         differences=tuple(differences(started, then, now)),
     )
 
@@ -222,7 +222,7 @@ def _outcome(then: Verdict | None, now: Verdict | None, obstacle: str) -> tuple[
     return AuditOutcome.HOLDS, ""
 
 
-def lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
+def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
     """What a record should say and does not, a sentence each.
 
     Args:

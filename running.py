@@ -21,7 +21,7 @@ from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
 from .agents.books.progress import Progress
 from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
-from .agents.casting.cast import Players, seated
+from .agents.casting.cast import Players, seat_players
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
 from .agents.stop import Stop
@@ -94,7 +94,7 @@ def run_campaign(
     Raises:
         KernelwrightError: the harness failed; everything before is saved and can be resumed.
     """
-    with seated(players, request, store, settings) as players:
+    with seat_players(players, request, store, settings) as players:
         workload = workload or _workload(players.problem, request.workload)
         admission.check_request(request)
         admission.check_coder(request.workflow, has_model=players.has_model)
@@ -141,7 +141,7 @@ def resume_campaign(
     """
     new_limits = check_limits(limits or {})
     started = campaign_started(store, campaign)
-    with seated(players, started, store, settings) as players:
+    with seat_players(players, started, store, settings) as players:
         check_comparable(campaign, started, players)
         with store.lease(campaign):
             ledger = _ledger(store, campaign, referee, players, on_event)
@@ -242,7 +242,7 @@ def _loop(
         ledger=ledger,
         budget=budget,
         stop=stop,
-        asked=Options.of(started),
+        asked=Options.from_record(started),
         slots=players.slots,
         asks_models=bool(players.models),
         aids=aids,

@@ -20,7 +20,7 @@ from ..traces.records import Record
 Role = Literal["system", "user", "assistant"]
 
 
-def canonical(value: object) -> str:
+def canonical_json(value: object) -> str:
     """JSON in one spelling, plain ASCII: what keys are made of."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
@@ -49,7 +49,7 @@ class Ask(Record):
     @property
     def canonical(self) -> str:
         """The same text for the same question, whoever writes it down."""
-        return canonical(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump(mode="json"))
 
 
 class TokenUsage(Record):

@@ -324,7 +324,7 @@ def main() -> int:
     parser.add_argument("--workflow", action="append", choices=("forge", "refine", "best_of_n"))
     asked = parser.parse_args()
     recipe = recipes_for(PROBLEM)[0]
-    source = recipe.render(recipe.first())
+    source = recipe.render(recipe.first_knobs())
     workflows = asked.workflow or ["forge", "best_of_n"]
     headings = ("wall", "server", "builds", "runs", "own")
     print(

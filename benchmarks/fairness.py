@@ -146,8 +146,10 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
             ) as side:
                 contest.add(side)
     series = contest.series
-    gain = statistics.speedup(series.of("candidate", CHAMPION), series.of(CHAMPION), rng)
-    noise = statistics.mde(series.of(CHAMPION), rng)
+    gain = statistics.speedup(
+        series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION), rng
+    )
+    noise = statistics.mde(series.blocks_of(CHAMPION), rng)
     return Pairing(gain, noise, time.monotonic() - started)
 
 

@@ -72,7 +72,7 @@ def sources(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[str, s
     for recipe in recipes_for(problem.name):
         space = list(recipe.space({"cpus": 2.0, "vector_bytes": 32.0}))
         chosen = rng.choice(len(space), min(VARIANTS, len(space)), replace=False)
-        for knobs in [recipe.first(), *(space[i] for i in chosen)]:
+        for knobs in [recipe.first_knobs(), *(space[i] for i in chosen)]:
             yield f"{recipe.family} {knobs}", recipe.render(knobs)
 
 
@@ -120,7 +120,7 @@ def measure(problem: Problem, seconds: float, seed: int, cache: Path) -> Found:
     stage = trials.Stage(problem, small, "tiny", others)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        drawn = itertools.islice(trials.hidden(stage, rng), SHAPES)
+        drawn = itertools.islice(trials.hidden_shapes(stage, rng), SHAPES)
         for shape, structure in [*stage.others, ("tiny", small), *drawn]:
             family = problem.families[int(rng.integers(len(problem.families)))]
             item = trials.make_item(problem, structure, family, rng)

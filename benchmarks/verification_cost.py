@@ -48,7 +48,7 @@ def costs(problem_name: str, *, with_record: bool) -> bool:
     workload = next(w for w in problem.workloads if w.kind == "tiny")
     protocols = [p for p in Protocol if with_record or p is not Protocol.RECORD]
     recipe = recipes_for(problem_name)[0]
-    source = recipe.render(recipe.first())
+    source = recipe.render(recipe.first_knobs())
     spent: dict[Protocol, float] = {}
     print(f"{problem_name} {workload.name}, recipe {recipe.family}; seconds")
     print(f"{'protocol':9}" + "".join(f"{span[:8]:>9}" for span in SPANS) + f"{'total':>9}")

@@ -121,7 +121,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from . import carry_out
     from .progress import ProgressLines
 
-    prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
+    prose, settings, stop = common.console(config), ModelSettings.from_config(config), Stop()
     opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:

@@ -228,13 +228,13 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["state"],
             str(row["evaluated"]),
             _headline(row["best"], row["leader"]),
-            *(_spent(row) if has_spending else ()),
+            *(_format_spending(row) if has_spending else ()),
             _moment(row["started_at"]),
         )
     common.console(config, is_stderr=False).print(table)
 
 
-def _spent(row: dict[str, Any]) -> tuple[str, str]:
+def _format_spending(row: dict[str, Any]) -> tuple[str, str]:
     """Tokens and dollars; empty for a campaign that asked no model."""
     from ..traces.wording import tokens, usd
 

@@ -11,7 +11,7 @@ from ..traces.conversation import (
     call_row,
     read_answer,
     read_prompt,
-    visible,
+    spell_controls,
     whole_call,
 )
 from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
@@ -99,7 +99,7 @@ def _print_table(config: Config, calls: list[Call], history: History) -> None:
             _result(call, history),
         )
         style = "" if call.replied else "red"
-        table.add_row(*(Text(visible(cell)) for cell in cells), style=style)
+        table.add_row(*(Text(spell_controls(cell)) for cell in cells), style=style)
     common.console(config, is_stderr=False).print(table)
 
 
@@ -126,7 +126,7 @@ def _heading(call: Call) -> list[str]:
     for attempt in call.attempts:
         if isinstance(attempt.outcome, ModelFailed):
             fault = attempt.outcome
-            lines.append(f"attempt {fault.attempt}: {fault.fault}: {visible(fault.reason)}")
+            lines.append(f"attempt {fault.attempt}: {fault.fault}: {spell_controls(fault.reason)}")
     return lines
 
 
@@ -144,7 +144,7 @@ def _print_answer(answer: FullReply) -> None:
         _print_part("reasoning (recorded only, never fed back)", answer.reasoning)
     _print_part("reply", answer.problem or answer.text)
     told: dict[str, Any] = {k: v for k, v in answer.facts.items() if k != "finish"}
-    common.put("  ".join(visible(f"{name}={value}") for name, value in told.items()))
+    common.put("  ".join(spell_controls(f"{name}={value}") for name, value in told.items()))
 
 
 def _print_part(title: str, text: str) -> None:

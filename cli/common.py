@@ -18,7 +18,7 @@ import typer
 
 from .. import config as settings
 from ..config import Config, Resolved
-from ..kernelbench.languages import listed
+from ..kernelbench.languages import list_names
 from ..traces.options import Flag, Options
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
-LanguageOption = Annotated[str | None, option("--language", f"{listed()}.")]
+LanguageOption = Annotated[str | None, option("--language", f"{list_names()}.")]
 ModelOption = Annotated[
     str | None,
     option(

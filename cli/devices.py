@@ -22,7 +22,7 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     from ..sandbox.run.device import nvml as facts
 
     try:
-        with facts.opened(nvml) as module:
+        with facts.open_nvml(nvml) as module:
             found = facts.devices(module)
             for device in found:
                 yield _device(config, device, facts.snapshot(module, device.uuid))

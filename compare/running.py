@@ -93,7 +93,9 @@ def carry_out(
                 if campaign is None or not is_done(store.events(campaign)):
                     if stop.requested:
                         return None
-                    referee = referee or _checked(stack.enter_context(open_referee(problem)), bench)
+                    referee = referee or _refuse_emulated(
+                        stack.enter_context(open_referee(problem)), bench
+                    )
                     standing = Standing(trial, len(scores) + 1, total, campaign)
                     own = replace(settings, seed=trial.seed)
                     with watch(standing) as on_event:
@@ -148,7 +150,7 @@ def _run(
     return result.campaign
 
 
-def _checked(referee: Referee, bench: Bench) -> Referee:
+def _refuse_emulated(referee: Referee, bench: Bench) -> Referee:
     if referee.is_emulated:
         raise PrerequisiteError(
             f"target {bench.target} is emulated here: no times, nothing to compare",

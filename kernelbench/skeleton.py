@@ -49,7 +49,7 @@ class Writer(Interface):
         """A whole candidate, of what computes its answer."""
 
 
-def _wrapped(head: str, parameters: list[str], tail: str) -> str:
+def _wrap_parameters(head: str, parameters: list[str], tail: str) -> str:
     """One line if it fits, else parameters filled below the opening bracket."""
     line = f"{head}({', '.join(parameters)}){tail}"
     if len(line) <= _CODE_WIDTH:
@@ -71,7 +71,7 @@ to threads, and in which precision sums are kept."""
 
     def signature(self, problem: Problem, constants: Constants) -> str:
         del constants
-        return _wrapped(f'extern "C" void {problem.name}', c_parameters(problem), ";")
+        return _wrap_parameters(f'extern "C" void {problem.name}', c_parameters(problem), ";")
 
     def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
         lines = ["// Threads share this loop.", "#pragma omp parallel for schedule(dynamic, 16)"]
@@ -82,7 +82,7 @@ to threads, and in which precision sums are kept."""
         body = "\n".join(lines) + "\n" + indent(parts["c"], "    " * depth)
         for left in reversed(range(depth)):
             body += "    " * left + "}\n"
-        code = _enclosed(self.signature(problem, ()), body)
+        code = _enclose(self.signature(problem, ()), body)
         return Written("", f"#include <math.h>\n#include <stddef.h>\n\n{code}")
 
 
@@ -94,7 +94,7 @@ The plan above says how the kernel is launched: change grid, block and args ther
     def signature(self, problem: Problem, constants: Constants) -> str:
         del constants
         head = f'extern "C" __global__ void {problem.name}_kernel'
-        return _wrapped(head, c_parameters(problem), ";")
+        return _wrap_parameters(head, c_parameters(problem), ";")
 
     def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
         each = parts["each"]
@@ -112,7 +112,7 @@ The plan above says how the kernel is launched: change grid, block and args ther
         names = ", ".join(name for name, _ in each)
         told = f"// One thread computes one ({names})."
         body = "\n".join([told, *at, f"if ({outside}) return;", ""])
-        return Written(plan, "\n" + _enclosed(self.signature(problem, ()), body + parts["c"]))
+        return Written(plan, "\n" + _enclose(self.signature(problem, ()), body + parts["c"]))
 
 
 class _Triton:
@@ -123,7 +123,7 @@ parameters, `constexpr` has a value for each tl.constexpr. Change tiles and grid
     def signature(self, problem: Problem, constants: Constants) -> str:
         tensors = [f"{tensor.name}_ptr" for tensor in problem.tensors]
         parameters = [*problem.axes, *tensors, *(f"{name}: tl.constexpr" for name in constants)]
-        return "@triton.jit\n" + _wrapped(f"def {problem.name}_kernel", parameters, ":")
+        return "@triton.jit\n" + _wrap_parameters(f"def {problem.name}_kernel", parameters, ":")
 
     def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
         triton = parts["triton"]
@@ -137,7 +137,7 @@ parameters, `constexpr` has a value for each tl.constexpr. Change tiles and grid
         return Written(plan, f"{imports}{head}\n{indent(triton['body'], '    ')}")
 
 
-def _parameters_of_run(problem: Problem) -> list[str]:
+def _list_parameters(problem: Problem) -> list[str]:
     """What `run` of a Python candidate may take, by name."""
     return [*problem.axes, *(tensor.name for tensor in problem.tensors)]
 
@@ -151,8 +151,8 @@ do not need. A `class ModelNew(torch.nn.Module)` with a `forward` may stand in i
         del constants
         inputs = [tensor.name for tensor in problem.inputs]
         outputs = [tensor.name for tensor in problem.outputs]
-        taken = _wrapped("def run", _parameters_of_run(problem), " -> None:")
-        forward = _wrapped("    def forward", ["self", *inputs], ":")
+        taken = _wrap_parameters("def run", _list_parameters(problem), " -> None:")
+        forward = _wrap_parameters("    def forward", ["self", *inputs], ":")
         returned = ", ".join(outputs)
         return f"""\
 # {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may
@@ -167,7 +167,7 @@ class ModelNew(torch.nn.Module):
         return {returned}"""
 
     def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
-        head = _wrapped("def run", _parameters_of_run(problem), " -> None:")
+        head = _wrap_parameters("def run", _list_parameters(problem), " -> None:")
         return Written("", f"\nimport torch\n\n\n{head}\n{indent(parts['python'], '    ')}")
 
 
@@ -189,10 +189,10 @@ def skeleton(problem: Problem, language: Language = CPP) -> str:
     """A complete candidate for `problem`: right, slow, with comments on what to change."""
     parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
     plan, code = WRITERS[language].write(problem, parts)
-    return language.syntax.head(plan, _told(problem, language)) + code
+    return language.syntax.head(plan, _describe_file(problem, language)) + code
 
 
-def _told(problem: Problem, language: Language) -> list[str]:
+def _describe_file(problem: Problem, language: Language) -> list[str]:
     """What the file says of itself."""
     file = problem.name + language.suffix
     told = [
@@ -209,7 +209,7 @@ def _told(problem: Problem, language: Language) -> list[str]:
     return "\n".join(told).splitlines()
 
 
-def _enclosed(signature: str, body: str) -> str:
+def _enclose(signature: str, body: str) -> str:
     return f"{signature.removesuffix(';')} {{\n{indent(body, '    ')}}}\n"
 
 

@@ -22,10 +22,10 @@ from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.resolve import resolve
 from kernelwright.sandbox.run.arena import NOTHING_MORE, Arena, Extra, footprint
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.interpreted import SCHEDULES, STEPS, interpreted_program, table
 from kernelwright.sandbox.run.process import RunFault, Runner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.traces.records import Status
 from kernelwright.verifier.truth import gates, poison
 

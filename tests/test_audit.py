@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.books.progress import Progress
-from kernelwright.audit import audit_campaign, differences, lacks
+from kernelwright.audit import audit_campaign, differences, list_lacks
 from kernelwright.cli.documents import campaign_document
 from kernelwright.errors import MatrixError, PrerequisiteError, UsageError
 from kernelwright.kernelbench import registry
@@ -286,19 +286,19 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
     ],
 )
 def test_a_gap_in_the_record_is_told(changes: dict[str, Any], word: str) -> None:
-    assert list(lacks(whole(), whole())) == []
-    (told,) = lacks(whole(**changes))
+    assert list(list_lacks(whole(), whole())) == []
+    (told,) = list_lacks(whole(**changes))
     assert word in told
 
 
 def test_a_partial_row_that_nobody_must_have_is_no_gap() -> None:
-    assert list(lacks(whole(isolation=rows_with("mem", Enforcement.PARTIAL)))) == []
-    assert list(lacks(None)) == ["there is no verdict on it"]
+    assert list(list_lacks(whole(isolation=rows_with("mem", Enforcement.PARTIAL)))) == []
+    assert list(list_lacks(None)) == ["there is no verdict on it"]
 
 
 def test_what_is_checked_only_today_is_told() -> None:
     new = Check(name="sanitizer on shape 3", passed=True)
-    (told,) = lacks(whole(), whole(checks=(*whole().checks, new, new)))
+    (told,) = list_lacks(whole(), whole(checks=(*whole().checks, new, new)))
     assert told == "unchecked: 'sanitizer', which is checked today"
 
 

@@ -185,7 +185,7 @@ class Fold(Generic[E]):
         self.last_seq = event.seq
         if isinstance(payload, CampaignAudited):
             # An audit looks from outside: the campaign did not go on by it.
-            self._known(payload.candidate, event)
+            self._require_entry(payload.candidate, event)
             self.audits.append(Audited(event.at, payload))
             return
         self.last_at = event.at
@@ -223,7 +223,7 @@ class Fold(Generic[E]):
             case CandidateMissing(place=place):
                 self.missing[place] = payload
             case AdviceGiven(advice=advice):
-                entry = self._known(advice.candidate, event)
+                entry = self._require_entry(advice.candidate, event)
                 self.entries[advice.candidate] = replace(entry, advice=advice)
 
     def _take_work(
@@ -231,11 +231,13 @@ class Fold(Generic[E]):
     ) -> None:
         match payload:
             case EvaluationStarted(candidate=candidate):
-                self.entries[candidate] = replace(self._known(candidate, event), cut_off=True)
+                self.entries[candidate] = replace(
+                    self._require_entry(candidate, event), cut_off=True
+                )
             case EvaluationFinished():
                 self._judge(payload, event)
             case ChampionChanged(candidate=candidate):
-                self._known(candidate, event)
+                self._require_entry(candidate, event)
                 self.changes.append(ChampionChange(event.at, payload))
                 self.champion = candidate
 
@@ -260,19 +262,19 @@ class Fold(Generic[E]):
             self._depose(decided.champion, entry, event)
 
     def _see(self, verdict: Verdict, event: Event) -> None:
-        entry = self._known(verdict.candidate, event)
+        entry = self._require_entry(verdict.candidate, event)
         verdicts = (*entry.verdicts, verdict)
         self.entries[verdict.candidate] = replace(entry, verdicts=verdicts, cut_off=False)
 
     def _depose(self, verdict: Verdict, beside: Entry, event: Event) -> None:
         """Without the champion that this verdict is about: the last one before that still holds."""
-        fallen = self._known(verdict.candidate, event)
+        fallen = self._require_entry(verdict.candidate, event)
         self.entries[verdict.candidate] = replace(fallen, fallen=verdict, fell_beside=beside.place)
         champions = (change.event.candidate for change in reversed(self.changes))
         self.champion = next((c for c in champions if self.entries[c].fallen is None), None)
         self.falls.append(Fall(event.at, verdict.candidate, beside.candidate, self.champion))
 
-    def _known(self, candidate: str, event: Event) -> E:
+    def _require_entry(self, candidate: str, event: Event) -> E:
         if candidate not in self.entries:
             raise StorageError(
                 f"event {event.seq} of campaign {event.campaign} is about candidate "

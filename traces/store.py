@@ -267,7 +267,7 @@ class Store:
     def _require(self, campaign: str) -> None:
         found = self._connection.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign,))
         if found.fetchone() is None:
-            raise UnknownNameError.among("campaign", campaign, self.campaigns())
+            raise UnknownNameError.for_name("campaign", campaign, self.campaigns())
 
     def _event(self, campaign: str, seq: int, at: float, text: str) -> Event:
         try:

@@ -52,7 +52,7 @@ def _bundled(
 ) -> tuple[files.Bundle, str]:
     """All that leaves, and the form it has."""
     history = derive(store.events(campaign))
-    chosen = _chosen(store, history, candidate, unverified=unverified)
+    chosen = _choose_candidate(store, history, candidate, unverified=unverified)
     language = history.entries[chosen].language
     form = form or ("package" if language_of(language).is_native else "source")
     source = store.get_blob(chosen).decode("utf-8", "replace")
@@ -66,7 +66,7 @@ def _bundled(
     return bundle, form
 
 
-def _chosen(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
+def _choose_candidate(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
     """The candidate that is named; the champion, or, if asked for, who leads by modelled time."""
     leader = history.leader
     if wanted != names.BEST or history.champion is not None or leader is None:

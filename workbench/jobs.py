@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..agents.books.budget import check_priced
 from ..agents.books.progress import Progress
-from ..agents.casting.cast import Players, recording_of, replay_request, seated
+from ..agents.casting.cast import Players, recording_of, replay_request, seat_players
 from ..agents.models import replay
 from ..agents.models.choosing import ModelSettings
 from ..agents.offered import OFFLINE, usual_workflow
@@ -145,8 +145,10 @@ def readied(job: Job, *, is_dry: bool = False) -> Iterator[Ready]:
         if not is_dry or isinstance(job, Resume) or job.is_replay:
             store = stack.enter_context(Store.open(job.config.home))
         settled = _settle(job, store)
-        models = ModelSettings.of(job.config, settled.names.seed, is_to_be_asked=not is_dry)
-        players = stack.enter_context(seated(None, settled.names, store, models))
+        models = ModelSettings.from_config(
+            job.config, settled.names.seed, is_to_be_asked=not is_dry
+        )
+        players = stack.enter_context(seat_players(None, settled.names, store, models))
         check_priced(settled.limits, players.models)
         if not isinstance(settled.names, CampaignRequest):
             assert settled.campaign is not None

@@ -25,11 +25,11 @@ NEAR_ROOF = 0.95
 
 
 @dataclass(frozen=True)
-class Candidate(Entry):
+class KnownCandidate(Entry):
     """One candidate as of now; what the record tells of it is its own, whoever asks."""
 
     @classmethod
-    def proposed(cls, proposed: CandidateProposed, *relied_on: Verdict) -> Candidate:
+    def from_proposal(cls, proposed: CandidateProposed, *relied_on: Verdict) -> KnownCandidate:
         """A candidate with the verdicts on it."""
         fresh = entry_of(cls, proposed, 0.0)
         return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
@@ -113,9 +113,9 @@ class Candidate(Entry):
         return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
 
 
-def better(
-    one: Candidate | None, other: Candidate | None, by: int | None = None
-) -> Candidate | None:
+def choose_better(
+    one: KnownCandidate | None, other: KnownCandidate | None, by: int | None = None
+) -> KnownCandidate | None:
     """The sound one with the higher score; a tie goes to the lower id. `by`: see `is_sound`."""
     ranked = [
         (-worth, c.candidate, c) for c in (one, other) if c and (worth := c.worth(by)) is not None

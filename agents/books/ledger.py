@@ -79,12 +79,12 @@ class Ledger:
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
 
-    def asked(self, requested: ModelRequested) -> Ask:
+    def read_ask(self, requested: ModelRequested) -> Ask:
         """What was asked in a recorded attempt."""
         return Ask.model_validate_json(self._recorder.get_blob(requested.ask))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def hold_writing(self) -> Iterator[None]:
         """Nobody else records anything while the block runs."""
         with self._writing:
             yield
@@ -132,7 +132,7 @@ class Ledger:
         )
         return candidate
 
-    def missing(self, missing: NoProposal, place: Place, base: str = "") -> None:
+    def record_missing(self, missing: NoProposal, place: Place, base: str = "") -> None:
         """Records, once for the place, that a reply held no usable candidate."""
         if place not in self.progress.missing:
             self.record(
@@ -147,7 +147,7 @@ class Ledger:
 
     def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if self.progress.decided(place, type(decision)) is None:
+        if self.progress.find_decision(place, type(decision)) is None:
             self.record(Decided(place=place, decision=decision))
 
     def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
@@ -203,7 +203,7 @@ class Ledger:
         Args:
             champion: Who is, at this point of the workflow: the same on every run.
         """
-        confirmed = self.progress.known(candidate).looks[Protocol.CONFIRM]
+        confirmed = self.progress.get_candidate(candidate).looks[Protocol.CONFIRM]
         fallen = confirmed.champion
         heir = self.progress.heir_of(fallen.candidate) if fallen else None
         won = champion_after(candidate, confirmed, champion=champion, heir=heir)

@@ -44,7 +44,7 @@ def recall(models: Iterable[Model], ledger: Ledger, events: Iterable[Event]) -> 
             requested = asked[payload.call]
             was_heard = isinstance(payload, ModelReplied) or payload.fault != OUTCOME_UNKNOWN
             if was_heard and requested.model in scripts:
-                scripts[requested.model].recall(ledger.asked(requested))
+                scripts[requested.model].recall(ledger.read_ask(requested))
 
 
 def teach(model: Model, ledger: Ledger) -> None:

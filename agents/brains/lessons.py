@@ -12,7 +12,7 @@ from ..prompting import parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
 from ..roles import Member, Situation
-from ..text.untrusted import clip_sentences, fenced, one_line
+from ..text.untrusted import clip_sentences, fence_text, one_line
 from .asks import Asks, Parameters, ask_typed
 
 MOST_LESSONS = 3
@@ -45,7 +45,7 @@ def reflect(
     user = render(
         "lessons",
         **parts.task(situation, briefing),
-        attempts=fenced(lines, what="a list of attempts", place=place),
+        attempts=fence_text(lines, what="a list of attempts", place=place),
     )
     ask = (parameters or Parameters(max_output_tokens=4_096)).ask("reflect", render("judge"), user)
     form = ask_typed(asker, ask, Lessons, place).form

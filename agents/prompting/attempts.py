@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from ...traces.place import Place
 from ...traces.records import CHAMPION, Speedup, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, TriedChange
-from ..text.diffs import changed_lines, unified
+from ..text.diffs import changed_lines, unified_diff
 from ..text.untrusted import one_line
 
 LINES, LINE_CHARACTERS = 6, 96
@@ -49,7 +49,7 @@ def before(assignment: Assignment) -> Callable[[Place], bool]:
     return is_before
 
 
-def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
+def list_known(progress: Progress, assignment: Assignment) -> list[KnownCandidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
     is_before = before(assignment)
     return [
@@ -57,7 +57,7 @@ def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
     ]
 
 
-def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
+def attempt(progress: Progress, made: KnownCandidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
     found, was = made.shown, parent.shown if parent else None
@@ -95,19 +95,19 @@ def _time_us(verdict: Verdict | None) -> float | None:
     return timed.candidate.median_us if timed else (verdict.modelled_us or None)
 
 
-def _beside_champion(candidate: Candidate) -> Speedup | None:
+def _beside_champion(candidate: KnownCandidate) -> Speedup | None:
     confirmed = candidate.confirmed
     timed = confirmed.measurement if confirmed and confirmed.status.is_pass else None
     return timed.speedup.get(CHAMPION) if timed else None
 
 
-def _failure(candidate: Candidate) -> str:
+def _failure(candidate: KnownCandidate) -> str:
     verdict = candidate.fault
     return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
 
 
 def _with_change(
-    told: TriedChange, progress: Progress, made: Candidate, source: Source
+    told: TriedChange, progress: Progress, made: KnownCandidate, source: Source
 ) -> TriedChange:
     """Against the parent that it is most like: a cross-over has several."""
     new = source(made.candidate)
@@ -130,7 +130,7 @@ def _change(old: str, new: str) -> str:
         return size
     changed = [
         f"{line[0]} {one_line(line[1:], LINE_CHARACTERS)}"
-        for line in unified(old, new).splitlines()[2:]
+        for line in unified_diff(old, new).splitlines()[2:]
         if line[:1] in "+-" and line[1:].strip()
     ]
     left = len(changed) - LINES

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...traces.records import Status, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Digest
 from ..text.untrusted import one_line
@@ -27,7 +27,7 @@ _ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", r
 """As g++, NVRTC, ptxas and Python name one, behind file and line."""
 
 
-def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
+def make_digest(progress: Progress, known: Sequence[KnownCandidate], source: Source) -> Digest:
     """The digest of these candidates.
 
     Args:
@@ -37,11 +37,11 @@ def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest
     return Digest(
         best=tuple(attempt(progress, each, source) for each in _best(progress, known)),
         failed=tuple(attempt(progress, each, source) for each in failed[-MOST_FAILED:]),
-        refused_code=_refused(failed),
+        refused_code=_list_errors(failed),
     )
 
 
-def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
+def _best(progress: Progress, known: Sequence[KnownCandidate]) -> list[KnownCandidate]:
     """Fastest first. What a model holds for unearned is no example to others."""
     ranked = [
         (-each.standing, each.number, each)
@@ -51,7 +51,7 @@ def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
     return [each for _, _, each in sorted(ranked, key=lambda ranking: ranking[:2])[:MOST_BEST]]
 
 
-def _refused(failed: Sequence[Candidate]) -> tuple[str, ...]:
+def _list_errors(failed: Sequence[KnownCandidate]) -> tuple[str, ...]:
     """The newest errors of builds, each once."""
     said: dict[str, None] = {}
     for each in reversed(failed):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, Lineage, TriedChange
 from . import digest
@@ -18,7 +18,7 @@ from .attempts import (
     attempt,
     before,
     interval,
-    known,
+    list_known,
     speedup,
 )
 from .words import others_strategy
@@ -29,8 +29,8 @@ MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
 
 def history(progress: Progress, assignment: Assignment, source: Source) -> Lineage:
     """What the work before the assignment's place showed of its base, and of everything."""
-    seen = known(progress, assignment)
-    campaign = digest.of(progress, seen, source)
+    seen = list_known(progress, assignment)
+    campaign = digest.make_digest(progress, seen, source)
     if not assignment.place:
         return Lineage(campaign=campaign)
     base = assignment.base.candidate if assignment.base else ""
@@ -44,7 +44,7 @@ def history(progress: Progress, assignment: Assignment, source: Source) -> Linea
         return Lineage(refused=refused, campaign=campaign)
     tried = [attempt(progress, each) for each in seen if each.parents[:1] == (base,)]
     return Lineage(
-        standing=_standing(seen, progress.candidates[base]),
+        standing=_word_standing(seen, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
         refused=refused,
@@ -81,7 +81,7 @@ def _led_to(progress: Progress, base: str) -> tuple[TriedChange, ...]:
     return tuple(reversed(steps))
 
 
-def _standing(before: Sequence[Candidate], base: Candidate) -> str:
+def _word_standing(before: Sequence[KnownCandidate], base: KnownCandidate) -> str:
     ranked = [
         (score, -each.number, each)
         for each in [*before, base]

@@ -38,7 +38,7 @@ _PYTHON = re.compile(
 )
 
 
-def normalised(source: str, language: str) -> str:
+def hash_normalised(source: str, language: str) -> str:
     """A hash that is the same for sources that differ in comments and spacing only, hex.
 
     Raises:
@@ -66,11 +66,11 @@ def tokens(source: str, language: str) -> list[str]:
     head = head_of(source, known)
     body = source if head and head.is_broken else body_of(source, head)
     is_python = known.syntax is Syntax.PYTHON
-    words = _python_tokens(_closed(body, head)) if is_python else _cpp_tokens(body)
+    words = _python_tokens(_drop_docstring(body, head)) if is_python else _cpp_tokens(body)
     return [*_facts(head, known), *words]
 
 
-def _closed(body: str, head: Head | None) -> str:
+def _drop_docstring(body: str, head: Head | None) -> str:
     """Python's front matter is the start of a docstring, whose rest is prose."""
     if head is None or head.is_broken:
         return body

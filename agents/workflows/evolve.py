@@ -89,7 +89,7 @@ class Generations:
 
     def doubt(self, state: State, loop: Loop) -> State:
         """Has the votes on one candidate paid and stored."""
-        number, _ = loop.progress.known(state["candidate"]).place.numbers
+        number, _ = loop.progress.get_candidate(state["candidate"]).place.numbers
         Shortlist(Generation(loop, number)).ask(state["candidate"])
         return {}
 
@@ -216,7 +216,7 @@ def run(loop: Loop) -> str:
     return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
 
 
-def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
@@ -231,4 +231,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(tries, most if chosen.judged else 0, doubts + lessons)
 
 
-RULES = Rules(run, Settings, _questions, _first)
+RULES = Rules(run, Settings, _questions, _first_assignment)

@@ -25,7 +25,7 @@ from ...traces.place import Place
 from ...traces.records import Protocol as Depth
 from ..aids import MOST_ATTEMPTS
 from ..books.asking import PromptTooLong
-from ..books.candidate import Candidate, better
+from ..books.candidate import KnownCandidate, choose_better
 from ..books.progress import Progress
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
@@ -34,7 +34,7 @@ from ..prompting.words import tuning
 from ..roles import Assignment, Member, Mode, SampleNumber
 from ..search import niches
 from ..search.islands import Birth, Islands
-from ..text.similarity import normalised, similarity
+from ..text.similarity import hash_normalised, similarity
 from . import steps
 from .generation_settings import Settings
 from .loop import Loop
@@ -83,7 +83,7 @@ class Past:
             chosen.islands, kept_per_niche=chosen.kept_per_niche, every=chosen.migrate_every
         )
 
-    def before(self, progress: Progress, number: int) -> Islands:
+    def fold_before(self, progress: Progress, number: int) -> Islands:
         """The islands that the parents of a generation are drawn from."""
         if self._folded > number:
             self._begin()
@@ -111,11 +111,11 @@ class Generation:
     @property
     def is_planned(self) -> bool:
         """Whether it was begun."""
-        return self.progress.decided(self._at("plan"), GenerationPlanned) is not None
+        return self.progress.find_decision(self._at("plan"), GenerationPlanned) is not None
 
     def plan(self, count: int, past: Past) -> None:
         """Decides what each slot does, from the islands as of now."""
-        islands = past.before(self.progress, self.number)
+        islands = past.fold_before(self.progress, self.number)
         slots = tuple(self._slot(slot, islands, past.chosen) for slot in range(count))
         self.loop.ledger.decide(self._at("plan"), GenerationPlanned(slots=slots))
 
@@ -124,7 +124,7 @@ class Generation:
         member = self.loop.ledger.member(candidate)
         written = tuple(_writing(island) for island in range(islands))
         self.loop.ledger.decide(self._at("plan"), GenerationPlanned(slots=written))
-        niche, normal = self._niche(member).name, normalised(member.source, self.loop.language)
+        niche, normal = self._niche(member).name, hash_normalised(member.source, self.loop.language)
         for island in range(islands):
             place = self._at(island)
             new = Compared(
@@ -168,12 +168,12 @@ class Generation:
         """Records how new the candidate of a place is: copies of all, kin of its island."""
         ledger = self.loop.ledger
         placed = self.progress.candidate_at(place)
-        if placed is None or self.progress.decided(place, Compared):
+        if placed is None or self.progress.find_decision(place, Compared):
             return
         candidate = placed.candidate
         source, language = ledger.source(candidate), self.loop.language
-        normal, island = normalised(source, language), self._island(place)
-        compared = self.progress.decisions.of(Compared).values()
+        normal, island = hash_normalised(source, language), self._island(place)
+        compared = self.progress.decisions.get_all(Compared).values()
         copies = [each.candidate for each in compared if each.normal == normal]
         kin = [each.candidate for each in compared if each.island == island and not each.like]
         close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
@@ -218,7 +218,7 @@ class Generation:
     def record(self, past: Past) -> None:
         """Records its niches, and the islands that follow from them."""
         for each in self.progress.screened_in(self.number):
-            if self.progress.decided(each.place, Born) is None:
+            if self.progress.find_decision(each.place, Born) is None:
                 born = Born(
                     candidate=each.candidate,
                     version=niches.VERSION,
@@ -226,7 +226,7 @@ class Generation:
                     island=self._island(each.place),
                 )
                 self.loop.ledger.decide(each.place, born)
-        shown = tuple(past.before(self.progress, self.number + 1).shown())
+        shown = tuple(past.fold_before(self.progress, self.number + 1).describe_elites())
         self.loop.ledger.decide(self._at("archive"), IslandsStood(islands=shown))
 
     def _niche(self, member: Member) -> niches.Niche:
@@ -239,9 +239,9 @@ class Generation:
 
     def diagnose(self) -> None:
         """One diagnosis of the best newcomer, for its next edit."""
-        leader: Candidate | None = None
+        leader: KnownCandidate | None = None
         for candidate in self.progress.screened_in(self.number):
-            leader = better(leader, candidate)
+            leader = choose_better(leader, candidate)
         if leader is not None:
             base, place = self.loop.ledger.member(leader.candidate), self._at("leader")
             steps.judge(self.loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
@@ -249,7 +249,7 @@ class Generation:
     def reflect(self) -> None:
         """Draws lessons from what was tried; without a model there are none."""
         reflector, place = self.loop.aids.reflector, self._at("lessons")
-        if reflector is None or self.progress.decided(place, LessonsDrawn):
+        if reflector is None or self.progress.find_decision(place, LessonsDrawn):
             return
         judged = [each for each in self.progress.candidates.values() if each.basis]
         newest = judged[-MOST_ATTEMPTS:]
@@ -264,7 +264,7 @@ class Generation:
     @property
     def lessons(self) -> tuple[str, ...]:
         """The last ones that were drawn before it."""
-        drawn = self.progress.decisions.of(LessonsDrawn).items()
+        drawn = self.progress.decisions.get_all(LessonsDrawn).items()
         earlier = [each.lessons for place, each in drawn if place.is_before(self.number)]
         return earlier[-1] if earlier else ()
 
@@ -279,9 +279,11 @@ class Generation:
             return PlannedSlot(operator=REPAIR, mode=str(Mode.REPAIR), island=island, base=failed)
         operator = rng.choices(list(MIX), list(MIX.values()))[0]
         most = chosen.exemplars - 1 if operator == REWRITE else 1
-        others = islands.others(island, parent, most) if operator in (CROSS, REWRITE) else ()
-        if others:
-            shown = tuple(sorted((*others, parent), key=islands.score))
+        list_others = (
+            islands.list_others(island, parent, most) if operator in (CROSS, REWRITE) else ()
+        )
+        if list_others:
+            shown = tuple(sorted((*list_others, parent), key=islands.score))
             return PlannedSlot(
                 operator=operator, mode=str(Mode.CROSS_OVER), island=island, exemplars=shown
             )
@@ -298,7 +300,7 @@ class Generation:
             return planned.model_copy(update={"advice": places[-1]})
         loop = self.loop
         figures = figures_of(loop.ledger.member(base))
-        known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+        known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
         if not known:
             return planned
         features = (rng.choice(known).name,)
@@ -306,12 +308,12 @@ class Generation:
 
     def _to_repair(self, island: int) -> str | None:
         """The newest failure of an island that was not repaired too often."""
-        plans = self.progress.decisions.of(GenerationPlanned).items()
+        plans = self.progress.decisions.get_all(GenerationPlanned).items()
         earlier = [plan for place, plan in plans if place.is_before(self.number)]
         tried = Counter(slot.base for plan in earlier for slot in plan.slots)
-        births = self.progress.decisions.of(Born).items()
+        births = self.progress.decisions.get_all(Born).items()
         born = [
-            self.progress.known(birth.candidate)
+            self.progress.get_candidate(birth.candidate)
             for place, birth in births
             if birth.island == island and place.is_before(self.number)
         ]
@@ -322,7 +324,7 @@ class Generation:
     @property
     def slots(self) -> tuple[PlannedSlot, ...]:
         """What each of its proposals was planned to do."""
-        return self.progress.require_decided(self._at("plan"), GenerationPlanned).slots
+        return self.progress.require_decision(self._at("plan"), GenerationPlanned).slots
 
     def _planned(self, place: Place) -> PlannedSlot:
         """What the slot of a place was planned to do; a second try does the same."""
@@ -337,7 +339,7 @@ def _writing(island: int) -> PlannedSlot:
 
 def _births(progress: Progress, number: int) -> Iterator[Birth]:
     for born in progress.decisions.in_round(number, Born).values():
-        found = progress.known(born.candidate)
+        found = progress.get_candidate(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         failed = [v for v in found.looks.values() if not v.status.is_pass]

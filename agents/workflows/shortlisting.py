@@ -77,7 +77,7 @@ class Shortlist:
         )
         passed_over = [
             candidate
-            for place, shortlisted in self.loop.progress.decisions.of(Shortlisted).items()
+            for place, shortlisted in self.loop.progress.decisions.get_all(Shortlisted).items()
             if place.is_before(self.generation.number)
             for candidate in shortlisted.passed_over
             if self._doubts(candidate, kind)
@@ -105,7 +105,7 @@ class Shortlist:
         found = [
             c
             for c in self._candidates()
-            if self.loop.progress.decided(self._place(c), SoftVerdicts) is None
+            if self.loop.progress.find_decision(self._place(c), SoftVerdicts) is None
         ]
         return found if self.loop.slots > 1 and len(found) > 1 and self.kinds() else []
 
@@ -120,7 +120,7 @@ class Shortlist:
         opinions: dict[str, tuple[Opinion, ...]] = {}
         for candidate in candidates:
             place = self._place(candidate)
-            if self.loop.progress.decided(place, SoftVerdicts) is None:
+            if self.loop.progress.find_decision(place, SoftVerdicts) is None:
                 try:
                     found = self._opinions(candidate)
                 except (BudgetSpent, PromptTooLong) as refused:
@@ -151,13 +151,13 @@ class Shortlist:
 
     def _pairs(self) -> Iterator[tuple[Opinion, Verdict]]:
         """Every guess of an earlier generation with the verdict on the same candidate."""
-        for place, said in self.loop.progress.decisions.of(SoftVerdicts).items():
-            verdict = self.loop.progress.known(said.candidate).screened
+        for place, said in self.loop.progress.decisions.get_all(SoftVerdicts).items():
+            verdict = self.loop.progress.get_candidate(said.candidate).screened
             if verdict and place.is_before(self.generation.number):
                 yield from ((opinion, verdict) for opinion in said.opinions)
 
     def _recorded(self, place: Place) -> tuple[Opinion, ...]:
-        return self.loop.progress.require_decided(place, SoftVerdicts).opinions
+        return self.loop.progress.require_decision(place, SoftVerdicts).opinions
 
     def _place(self, candidate: str) -> Place:
-        return self.loop.progress.known(candidate).place
+        return self.loop.progress.get_candidate(candidate).place

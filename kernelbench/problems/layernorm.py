@@ -110,13 +110,13 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import layer_norm
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
     shape = (call.axes["N"],)
-    return compiled(
+    return prepare_compiled(
         lambda x, gamma, beta, y: y.copy_(layer_norm(x, shape, gamma, beta, EPS)), *views(call)
     )
 
@@ -161,7 +161,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     # LARGE sums exactly up to 16,777 elements.
     variations=variations_of(*AXES, wide=("M",), more={"N": (1000, 1025, 2048)}),
     families=(

@@ -80,7 +80,7 @@ def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
     return distance
 
 
-def roughened(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
+def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
     """Logits with normal noise on top, except where a family is defined by having none.
 
     Thousands of nearly equal exponentials beside one that dominates round alike, and a plain
@@ -106,7 +106,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.
         place = rng.integers(0, shape[1], (shape[0], 1))
         np.put_along_axis(x, place, np.take_along_axis(x, place, 1) - np.float32(1), 1)
-    x = roughened(x, family, rng)
+    x = add_noise(x, family, rng)
     if family is Family.NONFINITE:
         is_masked = np.arange(shape[1]) >= rng.integers(1, shape[1] + 1, (shape[0], 1))
         x[is_masked & (rng.random((shape[0], 1)) < 0.5)] = -np.inf
@@ -160,12 +160,12 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     import torch
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
-    return compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
+    return prepare_compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
 
 
 PROBLEM = Problem(
@@ -208,7 +208,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     # A plain sum of 65,536 exponentials drifts beyond any limit that tells a downcast.
     variations=variations_of(*AXES, wide=("M",), more={"N": (1000, 1025, 2048)}),
     families=(

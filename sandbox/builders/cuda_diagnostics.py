@@ -161,7 +161,7 @@ def _about_names(errors: list[_Found], kernels: Iterable[str], known: Iterable[s
 
 def _line_of(source: str, error: _Found) -> str:
     """The text that an error is about; empty where it is in a header."""
-    lines = cuda_source.blanked(source).splitlines()
+    lines = cuda_source.blank_out(source).splitlines()
     is_there = error.file.endswith(SOURCE) and error.line <= len(lines)
     return lines[error.line - 1] if is_there else ""
 

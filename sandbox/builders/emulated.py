@@ -251,7 +251,7 @@ def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> Non
     (place.folder / place.source(cuda_source.FILE)).write_bytes(text)
     (place.folder / place.source(_ENTRY)).write_text(entry)
     # All that headers declare is in the one that comes first; whether they exist is NVRTC's word.
-    for name in shims.included(source):
+    for name in shims.list_included(source):
         header = place.folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()

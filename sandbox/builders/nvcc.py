@@ -99,7 +99,7 @@ def compile_source(workshop: Workshop, ask: Compilation, tool: Nvcc) -> Compiled
 def _give_headers(place: Workplace, source: str) -> None:
     """The prelude, and empty headers of libraries for where the machine has none of the name."""
     (place.folder / _PRELUDE).write_text("".join(f"#include <{name}>\n" for name in _MORE))
-    for name in filter(shims.is_of_host, shims.included(source)):
+    for name in filter(shims.is_of_host, shims.list_included(source)):
         header = place.folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import PrerequisiteError, SandboxError
-from ..interpreter import FLAGS, homes, interpreter, needed
+from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
 from ..isolation.model import Confinement, End, Limits, Outcome
 from . import cuda_diagnostics, diagnostics, nvrtc, shims, toolchain
 from .model import BuildFailed
@@ -207,7 +207,7 @@ def _run_jailed(
     workshop: Workshop, tool: Nvrtc, limits: Limits, command: list[str], fds: tuple[int, ...]
 ) -> Outcome:
     confinement = Confinement(
-        readable=(*needed(interpreter(), *homes(), *tool.readable), _PROGRAM),
+        readable=(*drop_nested_paths(interpreter(), *homes(), *tool.readable), _PROGRAM),
         pass_fds=fds,
         env=_ENVIRONMENT,
         may_fork=False,

@@ -147,7 +147,7 @@ class TritonBuilder:
                 found[number] = each
                 self._keep(keys[number], each)
         whole = [each for each in found if each is not None]
-        device, launches = triton_result.joined([part for part, _ in whole])
+        device, launches = triton_result.join_parts([part for part, _ in whole])
         seconds = time.monotonic() - started
         return TritonBuilt(device, launches, whole[0][1] if whole else (), seconds)
 

@@ -24,7 +24,7 @@ from ...errors import SandboxError
 from ..isolation.bubblewrap import BubblewrapJail
 from ..isolation.landlock import LandlockJail, abi, job_uid
 from ..isolation.model import Confinement, End, Limits, Outcome
-from ..triton_on_cpu.outside import readable, started
+from ..triton_on_cpu.outside import readable_paths, start_command
 from .workshop import Workshop
 
 START_S = 120.0
@@ -120,18 +120,18 @@ class WarmProcess:
         self.facts: dict[str, Any] = {}
         told = {
             **settings,
-            "keep": [str(path) for path in readable()],
+            "keep": [str(path) for path in readable_paths()],
             "private": _PRIVATE.get(workshop.jail.name, ()),
             "may_sweep": self.is_lasting,
         }
         command = [
-            *started("zygote"),
+            *start_command("zygote"),
             str(theirs.fileno()),
             str(self._place),
             json.dumps(told),
         ]
         confinement = Confinement(
-            readable=readable(),
+            readable=readable_paths(),
             writable=(self._place,),
             pass_fds=(theirs.fileno(),),
             env={**_environment(), **(environment or {})},

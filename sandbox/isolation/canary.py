@@ -132,7 +132,7 @@ class _Trial:
                 forks=self._run(["fork", str(_FORKS)]),
                 forks_tried=_FORKS,
                 hog=self._run(["hog", str(_HOG_MIB)]),
-                scene=scene.seen(),
+                scene=scene.collect_findings(),
             )
         rows: dict[str, Capability] = {}
         for name in CAPABILITIES:

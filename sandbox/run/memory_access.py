@@ -181,20 +181,20 @@ def examine(
         limits=limits,
         timeout_s=timeout_s,
     )
-    told = _told(answer, call)
+    records = _parse_report(answer, call)
     tables = ledger.tables(answer.report[REPORT_BYTES:], _outputs(call)) if writers else {}
-    lines = _Lines(workshop, built, told, ledger.codes(tables))
+    lines = _Lines(workshop, built, records, ledger.codes(tables))
     launches = [one for one in call.launches.launches if one.kernel != ZERO_FILL]
-    races = ledger.races(told, lines.of, _buffers(call), launches)
+    races = ledger.races(records, lines.find_line, _buffers(call), launches)
     return AccessReport(
-        accesses=_accesses(told, lines, _buffers(call)),
-        launches=_launches(told, lines, _buffers(call)),
+        accesses=_accesses(records, lines, _buffers(call)),
+        launches=_launches(records, lines, _buffers(call)),
         races=tuple(race for race in races if not race.is_weak),
         weak_races=tuple(race for race in races if race.is_weak),
-        unwritten=_unwritten(told, lines),
-        missing=ledger.missing(told),
-        unset=ledger.unset(told, lines.of, _buffers(call)),
-        writers=Writers(tables, call.launches, lines.of) if writers else None,
+        unwritten=_sum_unwritten(records, lines),
+        missing=ledger.parse_missing(records),
+        unset=ledger.parse_unset(records, lines.find_line, _buffers(call)),
+        writers=Writers(tables, call.launches, lines.find_line) if writers else None,
         outputs=answer.outputs,
     )
 
@@ -236,7 +236,7 @@ def _head(call: CallInputs, budget: int, writers: bool) -> bytes:
     return head + bytes(REPORT_BYTES + more - len(head))
 
 
-def _told(answer: CallResult, call: CallInputs) -> list[dict[str, Any]]:
+def _parse_report(answer: CallResult, call: CallInputs) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
     start = 8 * (_HEAD_WORDS + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)
@@ -287,7 +287,7 @@ class _Lines:
         codes = more | {int(p["code"]) for p in places if isinstance(p, dict) and p.get("code")}
         self._known = _addr2line(workshop, built, sorted(codes)) if codes else {}
 
-    def of(self, place: Mapping[str, Any]) -> int:
+    def find_line(self, place: Mapping[str, Any]) -> int:
         """0 where the place belongs to no line of the candidate."""
         return int(place["line"]) or self._known.get(int(place["code"]), 0)
 
@@ -324,7 +324,7 @@ def _accesses(
         if one["what"] not in ("global", "shared"):
             continue
         kind, size, bits = str(one["kind"]), int(one["bytes"]), int(one["buffers"])
-        key = lines.of(one), one["what"], kind, size, bits
+        key = lines.find_line(one), one["what"], kind, size, bits
         total = sums.setdefault(key, dict.fromkeys(_COUNTS, 0))
         for name in _COUNTS:
             total[name] += int(one[name])
@@ -357,10 +357,10 @@ def _launches(
     return tuple(found)
 
 
-def _unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:
+def _sum_unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:
     sums: dict[int, int] = {}
     for one in told:
         if one["what"] == "unwritten":
-            line = lines.of(one)
+            line = lines.find_line(one)
             sums[line] = sums.get(line, 0) + int(one["count"])
     return sums

@@ -31,9 +31,10 @@ from ..frames import (
     send,
 )
 from ..isolation.model import End, Limits, Outcome
+from .begun import Plane
 from .gate import Coverage
 from .program import Program
-from .starting import Plane, begin
+from .starting import begin
 from .threads import Threads
 
 CLEAN_CALLS = 15

@@ -110,7 +110,7 @@ class Speaker(ScriptedModel):
     def __post_init__(self) -> None:
         super().__init__(self.name, Script())
 
-    def _next(self, ask: Ask) -> Turn:
+    def _take_turn(self, ask: Ask) -> Turn:
         if ask.purpose in FORMS:
             return Turn(text=FORMS[ask.purpose])
         self.count += 1

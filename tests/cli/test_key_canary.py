@@ -72,7 +72,7 @@ def test_e6_a_key_is_in_nothing_that_a_campaign_writes(
     The endpoint alone has it, and quotes it.
     """
     recipe = recipes_for("softmax")[0]
-    right = recipe.render(recipe.first())
+    right = recipe.render(recipe.first_knobs())
     turns = [Turn(code(right + "\n#error no\n")), Turn(code(right)), quoting]
     keys = tmp_path / "keys.toml"
     with Endpoint(turns) as server:

@@ -87,7 +87,7 @@ def check_advice(drawn: tuple[str, list[tuple[Recipe, dict[str, Any]]], Any, int
 
 
 def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
-    source = recipe.render(recipe.first())
+    source = recipe.render(recipe.first_knobs())
     candidate = candidate_id(source)
     return Member(
         candidate=candidate,
@@ -95,7 +95,7 @@ def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
         source=source,
         language="cpp",
         family=recipe.family,
-        knobs=recipe.first(),
+        knobs=recipe.first_knobs(),
         verdict=stored.verdict(1, Status.SCREENED, Protocol.SCREEN),
         advice=Advice(candidate=candidate, bottleneck="b", change="c", hints=hints),
     )

@@ -28,6 +28,7 @@ from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
 from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.arena import Arena, footprint
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.device_files import DeviceFiles, access
 from kernelwright.sandbox.run.device.health import Health, probe
@@ -35,7 +36,6 @@ from kernelwright.sandbox.run.device.lease import DeviceBook, Lease
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import PlacedCall, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.gpu.attempt import (
     JAIL,
     REQUIRED,
@@ -90,7 +90,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def devices() -> list[nvml.Device]:
     """The devices of this machine that kernels can be built for."""
     try:
-        with nvml.opened() as module:
+        with nvml.open_nvml() as module:
             found = nvml.devices(module)
     except PrerequisiteError as error:
         pytest.skip(str(error))

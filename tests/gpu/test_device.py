@@ -25,11 +25,11 @@ def test_the_device_is_well_and_both_interfaces_agree(
 
 
 def test_a_snapshot_has_clocks(device: nvml.Device) -> None:
-    with nvml.opened() as module:
+    with nvml.open_nvml() as module:
         seen = nvml.snapshot(module, device.uuid)
     assert seen.sm_clock_mhz is None or seen.sm_clock_mhz > 0
     assert seen.free_bytes is None or 0 < seen.free_bytes <= device.memory_bytes
-    assert not nvml.unstable(seen, seen) or seen.processes or seen.reasons
+    assert not nvml.explain_unstable(seen, seen) or seen.processes or seen.reasons
 
 
 def test_only_the_leased_device_is_visible(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelwright.agents.model import Ask, Finish, Message, Reply, TokenUsage
-from kernelwright.agents.text.untrusted import fenced
+from kernelwright.agents.text.untrusted import fence_text
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
 from kernelwright.traces.decisions import read_decision
 from kernelwright.traces.events import (
@@ -225,7 +225,7 @@ def begun(**more: object) -> CampaignStarted:
 
 def shown(content: str, place: str) -> str:
     """A prompt that shows untrusted content, as real prompts do."""
-    block = fenced(content, what="the source", place=Place.parse(place))
+    block = fence_text(content, what="the source", place=Place.parse(place))
     return f"Make this faster.\n\n{block}\n\nAnswer now."
 
 

@@ -20,7 +20,7 @@ LONG = 8192
 
 def source() -> str:
     recipe = get("bias_gelu", "tiled", "triton")
-    return recipe.render(recipe.first())
+    return recipe.render(recipe.first_knobs())
 
 
 def looked(court: Court, text: str, protocol: Protocol) -> Verdict:

@@ -50,8 +50,10 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
                 timing.Rounds(40, budget_s=20.0),
                 rng,
             )
-            gain = statistics.speedup(series.of("the same again"), series.of("torch eager"), rng)
-            noise = statistics.mde(series.of("torch eager"), rng)
+            gain = statistics.speedup(
+                series.blocks_of("the same again"), series.blocks_of("torch eager"), rng
+            )
+            noise = statistics.mde(series.blocks_of("torch eager"), rng)
             gains.append((gain, noise))
             if gain.low - noise <= 1.0 <= gain.high + noise:
                 return

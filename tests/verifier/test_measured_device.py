@@ -366,7 +366,7 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
     from kernelwright.kernelbench.problem import BaselineCall, Family
-    from kernelwright.kernelbench.problems.gspmm_reduce import scattered
+    from kernelwright.kernelbench.problems.gspmm_reduce import prepare_scattered
     from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
@@ -380,5 +380,5 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
         c = np.full(expected.shape, np.nan, np.float32)
         call = BaselineCall(axes, inputs, {"C": c})
         values, b = (torch.from_numpy(inputs[name]) for name in ("values", "B"))
-        scattered(call, values, b, torch.from_numpy(c), reduce)()
+        prepare_scattered(call, values, b, torch.from_numpy(c), reduce)()
         np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)

@@ -73,7 +73,7 @@ def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")
-        source = change(recipe.render({**recipe.first(), **knobs}))
+        source = change(recipe.render({**recipe.first_knobs(), **knobs}))
         return profile(session_on(problem, workload), source)
 
     return of

@@ -54,7 +54,7 @@ def judged(look: Callable[[Order], Verdict]) -> Verdict:
         told = found(ORDER, Status.HARNESS_ERROR)
         return told.model_copy(update={"reasons": (reason,)})
 
-    return rivalry.judged(ORDER, look, unknown)
+    return rivalry.judge_order(ORDER, look, unknown)
 
 
 def test_a_champion_that_stands_costs_no_second_look() -> None:

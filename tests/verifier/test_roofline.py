@@ -59,12 +59,12 @@ def test_more_work_never_lowers_the_floor(
 
 
 def test_a_time_below_half_of_the_floor_is_not_plausible() -> None:
-    assert roofline.plausible(51.0, 100.0).passed
-    found = roofline.plausible(49.0, 100.0)
+    assert roofline.check_plausible(51.0, 100.0).passed
+    found = roofline.check_plausible(49.0, 100.0)
     assert not found.passed
     assert (found.figure, found.limit) == (49.0, 50.0)
     assert "faster than this machine" in found.detail
-    assert not roofline.plausible(float("nan"), 100.0).passed
+    assert not roofline.check_plausible(float("nan"), 100.0).passed
 
 
 def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:

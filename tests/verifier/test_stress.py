@@ -21,7 +21,7 @@ extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const 
 
 def test_every_cpu_is_busy_and_nothing_is_left():
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    with stress.busy(cpus) as pids:
+    with stress.keep_busy(cpus) as pids:
         assert len(pids) == len(cpus)
         for pid, cpu in zip(pids, cpus, strict=True):
             assert os.sched_getaffinity(pid) == {cpu}
@@ -35,7 +35,7 @@ def test_load_ends_where_the_checks_raise():
     pids: list[int] = []
 
     def fail() -> None:
-        with stress.busy((min(os.sched_getaffinity(0)),)) as found:
+        with stress.keep_busy((min(os.sched_getaffinity(0)),)) as found:
             pids.extend(found)
             raise KeyError
 

@@ -84,7 +84,7 @@ def bundle_from_store(
         e.payload.candidate: e.payload for e in events if isinstance(e.payload, CandidateProposed)
     }
     if candidate not in proposals:
-        raise UnknownNameError.among(f"candidate of campaign {campaign}", candidate, proposals)
+        raise UnknownNameError.for_name(f"candidate of campaign {campaign}", candidate, proposals)
     found = _verdict(events, candidate)
     if found is None:
         raise UsageError(f"candidate {candidate[:12]} was never evaluated; there is no evidence")

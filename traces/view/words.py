@@ -84,7 +84,7 @@ def utc_time(at: float) -> str:
         return ""
 
 
-def short(identity: str | None) -> str:
+def shorten_id(identity: str | None) -> str:
     """The beginning of an id, enough for people."""
     return (identity or "")[:10]
 

@@ -137,7 +137,7 @@ def floor_us(flops: float, bytes_moved: float, peaks: Peaks) -> float:
     return max(moving, flops / peaks.flops_gflops) / 1e3
 
 
-def plausible(latency_us: float, floor: float) -> Check:
+def check_plausible(latency_us: float, floor: float) -> Check:
     """Whether a time can be true: not below half of the floor. A failure makes it SUSPECT."""
     limit = BROKEN * floor
     passed = bool(latency_us >= limit)

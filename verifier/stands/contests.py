@@ -17,9 +17,9 @@ import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
+from ...sandbox.run.begun import Plane
 from ...sandbox.run.device.runner import runner_of
 from ...sandbox.run.program import Program
-from ...sandbox.run.starting import Plane
 from ...traces.records import CHAMPION, Protocol
 from ..clock import statistics, timing
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
@@ -180,7 +180,10 @@ class Contest:
             return done < least
         series = self.series
         gain = statistics.speedup(
-            series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
+            series.blocks_of("candidate", CHAMPION),
+            series.blocks_of(CHAMPION),
+            self._rng,
+            resamples=_GLANCE,
         )
         return not statistics.is_decided(gain)
 

@@ -189,7 +189,7 @@ def _told(source: str, item: Item, sanitized: str, seen: _Seen | None) -> str:
 def race_sentence(source: str, race: Race) -> str:
     """The race, with the name of the shared memory where the source shows it."""
     name = "" if race.buffer else _shared_on(source, race.lines)
-    return race.on(f"shared memory `{name}`") if name else race.sentence
+    return race.word_race(f"shared memory `{name}`") if name else race.sentence
 
 
 def _guesses(source: str, report: memory_access.AccessReport) -> Iterator[str]:
@@ -233,7 +233,7 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - want)
             is_exact = expected.is_exact or item.family is Family.EXACT or got.dtype.kind in "iu"
-            limit = 0.0 if is_exact else gates.allowed(expected, item.problem.precision)
+            limit = 0.0 if is_exact else gates.allowed_error(expected, item.problem.precision)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             wrong = ~(same | (error <= limit))
         if wrong.any():
@@ -253,17 +253,17 @@ def _written(
     shape = tensor.extent(axes)
     place = f"{wrong.name}[{', '.join(map(str, wrong.index))}]"
     word = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
-    writer = report.writers.of(wrong.name, word)
+    writer = report.writers.find_writer(wrong.name, word)
     if writer is not None:
         return (
             f"line {writer.line} wrote {place} = {wrong.got:.6g} where {wrong.want:.6g} is right, "
             f"by thread {writer.thread} of block {writer.block} of `{writer.kernel}`, the first of "
             f"{wrong.count} wrong elements of {wrong.total}"
         )
-    near = report.writers.nearest(wrong.name, word)
+    near = report.writers.find_nearest(wrong.name, word)
     if near is None:
         return f"no thread wrote any element of {wrong.name}"
-    nearest = report.writers.of(wrong.name, near)
+    nearest = report.writers.find_writer(wrong.name, near)
     index = ", ".join(str(int(i)) for i in np.unravel_index(near, shape))
     assert nearest is not None
     return (

@@ -65,7 +65,7 @@ def profile(
 ) -> Profile:
     """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
     session, sheet = draft.session, leased.data_sheet
-    ceilings = counters.Ceilings.of(sheet) if sheet else None
+    ceilings = counters.Ceilings.from_sheet(sheet) if sheet else None
     ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
     why = nsight.NotProfiled(
         "Nsight Compute is not installed"
@@ -77,7 +77,7 @@ def profile(
         if not isinstance(found, nsight.NotProfiled):
             return counters.with_counters(
                 found,
-                metrics.packaged(),
+                metrics.load_packaged(),
                 leased.device.architecture,
                 ncu_version=ncu.version,
                 ceilings=ceilings,
@@ -107,7 +107,7 @@ def _counted(
         return nsight.measure(
             ncu,
             host,
-            metrics.packaged().names(leased.device.architecture, _SET),
+            metrics.load_packaged().names(leased.device.architecture, _SET),
             [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
             launches=len(kernels),
             environment=leased.access.environment,

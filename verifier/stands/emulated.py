@@ -20,7 +20,7 @@ from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import room
 from ...traces.records import Check, Preparation, Profile, Protocol, Status
 from ..checks import fenced_memory
-from ..checks.checking import run_trials, tried
+from ..checks.checking import run_trials, try_all
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
 from ..truth.trials import patient_plan, plan, small_trials
@@ -157,7 +157,7 @@ class MountedInEmulation:
         if protocol is Protocol.SCREEN:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
-            return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
+            return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
         drawn = (plan if self._made.is_native else patient_plan)(stage, protocol, rng)
         return run_trials(side, stage, protocol, rng, drawn)
 
@@ -174,7 +174,7 @@ class MountedInEmulation:
         for schedule in self._made.schedules[1:]:
             with self._in_order(schedule) as side, draft.span("verify"):
                 few = small_trials(stage, self._rng)[-FEW:]
-                draft.checks += _renamed(tried(side, stage, few, self._rng), schedule)
+                draft.checks += _renamed(try_all(side, stage, few, self._rng), schedule)
             if not draft.is_right:
                 return
         if isinstance(self._made, CudaCandidate):

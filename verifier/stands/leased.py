@@ -57,7 +57,7 @@ class Machine:
     def devices(self, target: str = "") -> list[Device]:
         """The devices that a target can be measured on; none where no driver answers."""
         try:
-            with driver.opened(self.nvml) as module:
+            with driver.open_nvml(self.nvml) as module:
                 found = driver.devices(module)
         except PrerequisiteError:
             return []
@@ -106,7 +106,7 @@ class Leased:
         book = DeviceBook.in_cache(workshop.folder)
         ways = {device.uuid: machine.reach(device) for device in devices}
         with ExitStack() as stack:
-            module = stack.enter_context(driver.opened(machine.nvml))
+            module = stack.enter_context(driver.open_nvml(machine.nvml))
             held = stack.enter_context(
                 book.lease(list(ways), lambda uuid: probe(workshop, ways[uuid]))
             )
@@ -163,7 +163,7 @@ class Leased:
     def watched(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
         """Fills the list with a check of the block: whether anything disturbed the device in it."""
         checks: list[Check] = []
-        with driver.watched(self._nvml, self.device.uuid, own) as finish:
+        with driver.watch_device(self._nvml, self.device.uuid, own) as finish:
             yield checks
             seen = finish()
         checks.append(

@@ -68,7 +68,7 @@ class _Ground:
 
 def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
-    problem = registry.get(task.problem).on(task.target)
+    problem = registry.get(task.problem).for_target(task.target)
     workshop = Workshop(choose(task.jail), Path(task.cache_dir), task.cpus or usable_cpus())
     isolation = probe(workshop.jail, workshop.folder)
     if isolation.lacking and not task.accept_weak_isolation:

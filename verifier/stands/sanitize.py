@@ -26,10 +26,10 @@ from ...sandbox.builders.cpp import build, prototype
 from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run.arena import Arena, Behind, Slot, footprint, nothing_more, room
+from ...sandbox.run.begun import Plane
 from ...sandbox.run.native import native_program
 from ...sandbox.run.process import RunFault, Runner
 from ...sandbox.run.program import Program
-from ...sandbox.run.starting import Plane
 from ...traces.records import Check, Status
 from ..clock.timed_sides import CandidateSide
 from ..failure import built_or_failed

@@ -99,7 +99,7 @@ class Session:
     @cached_property
     def pool(self) -> Pool:
         """What the inputs of timed calls are taken of; drawn once, since that takes a while."""
-        return Pool.drawn(self.problem, self.stage.target, np.random.default_rng())
+        return Pool.draw(self.problem, self.stage.target, np.random.default_rng())
 
     def close(self) -> None:
         """Lets what it began end."""

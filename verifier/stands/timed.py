@@ -108,7 +108,9 @@ class MountedToBeTimed(ABC):
             rng=self.rng,
         )
         if peaks:
-            self.draft.timed.append(roofline.plausible(found.candidate.median_us, found.floor_us))
+            self.draft.timed.append(
+                roofline.check_plausible(found.candidate.median_us, found.floor_us)
+            )
         self.found = found
         return found
 

@@ -222,7 +222,9 @@ def _first_wrong(item: Item, got: np.ndarray, expected: Expected) -> tuple[int, 
         if expected.is_exact or item.family is Family.EXACT:
             forgiven = np.zeros(got.shape)
         else:
-            forgiven = np.broadcast_to(gates.allowed(expected, item.problem.precision), got.shape)
+            forgiven = np.broadcast_to(
+                gates.allowed_error(expected, item.problem.precision), got.shape
+            )
         is_same = (got == value) | (np.isnan(got) & np.isnan(value))
         wrong = ~is_same & ~(error <= forgiven)
     if not wrong.any():

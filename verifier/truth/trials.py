@@ -94,20 +94,20 @@ def plan(
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
-    drawn = drawn or hidden(stage, rng)
+    drawn = drawn or hidden_shapes(stage, rng)
     if protocol is Protocol.SCREEN:
         return _screening(stage, sharp or families, special or families, drawn, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
-    trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
+    trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
     last = max(5, TRIALS[protocol] // ON_TARGET)
     # What is wrong on long axes only has few calls to be seen in: none is on values that hide it.
     long, usual = itertools.cycle(sharp or families), itertools.cycle(families)
     while len(trials) < TRIALS[protocol] - last:
         name, structure = next(drawn)
-        trials.append(Trial(name, structure, next(long if _long(structure) else usual)))
+        trials.append(Trial(name, structure, next(long if _list_long_axes(structure) else usual)))
     trials += [Trial(stage.target_name, stage.target, f) for f in (*special, *sharp)]
     while len(trials) < TRIALS[protocol]:
-        trials.append(Trial(stage.target_name, stage.target, _any(families, rng)))
+        trials.append(Trial(stage.target_name, stage.target, _draw_family(families, rng)))
     return trials
 
 
@@ -119,15 +119,15 @@ def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> 
     long: dict[frozenset[str], Trial] = {}
     sharp = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
 
-    def short() -> Iterator[tuple[str, Structure]]:
-        for name, structure in hidden(stage, rng):
-            axes = _long(structure)
+    def list_short() -> Iterator[tuple[str, Structure]]:
+        for name, structure in hidden_shapes(stage, rng):
+            axes = _list_long_axes(structure)
             if not axes:
                 yield name, structure
             elif axes not in long:
                 long[axes] = Trial(name, structure, sharp)
 
-    trials = plan(stage, protocol, rng, short())
+    trials = plan(stage, protocol, rng, list_short())
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
 
 
@@ -146,7 +146,7 @@ def _screening(
     trials = [Trial(*next(drawn), next(turns)), Trial(*next(drawn), special[0])]
     trials += [Trial(stage.target_name, stage.target, next(turns))]
     for name, structure in small:
-        trials.append(Trial(name, structure, _any([*sharp, *families], rng)))
+        trials.append(Trial(name, structure, _draw_family([*sharp, *families], rng)))
     while len(trials) < TRIALS[Protocol.SCREEN]:
         trials.append(Trial(*next(drawn), next(turns)))
     return trials
@@ -159,24 +159,24 @@ def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
     """
     known = [*stage.others, (stage.target_name, stage.target)]
     shapes = [s for s in known if _bytes(stage.problem, s[1]) <= FEW_BYTES]
-    drawn = hidden(stage, rng)
+    drawn = hidden_shapes(stage, rng)
     shapes += [next(drawn) for _ in range(FEW_SHAPES)]
     families = list(stage.problem.families)
-    return [Trial(name, structure, _any(families, rng)) for name, structure in shapes]
+    return [Trial(name, structure, _draw_family(families, rng)) for name, structure in shapes]
 
 
-def hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
+def hidden_shapes(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
     """Endless shapes that exist nowhere but here, each with a name for people."""
     for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
         axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
         yield f"hidden shape {number} ({axes})", structure
 
 
-def _long(structure: Structure) -> frozenset[str]:
+def _list_long_axes(structure: Structure) -> frozenset[str]:
     return frozenset(axis for axis, length in structure.axes.items() if length >= LONG)
 
 
-def _any(families: list[Family], rng: np.random.Generator) -> Family:
+def _draw_family(families: list[Family], rng: np.random.Generator) -> Family:
     return families[int(rng.integers(len(families)))]
 
 

@@ -60,7 +60,7 @@ def device_program(
         return [*words, str(access.library), str(access.ordinal)]
 
     return Program(
-        _whole(built),
+        _join_cubins(built),
         plan_files(built, problem),
         command,
         readable=(runner, *access.readable),
@@ -98,7 +98,7 @@ def plan_files(
     return {"device.plan": ("\n".join(lines) + "\n").encode(), **files}
 
 
-def _whole(built: DeviceBuilt) -> Built:
+def _join_cubins(built: DeviceBuilt) -> Built:
     """All cubins as one artefact; the hash of one is its own."""
     hashes = [cubin.sha256 for cubin in built.cubins]
     one = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

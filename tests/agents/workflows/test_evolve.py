@@ -170,8 +170,8 @@ def test_the_islands_are_the_same_however_they_are_asked_for(store: Store) -> No
     stood = decided_at(events, IslandsStood)
     for number in (1, 2, 3, 5, 4):
         recorded = stood[f"{number - 1}/archive"].islands
-        assert tuple(going_on.before(progress, number).shown()) == recorded
-        assert tuple(Past(Settings()).before(progress, number).shown()) == recorded
+        assert tuple(going_on.fold_before(progress, number).describe_elites()) == recorded
+        assert tuple(Past(Settings()).fold_before(progress, number).describe_elites()) == recorded
 
 
 @pytest.mark.slow

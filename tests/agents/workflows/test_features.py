@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.prompting.techniques import applicable
 from kernelwright.agents.workflows.features import _draws
 from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
@@ -30,7 +29,7 @@ from kernelwright.traces.store import Store
 def step_by_depth(place: str) -> str:
     """Faster at every depth; declares every technique there is and unrolls for all to see."""
     depth, slot = Place.parse(place).numbers
-    names = ", ".join(t.name for t in applicable(problem(), "cpp", "cpu"))
+    names = ", ".join(t.name for t in list_applicable(problem(), "cpp", "cpu"))
     text = kernel(step=8 * depth + slot, seen="unroll " * (depth + 1), tag=place * 3)
     return f"Techniques: {names}\n{text}"
 

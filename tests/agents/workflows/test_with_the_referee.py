@@ -283,7 +283,7 @@ def test_recipes_are_tuned_one_at_a_time(tmp_path: Path, referee: RefereeProcess
 @pytest.mark.parametrize("language", ["cuda", "triton"])
 def test_forge_under_emulated_screening(tmp_path: Path, shared_cache: Path, language: str) -> None:
     """A wrong kernel, its repair and an optimisation, screened where no device is at hand."""
-    texts = [recipe.render(recipe.first()) for recipe in recipes_for("softmax", language)][:2]
+    texts = [recipe.render(recipe.first_knobs()) for recipe in recipes_for("softmax", language)][:2]
     wrong = _wrong(texts[0], language)
     fence = "cuda" if language == "cuda" else "python"
     turns = [

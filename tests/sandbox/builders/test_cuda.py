@@ -169,7 +169,8 @@ def test_the_toolkits_headers_and_ours_go_together(
     headers: tuple[str, ...], tmp_path: Path, any_jail: Jail
 ) -> None:
     source = "".join(f"#include <{header}>\n" for header in headers) + SCALE
-    built(source, at=tmp_path, jail=any_jail)
+    found = built(source, at=tmp_path, jail=any_jail)
+    assert [kernel.name for kernel in found.kernels] == ["scale"]
 
 
 @pytest.mark.parametrize(

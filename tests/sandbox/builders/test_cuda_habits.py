@@ -65,7 +65,7 @@ class Both:
     def emulated(self, source: str, kernels: tuple[str, ...]) -> Built | BuildFailed | Unsupported:
         return emulated.build(self.workshop, source, NO_TENSORS, kernels, architecture="sm_90")
 
-    def take(self, source: str, *kernels: str) -> None:
+    def assert_taken(self, source: str, *kernels: str) -> None:
         on_device = self.device(source, kernels or ("k",))
         assert isinstance(on_device, DeviceBuilt), on_device
         on_cpu = self.emulated(source, kernels or ("k",))
@@ -87,23 +87,23 @@ def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
 def test_what_nvcc_has_without_an_include(both: Both) -> None:
     rows = {name: habit for name, habit in BARE.items() if name != "own definitions"}
     source, names = joined(rows)
-    both.take(source, *names)
-    both.take(kernel(BARE["own definitions"]))
+    both.assert_taken(source, *names)
+    both.assert_taken(kernel(BARE["own definitions"]))
 
 
 def test_headers_named_needlessly(both: Both) -> None:
     habit = Habit("using namespace std;", "y[i] = x[i] + max(n, 1);")
-    both.take(including(*HEADERS) + kernel(habit))
+    both.assert_taken(including(*HEADERS) + kernel(habit))
 
 
 def test_headers_of_cuda_and_what_they_declare(both: Both) -> None:
     source, names = joined(OF_CUDA)
-    both.take(including(*CUDA_HEADERS) + source, *names)
+    both.assert_taken(including(*CUDA_HEADERS) + source, *names)
 
 
 def test_the_rest_of_std_with_its_headers(both: Both) -> None:
     source, names = joined(OF_STD)
-    both.take(including(*OF_STD) + source, *names)
+    both.assert_taken(including(*OF_STD) + source, *names)
 
 
 def test_nvcc_takes_what_nvrtc_takes(shared_cache: Path, any_jail: Jail) -> None:
@@ -169,7 +169,7 @@ def test_lines_are_those_of_the_source(both: Both) -> None:
 
 def test_names_of_headers_stay_in_their_folder() -> None:
     names = ("a/b.h", "../up.h", "/etc/passwd", "a/../b", "c//d", "./e", "x" * 200)
-    assert list(shims.included(including(*names))) == ["a/b.h"]
+    assert list(shims.list_included(including(*names))) == ["a/b.h"]
 
 
 def test_headers_of_cccl_are_read_only_for_what_the_prelude_lacks() -> None:

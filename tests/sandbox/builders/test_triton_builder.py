@@ -81,8 +81,8 @@ if found:
 
 
 def test_one_source_leaves_nothing_for_the_next(builder: TritonBuilder) -> None:
-    built(builder, HOST + LEAVES)
-    built(builder, HOST + FINDS)
+    first = built(builder, HOST + LEAVES)
+    assert built(builder, HOST + FINDS).launches == first.launches
 
 
 def test_the_lines_of_a_flood_are_capped(builder: TritonBuilder) -> None:

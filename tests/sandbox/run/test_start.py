@@ -15,9 +15,9 @@ from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.process import Runner
 from kernelwright.sandbox.run.program import Program
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.descriptors import held, left_open_since
 
 pytestmark = pytest.mark.jail

@@ -20,11 +20,11 @@ from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run import call_table
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.call_table import ENTRY_BYTES, TABLE_BYTES, Passed, Role
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 
 GUARD = 4096
@@ -127,7 +127,7 @@ class Stage:
         return Placed(x.view(np.float32), y.view(np.float32), bands, [view for _, view in work])
 
     def write(self, slot: int, arguments: list[Passed]) -> None:
-        entry, start = call_table.packed(arguments), slot * ENTRY_BYTES
+        entry, start = call_table.pack_entry(arguments), slot * ENTRY_BYTES
         self._inputs.view[start : start + len(entry)] = np.frombuffer(entry, dtype=np.uint8)
 
     def memory(self) -> tuple[bytes, int]:

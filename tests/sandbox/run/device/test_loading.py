@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NOTHING = 'extern "C" __global__ void nothing(const float* x, float* y) {}'
 
 
-def started(stage: Stage, image: bytes, error: str) -> None:
+def assert_loads_or_refuses(stage: Stage, image: bytes, error: str) -> None:
     """Loads it, which the driver refuses with this error; none: it does not."""
     if not error:
         stage.start({"nothing": 2}, image=image)
@@ -53,7 +53,7 @@ def started(stage: Stage, image: bytes, error: str) -> None:
 def test_a_driver_loads_its_own_and_older_releases(
     stage_for: Callable[..., Stage], driver: str, image: bytes, error: str
 ) -> None:
-    started(stage_for(driver), image, error)
+    assert_loads_or_refuses(stage_for(driver), image, error)
 
 
 @pytest.fixture(scope="module")
@@ -87,4 +87,4 @@ def test_so_it_is_with_cubins_of_the_compiler_that_is_here(
     target: str,
     error: str,
 ) -> None:
-    started(stage_for(driver), built(target), error)
+    assert_loads_or_refuses(stage_for(driver), built(target), error)
