@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.prompting.techniques import list_applicable
 from kernelwright.agents.workflows.features import _draws
 from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
