@@ -101,7 +101,7 @@ def run_campaign(
         check_priced(request.limits, players.models)
         if request.source:
             store.put_blob(request.source)
-        campaign = store.create(planned(request, players, workload, referee))
+        campaign = store.create(plan_campaign(request, players, workload, referee))
         if on_event:
             on_event(store.events(campaign)[0])
         with store.lease(campaign):
@@ -109,7 +109,7 @@ def run_campaign(
             return _work_on(ledger, store, referee, players, stop or Stop(), clock)
 
 
-def planned(
+def plan_campaign(
     request: CampaignRequest, players: Players, workload: Workload, referee: Referee
 ) -> CampaignStarted:
     """The first event of a campaign that is to begin."""

@@ -135,7 +135,7 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     )
     with contests.arena_for(session) as arena:
         while contest.goes_on():
-            with contests.started(
+            with contests.start_side(
                 session,
                 Protocol.CONFIRM,
                 "candidate",

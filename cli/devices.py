@@ -32,12 +32,12 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     if not found:
         yield Finding("gpu", Severity.WARN, "the driver shows no device", NOT_NEEDED)
         return
-    yield from _numbered(config, found)
+    yield from _check_numbering(config, found)
     yield from _reach(found[0])
-    yield from _loaded(config, found[0])
+    yield from _check_loading(config, found[0])
 
 
-def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
+def _check_numbering(config: Config, found: list[Device]) -> Iterator[Finding]:
     """CUDA numbers devices by speed unless CUDA_DEVICE_ORDER is set, and nvidia-smi by place."""
     is_mixed = len({device.name for device in found}) > 1
     if is_mixed and any(word.isdecimal() for word in config.devices or ()):
@@ -107,7 +107,7 @@ def _reach(device: Device) -> Iterator[Finding]:
     yield Finding("gpu", Severity.PASS, f"{found.library}; {nodes}")
 
 
-def _loaded(config: Config, device: Device) -> Iterator[Finding]:
+def _check_loading(config: Config, device: Device) -> Iterator[Finding]:
     """Whether the driver loads what our compilers make."""
     from ..kernelbench.languages import languages_on
     from ..kernelbench.targets import target_of

@@ -64,13 +64,13 @@ def show_foreseen(ready: Ready, referee: Referee, prose: Console) -> dict[str, A
     """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
     from ..agents.books.request import CampaignRequest
     from ..agents.casting.preview import preview
-    from ..running import planned
+    from ..running import plan_campaign
 
     settled, players = ready.settled, ready.players
     names = settled.names
     started, source = names, ""
     if isinstance(names, CampaignRequest):
-        started = planned(names, players, settled.task.workload, referee)
+        started = plan_campaign(names, players, settled.task.workload, referee)
         source = names.source
     assert not isinstance(started, CampaignRequest)
     found = preview(players, started, referee, source)

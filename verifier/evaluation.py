@@ -83,7 +83,7 @@ def look(stand: Stand, draft: Draft) -> Verdict:
         with _blame(stand, draft):
             return _judge(stand, mounted, draft)
     except Failed as failed:
-        return draft.fail(failed, mounted.cause(failed), mounted.known())
+        return draft.fail(failed, mounted.cause(failed), mounted.known_profile())
 
 
 @contextmanager
@@ -134,10 +134,10 @@ def _judge(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
 
 
 def _conclude(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
-    measured = mounted.measured()
+    measured = mounted.conclude_times()
     if doubt := gates.first_failure(draft.timed):
         reason = f"{doubt.name}: {doubt.detail}"
-        return draft.close(Status.SUSPECT, reason, known=mounted.known())
+        return draft.close(Status.SUSPECT, reason, known=mounted.known_profile())
     screened = stand.is_emulated or draft.order.protocol is Protocol.SCREEN
     status = Status.SCREENED if screened else Status.VERIFIED
     return draft.close(status, "", measured, mounted.profile())

@@ -74,7 +74,9 @@ class Campaign:
     def candidates(self) -> tuple[Candidate, ...]:
         """Everything that was proposed, in order."""
         with Store.open(self.home, read_only=True) as store:
-            return tuple(self._told(store, entry) for entry in self.history.entries.values())
+            return tuple(
+                self._make_candidate(store, entry) for entry in self.history.entries.values()
+            )
 
     @property
     def champion(self) -> Candidate | None:
@@ -90,7 +92,7 @@ class Campaign:
         """
         found = find_candidate(self.history, str(name))
         with Store.open(self.home, read_only=True) as store:
-            return self._told(store, self.history.entries[found])
+            return self._make_candidate(store, self.history.entries[found])
 
     @property
     def why_no_winner(self) -> str:
@@ -104,7 +106,7 @@ class Campaign:
             path.write_text(render_report(store, self.id), encoding="utf-8")
         return path
 
-    def _told(self, store: Store, entry: Entry) -> Candidate:
+    def _make_candidate(self, store: Store, entry: Entry) -> Candidate:
         started = self.history.started
         source = store.get_blob(entry.candidate).decode("utf-8", "replace")
         return Candidate(

@@ -36,7 +36,7 @@ class BuildCache:
     def load(self, key: str) -> Built | None:
         """The artefact stored under `key`, or None where there is none that is whole."""
         entry = self._read("cpp", key)
-        return _built(entry.facts, entry.rest) if entry else None
+        return _read_built(entry.facts, entry.rest) if entry else None
 
     def store(self, key: str, built: Built) -> None:
         """Keeps `built` under `key`; readers see the old state or the whole new entry."""
@@ -59,7 +59,7 @@ class BuildCache:
             return None
         cubins, at = [], 0
         for facts in entry.facts["cubins"]:
-            cubins.append(_built(facts, entry.rest[at : at + facts["size"]]))
+            cubins.append(_read_built(facts, entry.rest[at : at + facts["size"]]))
             at += facts["size"]
         if None in cubins:
             return None
@@ -117,7 +117,7 @@ class BuildCache:
         return self.folder / kind / key[:2] / key
 
 
-def fresh(built: Built, seconds: float) -> Built:
+def with_seconds(built: Built, seconds: float) -> Built:
     """A cached artefact with the time that finding it took."""
     return replace(built, seconds=seconds)
 
@@ -138,7 +138,7 @@ def _facts(built: Built) -> dict[str, Any]:
     }
 
 
-def _built(facts: dict[str, Any], artefact: bytes) -> Built | None:
+def _read_built(facts: dict[str, Any], artefact: bytes) -> Built | None:
     if hashlib.sha256(artefact).hexdigest() != facts["sha256"]:
         return None
     return Built(

@@ -47,7 +47,7 @@ def compiler_for(language: str, newest: int) -> str:
 
 
 def _triton_compiler(newest: int) -> str:
-    fit = {each.version: None for each in _fitting(newest)}
+    fit = {each.version: None for each in _list_fitting(newest)}
     names = list(fit) if not triton_settings(newest) else list(fit)[-1:]
     return f"Triton's ptxas {' and '.join(names)}"
 
@@ -71,13 +71,13 @@ def triton_settings(newest: int) -> dict[str, str]:
     Raises:
         PrerequisiteError: it has none.
     """
-    fit = _fitting(newest)
+    fit = _list_fitting(newest)
     if len(fit) == len(_assemblers()):
         return {}
     return dict.fromkeys(_TRITON_SETTINGS, str(fit[-1].path))
 
 
-def _fitting(newest: int) -> list[Assembler]:
+def _list_fitting(newest: int) -> list[Assembler]:
     """Those of Triton's that make code for a driver of this release. Raises PrerequisiteError."""
     known = _assemblers()
     fit = [each for each in known if each.major <= newest]

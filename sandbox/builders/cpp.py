@@ -17,7 +17,7 @@ from ..isolation.model import End, Outcome
 from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, BuildVariant, Built
-from .workplace import LIMITS, Workplace, read_output, run, stopped, workplace
+from .workplace import LIMITS, Workplace, explain_stop, read_output, run, workplace
 from .workshop import Workshop
 
 FORMAT = 2
@@ -88,7 +88,7 @@ def build(
     }
     key = cache.key_of(asked)
     if (kept := workshop.cache.load(key)) is not None:
-        return cache.fresh(kept, time.monotonic() - started)
+        return cache.with_seconds(kept, time.monotonic() - started)
     trampoline = _trampoline(workshop, problem_prototype, entry, compiler)
     with workplace() as place:
         headers = ["prototype.h"]
@@ -118,7 +118,7 @@ def _compile(
     (place.folder / "trampoline.o").write_bytes(trampoline)
     outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
-    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+    log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, prototype=declaration, entry=entry)
     artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
@@ -165,7 +165,7 @@ def _command(
 def _failure(
     outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
 ) -> BuildFailed:
-    limit = stopped(outcome, log)
+    limit = explain_stop(outcome, log)
     why = limit or diagnostics.reason(log, prototype=prototype, entry=entry)
     return BuildFailed(why, log, is_resource=bool(limit), seconds=outcome.wall_s, command=command)
 
@@ -206,7 +206,7 @@ def _compiled_trampoline(
         ]
         outcome = run(workshop, command, compiler, place)
         code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
-        log = diagnostics.readable(outcome.stderr, (str(place.folder),))
+        log = diagnostics.clean_words(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(
             f"the trampoline for `{declaration}` did not compile "

@@ -120,20 +120,20 @@ def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
 
 
 def _device_built(ask: Compilation, compiled: Compiled, compiler: str) -> DeviceBuilt | BuildFailed:
-    def failed(reason: str) -> BuildFailed:
+    def make_failure(reason: str) -> BuildFailed:
         return BuildFailed(reason, compiled.log, seconds=compiled.seconds, command=compiled.command)
 
     try:
         found = cubin.entries(compiled.cubin)
     except cubin.CubinError as error:
-        return failed(str(error))
+        return make_failure(str(error))
     facts = []
     for name, symbol in zip(ask.kernels, compiled.symbols, strict=True):
         if symbol not in found:
-            return failed(cuda_diagnostics.unknown_kernel(name, ask.known))
+            return make_failure(cuda_diagnostics.unknown_kernel(name, ask.known))
         facts.append(_facts(name, found[symbol], compiled.log))
         if facts[-1].shared_bytes > SHARED_WITHOUT_OPT_IN:
-            return failed(
+            return make_failure(
                 f"kernel '{name}' declares {facts[-1].shared_bytes} bytes of static shared memory, "
                 f"the limit is {SHARED_WITHOUT_OPT_IN}; declare it `extern __shared__` and set the "
                 "launch's shared_bytes"

@@ -54,10 +54,10 @@ def _listed(workshop: Workshop, cubin: Built, program: Path) -> bytes:
         file.write_bytes(cubin.artefact)
         outcome = _run(workshop, [str(program), *_OPTIONS, str(file)], program, place.folder)
     if outcome.end is not End.EXITED or outcome.code != 0:
-        words = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+        words = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
         raise PrerequisiteError(
             f"{program} cannot read the cubin ({outcome.end.value} {outcome.code}): "
-            + diagnostics.shortened(words),
+            + diagnostics.shorten(words),
             hint="install a newer nvdisasm: pip install -U 'kernelwright[cuda]'",
         )
     return outcome.stdout

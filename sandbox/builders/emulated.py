@@ -28,7 +28,7 @@ from . import cache, cuda_source, diagnostics, shims
 from .cache import BuildCache
 from .compiler import BASE_FLAGS, FILL_FLAG, LINK_FLAGS, Compiler, cpu_signature, find_compiler
 from .model import BuildFailed, Built, EmulatedVariant, Unsupported
-from .workplace import LIMITS, Workplace, compile_own, read_output, run, stopped, workplace
+from .workplace import LIMITS, Workplace, compile_own, explain_stop, read_output, run, workplace
 from .workshop import Workshop
 
 FORMAT = 1
@@ -139,11 +139,11 @@ def build(
         }
     )
     if (kept := workshop.cache.load(key)) is not None:
-        return cache.fresh(kept, time.monotonic() - started)
+        return cache.with_seconds(kept, time.monotonic() - started)
     rewritten = cuda_source.rewrite(source)
     if rewritten.reasons:
         return Unsupported(rewritten.reasons, seconds=time.monotonic() - started)
-    prepared = _prepared(words, variant, compiler, workshop.cache)
+    prepared = _prepare(words, variant, compiler, workshop.cache)
     with workplace() as place:
         _fill(place, rewritten.text, entry, prepared)
         command = _command(compiler, words, variant, place)
@@ -215,7 +215,7 @@ def _runtime_hash() -> str:
 
 
 @functools.lru_cache(maxsize=len(EmulatedVariant))
-def _prepared(
+def _prepare(
     words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, kept: BuildCache
 ) -> _Prepared:
     """The header and the runtime, compiled where the cache has none: three seconds once."""
@@ -225,12 +225,14 @@ def _prepared(
     if variant is EmulatedVariant.ASAN:
         own = (*own, "-O2", "-DKW_SANITIZED")
     return _Prepared(
-        _kept((*words, *header), f"{_HEADER}.gch", compiler, kept),
-        _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, kept),
+        _keep_compiled((*words, *header), f"{_HEADER}.gch", compiler, kept),
+        _keep_compiled((*own, "-c", "runtime.cpp"), "runtime.o", compiler, kept),
     )
 
 
-def _kept(words: tuple[str, ...], output: str, compiler: Compiler, kept: BuildCache) -> bytes:
+def _keep_compiled(
+    words: tuple[str, ...], output: str, compiler: Compiler, kept: BuildCache
+) -> bytes:
     key = cache.key_of(
         {
             "emulator": _runtime_hash(),
@@ -288,8 +290,8 @@ def _compile(
 ) -> Built | BuildFailed | Unsupported:
     outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
-    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
-    if limit := stopped(outcome, log):
+    log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
+    if limit := explain_stop(outcome, log):
         return BuildFailed(limit, log, is_resource=True, seconds=outcome.wall_s, command=told)
     if outcome.end is not End.EXITED or outcome.code != 0:
         return Unsupported((_complaint(log, kernels),), log, outcome.wall_s)

@@ -15,7 +15,7 @@ from ..isolation.model import End
 from . import cubin, cuda_diagnostics, diagnostics, shims
 from .compiler import find_compiler
 from .model import BuildFailed
-from .nvrtc_job import Compilation, Compiled, stopped
+from .nvrtc_job import Compilation, Compiled, stopped_failure
 from .toolchain import Nvcc
 from .workplace import LIMITS, Workplace, read_output, run, workplace
 from .workshop import Workshop
@@ -81,10 +81,10 @@ def compile_source(workshop: Workshop, ask: Compilation, tool: Nvcc) -> Compiled
         )
         made = read_output(place.folder / "out.cubin", LIMITS.file_bytes)
     private = (str(place.folder), place.token, *(str(path) for path in tool.readable))
-    log = diagnostics.readable(outcome.stderr, private)
+    log = diagnostics.clean_words(outcome.stderr, private)
     told = ("nvcc", *options(ask.build_name))
     if outcome.end is not End.EXITED:
-        return stopped(outcome)
+        return stopped_failure(outcome)
     if outcome.code != 0 or made is None:
         limit = cuda_diagnostics.limit(log)
         why = limit or cuda_diagnostics.reason(
@@ -120,11 +120,11 @@ def _symbols(kernels: tuple[str, ...], made: bytes) -> tuple[str, ...]:
         found = tuple(cubin.entries(made))
     except cubin.CubinError:
         return ("",) * len(kernels)
-    plain = {_plain(demangled): symbol for symbol, demangled in _demangled(found).items()}
-    return tuple(name if name in found else plain.get(_plain(name), "") for name in kernels)
+    plain = {_bare_name(demangled): symbol for symbol, demangled in _demangle(found).items()}
+    return tuple(name if name in found else plain.get(_bare_name(name), "") for name in kernels)
 
 
-def _demangled(symbols: tuple[str, ...]) -> dict[str, str]:
+def _demangle(symbols: tuple[str, ...]) -> dict[str, str]:
     program = shutil.which("c++filt")
     if program is None or not symbols:
         return {symbol: symbol for symbol in symbols}
@@ -134,7 +134,7 @@ def _demangled(symbols: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(symbols, done.stdout.splitlines(), strict=False))
 
 
-def _plain(name: str) -> str:
+def _bare_name(name: str) -> str:
     """A name without return type, parameters, spaces and the types of literals."""
     name = re.sub(r"\((?:unsigned )?(?:int|char|short|long|bool)\)", "", name)
     name = name.removeprefix("void ")

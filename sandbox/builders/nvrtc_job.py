@@ -92,7 +92,7 @@ def with_headers(workshop: Workshop, tool: Nvrtc) -> Nvrtc:
 
 def _unpack(tool: Nvrtc, folder: Path) -> None:
     told = (f"--use-bundled-headers={folder}", "--gpu-architecture=sm_80")
-    request = nvrtc.CompileRequest(b"", [], _encoded(told), [], {})
+    request = nvrtc.CompileRequest(b"", [], _encode(told), [], {})
     # It reads no source, and the folder it fills is ours.
     answer = _answer(tool, request, Limits(), partial(_run_unconfined, Limits()))
     if isinstance(answer, BuildFailed) or answer.code != nvrtc.COMPILED or not folder.is_dir():
@@ -117,7 +117,7 @@ def compile_source(
     request = nvrtc.CompileRequest(
         ask.source.encode(),
         [name.encode() for name in ask.kernels],
-        _encoded((*told, *(f"-I{folder}" for folder in tool.includes))),
+        _encode((*told, *(f"-I{folder}" for folder in tool.includes))),
         [_VERBOSE.encode()],
         shims.headers(ask.source, tool.includes),
     )
@@ -126,7 +126,7 @@ def compile_source(
     command = ("nvrtc", *told)
     if isinstance(answer, BuildFailed):
         return answer
-    log = diagnostics.readable(answer.log, [str(folder) for folder in tool.includes])
+    log = diagnostics.clean_words(answer.log, [str(folder) for folder in tool.includes])
     if answer.code == _INVALID_OPTION:
         raise PrerequisiteError(
             f"NVRTC {tool.version} cannot build for {ask.build_name}: {log[:200].strip()}",
@@ -178,8 +178,8 @@ def _answer(
         os.close(asked)
         os.close(told)
     if outcome.end is not End.EXITED or outcome.code != 0:
-        return stopped(outcome)
-    answer = _parsed(said)
+        return stopped_failure(outcome)
+    answer = _parse_answer(said)
     return answer or BuildFailed("the compiler gave no answer", seconds=outcome.wall_s)
 
 
@@ -220,13 +220,13 @@ def _run_jailed(
         job.kill()
 
 
-def stopped(outcome: Outcome) -> BuildFailed:
+def stopped_failure(outcome: Outcome) -> BuildFailed:
     """What a compiler that did not end well is told as."""
-    words = diagnostics.readable(outcome.stderr, ())
+    words = diagnostics.clean_words(outcome.stderr, ())
     if outcome.end is End.EXITED:
         last = (words.strip().splitlines() or [""])[-1]
         return BuildFailed(
-            diagnostics.shortened(f"the compiler failed: exit status {outcome.code} {last}"),
+            diagnostics.shorten(f"the compiler failed: exit status {outcome.code} {last}"),
             words,
             seconds=outcome.wall_s,
         )
@@ -241,7 +241,7 @@ def stopped(outcome: Outcome) -> BuildFailed:
     return BuildFailed(why, words, is_resource=True, seconds=outcome.wall_s)
 
 
-def _parsed(said: bytes) -> nvrtc.Compiled | None:
+def _parse_answer(said: bytes) -> nvrtc.Compiled | None:
     """The counterpart of `nvrtc.write_answer`; None for anything else."""
     head, found, rest = said.partition(b"\n")
     numbers = head.split(b" ")
@@ -254,5 +254,5 @@ def _parsed(said: bytes) -> nvrtc.Compiled | None:
     return nvrtc.Compiled(code, lowered, rest[names : names + log], rest[names + log :])
 
 
-def _encoded(words: tuple[str, ...]) -> list[bytes]:
+def _encode(words: tuple[str, ...]) -> list[bytes]:
     return [word.encode() for word in words]

@@ -35,12 +35,12 @@ def place(
     if not compiler.is_gcc or _ASKS.search(source) is None:
         return False
     (folder / NAME).write_text(_TEXT)
-    (folder / f"{NAME}.gch").write_bytes(_kept(variant, compiler, cache))
+    (folder / f"{NAME}.gch").write_bytes(_keep_header(variant, compiler, cache))
     return True
 
 
 @functools.lru_cache(maxsize=len(BuildVariant))
-def _kept(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -> bytes:
+def _keep_header(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -> bytes:
     """The precompiled header, made where the cache has none: about 26 MB and a second."""
     words = flags(variant, compiler)
     key = key_of(

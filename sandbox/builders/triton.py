@@ -137,10 +137,10 @@ class TritonBuilder:
         """
         started = time.monotonic()
         keys = [self._key(request, number) for number in range(len(request.structures))]
-        found = [self._kept(key) for key in keys]
+        found = [self._load_kept(key) for key in keys]
         wanted = [number for number, each in enumerate(found) if each is None]
         if wanted:
-            made = self._built(request, wanted)
+            made = self._build(request, wanted)
             if not isinstance(made, list):
                 return made
             for number, each in zip(wanted, made, strict=True):
@@ -182,7 +182,7 @@ class TritonBuilder:
             self._all.remove(process)
             self._start()
 
-    def _built(
+    def _build(
         self, request: TritonRequest, wanted: Sequence[int]
     ) -> list[_Made] | BuildFailed | Unsupported:
         with suppress(UnicodeEncodeError):
@@ -192,7 +192,7 @@ class TritonBuilder:
                     left = process.build(files)
                     return self._read(left, request, wanted, process.facts["compiler"])
             except StoppedError as stopped:
-                return _stopped(stopped)
+                return _stopped_failure(stopped)
         return BuildFailed("the source holds a character that UTF-8 cannot hold")
 
     def _read(
@@ -200,7 +200,7 @@ class TritonBuilder:
     ) -> list[_Made] | BuildFailed | Unsupported:
         said = triton_result.log(left)
         if left.status != 0:
-            reason, is_resource = _ended(left.status)
+            reason, is_resource = _explain_end(left.status)
             return BuildFailed(reason, said, is_resource=is_resource, seconds=left.seconds)
         try:
             told = triton_result.outcome(left)
@@ -257,7 +257,7 @@ class TritonBuilder:
             }
         )
 
-    def _kept(self, key: str) -> _Made | None:
+    def _load_kept(self, key: str) -> _Made | None:
         device = self._workshop.cache.load_device(key)
         recording = self._workshop.cache.load(key)
         if device is None or recording is None:
@@ -276,7 +276,7 @@ class TritonBuilder:
 _Made = tuple[BuiltPart, tuple[Configurations, ...]]
 
 
-def _stopped(stopped: StoppedError) -> BuildFailed:
+def _stopped_failure(stopped: StoppedError) -> BuildFailed:
     outcome = stopped.outcome
     if outcome.end is End.SIGNALLED:
         name = signal.Signals(outcome.code).name
@@ -285,7 +285,7 @@ def _stopped(stopped: StoppedError) -> BuildFailed:
     return BuildFailed(f"the build was stopped: {why}", is_resource=True, seconds=stopped.seconds)
 
 
-def _ended(status: int) -> tuple[str, bool]:
+def _explain_end(status: int) -> tuple[str, bool]:
     """What a build's end means that left no result."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

@@ -224,7 +224,7 @@ class WarmProcess:
                 part = self._channel.recv(4096)
             except TimeoutError:
                 late = self._job.kill()
-                outcome = late if late.end is not End.KILLED else _late(late, timeout_s)
+                outcome = late if late.end is not End.KILLED else _late_outcome(late, timeout_s)
                 raise StoppedError(outcome, timeout_s) from None
             except OSError:
                 part = b""
@@ -246,7 +246,7 @@ def _blame(outcome: Outcome) -> None:
         raise SandboxError(f"the Triton builder left with status {outcome.code}: {words}")
 
 
-def _late(outcome: Outcome, timeout_s: float) -> Outcome:
+def _late_outcome(outcome: Outcome, timeout_s: float) -> Outcome:
     return Outcome(
         End.WALL,
         outcome.code,

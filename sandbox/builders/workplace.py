@@ -82,7 +82,7 @@ def run(
         job.kill()
 
 
-def stopped(outcome: Outcome, log: str) -> str:
+def explain_stop(outcome: Outcome, log: str) -> str:
     """Which limit ended the compiler or a part of it; empty where none did."""
     if outcome.end is not End.EXITED:
         why = f"the compiler was stopped: {outcome.end.value}"

@@ -39,7 +39,7 @@ def stand(devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory) 
     )
     try:
         opened = open_stand(task)
-        opened.prepared()
+        opened.wait_prepared()
     except PrerequisiteError as error:
         pytest.skip(str(error))
     yield opened

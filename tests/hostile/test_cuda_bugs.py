@@ -91,7 +91,7 @@ class Trial:
                 self.problem,
                 structure.axes,
                 {**structure.arrays, **item.inputs},
-                self.candidate.launched(structure),
+                self.candidate.resolve_launches(structure),
             )
             found |= {why for why in self.run(call, item) if why}
         return found
@@ -114,7 +114,7 @@ class Trial:
         try:
             report = examine(
                 self.machine.workshop,
-                self.candidate.built(EmulatedVariant.ACCESS),
+                self.candidate.build_variant(EmulatedVariant.ACCESS),
                 call,
                 limits=LIMITS,
                 timeout_s=TIMEOUT_S,

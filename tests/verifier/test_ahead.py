@@ -18,7 +18,7 @@ from kernelwright.verifier.process.prefetch import Ahead, Work, ahead_of
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.programs import build_program
-from kernelwright.verifier.stands.session import abreast
+from kernelwright.verifier.stands.session import count_abreast
 
 LONG_S = 60.0
 CUDA = """/*---
@@ -174,7 +174,7 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
     )
     stand = open_stand(task)
     try:
-        if abreast(stand.session.workshop.cpus) < 2:
+        if count_abreast(stand.session.workshop.cpus) < 2:
             pytest.skip("there is no CPU for it")
         honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
         now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))

@@ -45,7 +45,7 @@ def test_who_works_behind_the_answer_is_stopped_there_and_pays(session_for) -> N
     rng, clocks = np.random.default_rng(1), Clocks()
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.SCREEN, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Protocol.SCREEN, "candidate", program, arena, rng) as side,
     ):
         side.place(session.stage.target, 2)
         runner = side._runner

@@ -220,7 +220,7 @@ def test_it_says_what_it_is(here: Suite) -> None:
     assert not stand.illness()
     assert stand.facts
     assert all(isinstance(value, float) for value in stand.facts.values())
-    assert bool(stand.prepared().baselines) is not stand.is_emulated
+    assert bool(stand.wait_prepared().baselines) is not stand.is_emulated
     assert isinstance(stand, TimingStand) is not stand.is_emulated
 
 

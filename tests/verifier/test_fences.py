@@ -41,7 +41,7 @@ def examined(session: Session, source: str) -> Check:
     program = build_program(session, source, "cpp")
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Protocol.FULL, "candidate", program, arena, rng) as side,
     ):
         found = fenced_memory.examine(side, session.stage, rng)
         # The fences are down again: a plain call finds its guard bands as they were.

@@ -359,7 +359,7 @@ def test_kernels_are_read_from_a_packed_table() -> None:
             Launch(1, arguments=(word, word)),
         ),
     )
-    assert device_tools.launched(launches.pack()) == [1, 0, 1]
+    assert device_tools.list_launched(launches.pack()) == [1, 0, 1]
 
 
 def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:

@@ -67,9 +67,9 @@ def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
         made = stand.tools.build("cuda", source, 1)
         assert isinstance(made, CudaCandidate)
         rng = np.random.default_rng(1)
-        report = emulated_looks.raced(draft, made, rng)
+        report = emulated_looks.look_for_races(draft, made, rng)
         assert draft.is_right, draft.checks
-        return emulated_looks.profiled(draft, made, report, rng)
+        return emulated_looks.profile_emulated(draft, made, report, rng)
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")

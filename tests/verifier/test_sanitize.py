@@ -161,9 +161,10 @@ def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     ],
 )
 def test_a_source_that_can_treat_a_sanitized_build_apart_is_named(words, line):
-    assert sanitize.apart(words + HONEST).startswith(f"line {line} of the source names ")
+    assert sanitize.explain_apart(words + HONEST).startswith(f"line {line} of the source names ")
     assert (
-        sanitize.apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */") == ""
+        sanitize.explain_apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */")
+        == ""
     )
 
 
@@ -173,7 +174,7 @@ def test_no_honest_source_is_taken_for_one():
     for name in registry.names():
         sources += [recipe.render(recipe.first_knobs()) for recipe in recipes_for(name)]
     assert len(sources) > 40
-    assert {sanitize.apart(source) for source in sources} == {""}
+    assert {sanitize.explain_apart(source) for source in sources} == {""}
 
 
 def test_both_builds_of_a_candidate_find_the_same(session_for):
@@ -198,7 +199,7 @@ extern char** environ;
     rng = np.random.default_rng(4)
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Protocol.FULL, "candidate", program, arena, rng) as side,
     ):
         slot = side.place(session.stage.target, 1)[0]
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)

@@ -18,7 +18,7 @@ from queue import LifoQueue
 from ...traces.records import Verdict
 from ..evaluation import evaluate
 from ..request import Order
-from ..stands.session import abreast
+from ..stands.session import count_abreast
 from ..stands.stand import Stand, TimingStand
 
 GIVES_WAY = 10
@@ -82,7 +82,7 @@ class Ahead:
 
 def ahead_of(stand: Stand) -> Ahead:
     """What can be done ahead of its orders; on one CPU nothing can."""
-    known = abreast(stand.session.workshop.cpus)
+    known = count_abreast(stand.session.workshop.cpus)
     workers = known if known > 1 else 0
     if not isinstance(stand, TimingStand):
         return Ahead(_evaluations_on(stand), workers)
@@ -97,7 +97,7 @@ def _evaluations_on(stand: Stand) -> Work:
     The last ones are taken first, since who is evaluated meanwhile is bound to the first.
     """
     cpus = stand.session.workshop.cpus
-    count = abreast(cpus)
+    count = count_abreast(cpus)
     free: LifoQueue[tuple[int, ...]] = LifoQueue()
     for number in range(count):
         free.put(cpus[number::count])

@@ -73,7 +73,7 @@ def open_here(task: Task) -> Stand:
 
 def _prepare(stand: Stand) -> dict[str, Any]:
     try:
-        return {"preparation": stand.prepared().model_dump(mode="json")}
+        return {"preparation": stand.wait_prepared().model_dump(mode="json")}
     except Exception as error:
         # Of any kind: a process that says nothing tells less than its error.
         return _failure(error)

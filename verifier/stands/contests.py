@@ -124,7 +124,7 @@ class Contest:
         side.place(target, session.slots)
         with ExitStack() as stack:
             sides: list[Side] = list(self._held_against())
-            rival = stack.enter_context(self._beside(champion)) if champion else None
+            rival = stack.enter_context(self._start_champion(champion)) if champion else None
             sides += [rival] if rival else []
             timing.sample_block(
                 self.series,
@@ -141,14 +141,14 @@ class Contest:
         self.blocks += 1
 
     @contextmanager
-    def _beside(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
+    def _start_champion(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
         session = self._session
         with ExitStack() as stack:
             arena = stack.enter_context(arena_for(session, champion.room))
             with champions_own():
                 rival = stack.enter_context(
-                    started(
+                    start_side(
                         session,
                         self._protocol,
                         CHAMPION,
@@ -244,7 +244,7 @@ def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
 
 
 @contextmanager
-def started(
+def start_side(
     session: Session,
     protocol: Protocol,
     name: str,

@@ -47,7 +47,7 @@ class CpuStand(TimingStand):
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
     @classmethod
-    def opened(cls, session: Session, peaks: Peaks) -> Self:
+    def open(cls, session: Session, peaks: Peaks) -> Self:
         """Begins to start the baselines."""
         baselines = Baselines(session, lambda _: peaks)
         return cls(session, peaks, baselines, sanitize.Sanitizers(session))
@@ -65,10 +65,10 @@ class CpuStand(TimingStand):
             "fma_gflops": self.peaks.flops_gflops,
         }
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand."""
         self.session.ensure_admitted()
-        return self.baselines.prepared()
+        return self.baselines.wait_prepared()
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
         """See Stand."""
@@ -76,10 +76,10 @@ class CpuStand(TimingStand):
         with draft.span("build"):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
-        sanitized = self._sanitized(draft) if order.protocol is not Protocol.SCREEN else None
+        sanitized = self._build_sanitized(draft) if order.protocol is not Protocol.SCREEN else None
         return MountedOnCpu(draft, rng, self.baselines, program, sanitized)
 
-    def _sanitized(self, draft: Draft) -> Program | None:
+    def _build_sanitized(self, draft: Draft) -> Program | None:
         """The candidate built with sanitizers, where there are any."""
         order = draft.order
         if not language_of(order.language).is_native:
@@ -115,7 +115,7 @@ class MountedOnCpu(MountedToBeTimed):
     ) -> None:
         super().__init__(draft, rng, baselines, RunnerLaunch(program))
         self._built = program.built
-        self._sanitized = sanitized
+        self._build_sanitized = sanitized
         self._known: Profile | None = None
 
     @property
@@ -152,16 +152,16 @@ class MountedOnCpu(MountedToBeTimed):
     def _look_beside(self, side: CandidateSide) -> None:
         """By sanitizers, which name the line, then in the build that is timed."""
         draft = self.draft
-        if self._sanitized:
+        if self._build_sanitized:
             with draft.span("sanitize"):
-                found = sanitize.examine(draft.session, self._sanitized, self.rng)
+                found = sanitize.examine(draft.session, self._build_sanitized, self.rng)
             draft.log = found.log or draft.log
             draft.checks.append(found.check)
             if not found.check.passed:
                 return
         with draft.span("fences"):
             draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))
-        if draft.is_right and (reason := sanitize.apart(draft.order.source)):
+        if draft.is_right and (reason := sanitize.explain_apart(draft.order.source)):
             raise Failed(Status.UNSUPPORTED, reason)
 
     def look_apart(self) -> None:
@@ -174,15 +174,15 @@ class MountedOnCpu(MountedToBeTimed):
         with self.draft.span("time"):
             self._contest.add(side)
 
-    def measured(self) -> Measurement:
+    def conclude_times(self) -> Measurement:
         """See Mounted."""
-        found = super().measured()
+        found = super().conclude_times()
         problem, target = self.draft.session.problem, self.draft.session.stage.target
         flops, moved = problem.flops(target.axes), problem.bytes_moved(target.axes)
         self._known = profiling.profile(self._built, target, found, flops=flops, moved=moved)
         return found
 
-    def known(self) -> Profile | None:
+    def known_profile(self) -> Profile | None:
         """See Mounted: nothing before it was timed."""
         return self._known
 

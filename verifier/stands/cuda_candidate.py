@@ -56,7 +56,7 @@ class CudaCandidate:
             raise Failed(status_of(plan), plan.sentence)
         launches = resolved(ground, plan, ground.subject)
         begun = {
-            variant: _BUILDERS.submit(_emulated, ground, source, launches, variant)
+            variant: _BUILDERS.submit(_build_emulated, ground, source, launches, variant)
             for variant in foreseen
         }
         device = built_or_failed(
@@ -79,10 +79,10 @@ class CudaCandidate:
 
     def extra(self, structure: Structure) -> Extra:
         """See DeviceCandidate."""
-        launches = self.launched(structure)
+        launches = self.resolve_launches(structure)
         return Extra(launches.pack(), tuple(scratch_bytes(each) for each in launches.scratch))
 
-    def launched(self, structure: Structure) -> Launches:
+    def resolve_launches(self, structure: Structure) -> Launches:
         """Its launches on this structure. Raises Failed."""
         launches = resolved(self.ground, self.plan, structure)
         ensure_fits(self.ground, launches, self.device, self.plan)
@@ -99,22 +99,22 @@ class CudaCandidate:
 
     def variant(self, variant: EmulatedVariant, schedule: str = "order") -> Program:
         """The program of one of its builds for the CPU. Raises Failed."""
-        built = self.built(variant)
+        built = self.build_variant(variant)
         return emulated_program(self.ground.workshop, built, variant=variant, schedule=schedule)
 
-    def built(self, variant: EmulatedVariant) -> Built:
+    def build_variant(self, variant: EmulatedVariant) -> Built:
         """One of its builds for the CPU. Raises Failed."""
         if variant not in self._builds:
             begun = self._begun.get(variant)
             if begun is None or begun.cancel():
-                result = _emulated(self.ground, self.source, self.launches, variant)
+                result = _build_emulated(self.ground, self.source, self.launches, variant)
             else:
                 result = begun.result()
             self._builds[variant] = built_or_failed(result)
         return self._builds[variant]
 
 
-def _emulated(
+def _build_emulated(
     ground: GpuGround, source: str, launches: Launches, variant: EmulatedVariant
 ) -> _Emulated:
     return emulated.build(

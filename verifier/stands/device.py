@@ -47,7 +47,7 @@ class DeviceStand(TimingStand):
     takes = gpu_tools.TAKES
 
     @classmethod
-    def opened(cls, session: Session, tools: GpuTools, leased: Leased) -> Self:
+    def open(cls, session: Session, tools: GpuTools, leased: Leased) -> Self:
         """Begins to start the baselines."""
         return cls(session, tools, leased, Baselines(session, leased.peaks, leased.place))
 
@@ -56,10 +56,10 @@ class DeviceStand(TimingStand):
         """See Stand."""
         return self.tools.ground.facts
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand."""
         self.session.ensure_admitted()
-        return self.baselines.prepared()
+        return self.baselines.wait_prepared()
 
     def illness(self) -> str:
         """See Stand."""
@@ -68,20 +68,20 @@ class DeviceStand(TimingStand):
     def illness_after(self, draft: Draft, failure: str) -> str:
         """See Stand."""
         with draft.span("probe the device"):
-            return self.leased.after(failure)
+            return self.leased.probe_after(failure)
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnDevice:
         """See Stand."""
         drawn = trials.plan(self.session.stage, draft.order.protocol, rng)
         with draft.span("build"):
-            ready = self.built(draft.order.language, draft.order.source, drawn, rng)
+            ready = self.build_all(draft.order.language, draft.order.source, drawn, rng)
         draft.take(ready.made.device.cubins[0])
         draft.suspicions = suspicions(ready.made.plan)
         sheet = self.leased.data_sheet
         known = static_of(draft, self.tools.ground, ready.made, device=sheet)
         return MountedOnDevice(self, draft, rng, ready, drawn, known)
 
-    def built(
+    def build_all(
         self, language: str, source: str, drawn: list[Trial], rng: np.random.Generator
     ) -> BuiltForDevice:
         """Everything that is built of a source, for the trials that were drawn. Raises Failed."""
@@ -153,7 +153,7 @@ class MountedOnDevice(MountedToBeTimed):
         """See MountedToBeTimed."""
         order = self.draft.order
         with self.draft.span("build"):
-            return self._stand.built(order.language, order.champion, [], self.rng).launched
+            return self._stand.build_all(order.language, order.champion, [], self.rng).launched
 
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""
@@ -174,7 +174,7 @@ class MountedOnDevice(MountedToBeTimed):
     def time(self, side: CandidateSide) -> None:
         """See Mounted: the device is watched from the block's start to its end."""
         own = (side.pid, self.baselines.reference.process.pid)
-        with self.draft.span("time"), self._stand.leased.watched(own) as seen:
+        with self.draft.span("time"), self._stand.leased.watch_block(own) as seen:
             self._contest.add(side)
         disturbed = gates.first_failure(seen)
         timed = self.draft.timed
@@ -184,7 +184,7 @@ class MountedOnDevice(MountedToBeTimed):
         elif disturbed and timed[at].passed:
             timed[at] = disturbed
 
-    def known(self) -> Profile:
+    def known_profile(self) -> Profile:
         """See Mounted: what its build says."""
         return self._static
 

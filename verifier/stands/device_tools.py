@@ -73,7 +73,7 @@ def profile(
         else "counters are read once a candidate is confirmed"
     )
     if ncu is not None:
-        found = _counted(session, leased, on_device, ncu, rng)
+        found = _count_with_ncu(session, leased, on_device, ncu, rng)
         if not isinstance(found, nsight.NotProfiled):
             return counters.with_counters(
                 found,
@@ -93,7 +93,7 @@ def profile(
     )
 
 
-def _counted(
+def _count_with_ncu(
     session: Session,
     leased: Leased,
     on_device: OnDevice,
@@ -101,7 +101,7 @@ def _counted(
     rng: np.random.Generator,
 ) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
     target = session.stage.target
-    kernels = launched(on_device.extra(target).table)
+    kernels = list_launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
     with _host(session, leased, on_device, target, rng, calls=nsight.WARM_UP_CALLS + 1) as host:
         return nsight.measure(
@@ -114,7 +114,7 @@ def _counted(
         )
 
 
-def launched(table: bytes) -> list[int]:
+def list_launched(table: bytes) -> list[int]:
     """The kernels that a packed table launches, in order, without the fills."""
     words = np.frombuffer(table, dtype=np.int64)
     found, at = [], 1

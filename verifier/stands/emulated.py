@@ -58,7 +58,7 @@ class EmulatedStand(Stand):
         """See Stand."""
         return self.tools.ground.facts
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand: there are no baselines to hold it against."""
         self.session.ensure_admitted()
         return Preparation()
@@ -128,7 +128,7 @@ class MountedInEmulation:
             with draft.span("start"):
                 behind = made.spare + 2 * room(made.extra(session.stage.target))
                 arena = stack.enter_context(contests.arena_for(session, behind))
-                started = contests.started(
+                started = contests.start_side(
                     session,
                     draft.order.protocol,
                     "candidate",
@@ -174,7 +174,7 @@ class MountedInEmulation:
         for schedule in self._made.schedules[1:]:
             with self._in_order(schedule) as side, draft.span("verify"):
                 few = small_trials(stage, self._rng)[-FEW:]
-                draft.checks += _renamed(try_all(side, stage, few, self._rng), schedule)
+                draft.checks += _name_by_order(try_all(side, stage, few, self._rng), schedule)
             if not draft.is_right:
                 return
         if isinstance(self._made, CudaCandidate):
@@ -183,11 +183,11 @@ class MountedInEmulation:
     def _look_into(self, made: CudaCandidate) -> None:
         """Races first: one call shows them, and the sanitizers take a dozen of slow ones."""
         draft = self._draft
-        report = emulated_looks.raced(draft, made, self._rng)
+        report = emulated_looks.look_for_races(draft, made, self._rng)
         if draft.order.protocol is not Protocol.SCREEN and draft.is_right:
-            emulated_looks.sanitized(draft, made, self._rng)
+            emulated_looks.run_sanitized(draft, made, self._rng)
         if draft.is_right:
-            self._counted = emulated_looks.profiled(draft, made, report, self._rng)
+            self._counted = emulated_looks.profile_emulated(draft, made, report, self._rng)
 
     def time(self, side: CandidateSide) -> None:
         """See Mounted: no figure of an emulation is a speed."""
@@ -196,10 +196,10 @@ class MountedInEmulation:
         """See Mounted."""
         return False
 
-    def measured(self) -> None:
+    def conclude_times(self) -> None:
         """See Mounted."""
 
-    def known(self) -> Profile:
+    def known_profile(self) -> Profile:
         """See Mounted: what its build for the target says."""
         return self._begun.result()
 
@@ -240,6 +240,6 @@ def left_out(draft: Draft, seen: AnsweredShare) -> None:
     )
 
 
-def _renamed(checks: list[Check], schedule: str) -> list[Check]:
+def _name_by_order(checks: list[Check], schedule: str) -> list[Check]:
     kind = schedule.partition(":")[0]
     return [c.model_copy(update={"name": f"{c.name}, threads in {kind} order"}) for c in checks]

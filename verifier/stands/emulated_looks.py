@@ -69,10 +69,10 @@ def static_profile(
     )
 
 
-def sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
+def run_sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
     """AddressSanitizer over the emulation: accesses out of bounds, each with its line."""
     session = draft.session
-    if reason := sanitize.apart(draft.order.source):
+    if reason := sanitize.explain_apart(draft.order.source):
         raise Failed(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
         program = made.variant(EmulatedVariant.ASAN)
@@ -81,13 +81,13 @@ def sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> No
     draft.log = found.log or draft.log
 
 
-def raced(
+def look_for_races(
     draft: Draft, made: CudaCandidate, rng: np.random.Generator
 ) -> memory_access.AccessReport:
     """A call of the access build on a small workload, which shows races."""
     stage = draft.session.stage
     with draft.span("profile"):
-        report = _watched(draft, made, stage.target, rng)
+        report = _run_watched(draft, made, stage.target, rng)
     races = [cuda_causes.race_sentence(draft.order.source, race) for race in report.races]
     draft.checks.append(
         Check(
@@ -101,7 +101,7 @@ def raced(
     return report
 
 
-def profiled(
+def profile_emulated(
     draft: Draft, made: CudaCandidate, report: memory_access.AccessReport, rng: np.random.Generator
 ) -> Profile:
     """What is known of it, with a time that is modelled from what its accesses were."""
@@ -109,11 +109,11 @@ def profiled(
     if stage.target is made.ground.subject:
         counts = Counts(stage.target_name, report.launches, is_subject=True)
     else:
-        counts = _counted(draft, made, rng, report)
+        counts = _count_launches(draft, made, rng, report)
     return static_of(draft, made.ground, made, counts)
 
 
-def _counted(
+def _count_launches(
     draft: Draft, made: CudaCandidate, rng: np.random.Generator, small: memory_access.AccessReport
 ) -> Counts:
     """What the launches do on the workload that was asked for, else on the small one."""
@@ -125,7 +125,7 @@ def _counted(
     else:
         try:
             with draft.span("profile"):
-                report = _watched(draft, made, subject, rng, budget=COUNTED)
+                report = _run_watched(draft, made, subject, rng, budget=COUNTED)
             return Counts(name, report.launches, is_subject=True)
         except (RunFault, Failed) as failed:
             # No failure: of blocks that wait for others, or that others wait for, some do not run.
@@ -133,7 +133,7 @@ def _counted(
     return Counts(session.stage.target_name, small.launches, is_subject=False, lack=lack)
 
 
-def _watched(
+def _run_watched(
     draft: Draft,
     made: CudaCandidate,
     structure: Structure,
@@ -146,8 +146,8 @@ def _watched(
     inputs = {**structure.arrays, **item.inputs}
     return memory_access.examine(
         session.workshop,
-        made.built(EmulatedVariant.ACCESS),
-        CallInputs(session.problem, structure.axes, inputs, made.launched(structure)),
+        made.build_variant(EmulatedVariant.ACCESS),
+        CallInputs(session.problem, structure.axes, inputs, made.resolve_launches(structure)),
         limits=ACCESS_LIMITS,
         timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S,
         budget=budget,

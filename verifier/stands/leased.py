@@ -102,7 +102,7 @@ class Leased:
             PrerequisiteError: none is, the driver's library is missing, or a device admits one
                 process at a time.
         """
-        devices = _shareable(devices)
+        devices = _require_shareable(devices)
         book = DeviceBook.in_cache(workshop.folder)
         ways = {device.uuid: machine.reach(device) for device in devices}
         with ExitStack() as stack:
@@ -146,11 +146,11 @@ class Leased:
     def illness(self) -> str:
         """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
         note = DeviceBook.in_cache(self.workshop.folder).quarantined(self.device.uuid)
-        if note is None or self._probed(note.reason).is_well:
+        if note is None or self._probe_quarantined(note.reason).is_well:
             return ""
         return self.out_of_use(note.reason)
 
-    def after(self, failure: str) -> str:
+    def probe_after(self, failure: str) -> str:
         """Probes the device after a candidate failed on it; why it is out of use now, or empty."""
         health = self._lease.recover(lambda _: probe(self.workshop, self.access), failure)
         return "" if health.is_well else self.out_of_use(f"{failure}; {health.reason}")
@@ -160,7 +160,7 @@ class Leased:
         return f"{self.device.name} is in quarantine: {why}; {REMEDY}"
 
     @contextmanager
-    def watched(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
+    def watch_block(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
         """Fills the list with a check of the block: whether anything disturbed the device in it."""
         checks: list[Check] = []
         with driver.watch_device(self._nvml, self.device.uuid, own) as finish:
@@ -218,7 +218,7 @@ class Leased:
             cache_source=f"{sheet.name}, {sheet.source}",
         )
 
-    def _probed(self, why: str) -> Health:
+    def _probe_quarantined(self, why: str) -> Health:
         """A probe of our quarantined device; well: the note goes."""
         health = probe(self.workshop, self.access)
         if health.is_well:
@@ -232,7 +232,7 @@ class Leased:
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def _shareable(devices: list[Device]) -> list[Device]:
+def _require_shareable(devices: list[Device]) -> list[Device]:
     """Those on which a baseline and a candidate can be at one time. Raises PrerequisiteError."""
     found = [d for d in devices if d.compute_mode in (None, ComputeMode.DEFAULT)]
     if devices and not found:

@@ -76,7 +76,7 @@ def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     ground = _Ground(task, problem, workshop, isolation)
     if target_of(task.target).is_cpu:
         peaks = measured_peaks(workshop)
-        return CpuStand.opened(ground.session(_stage(problem, task)), peaks)
+        return CpuStand.open(ground.session(_stage(problem, task)), peaks)
     machine = machine or Machine()
     present = machine.devices(architecture(task.target).name)
     if present:
@@ -92,7 +92,7 @@ def _on_device(ground: _Ground, leased: Leased) -> Stand:
         tools = ground.tools(leased.loads_up_to)
         stage = _stage(ground.problem, ground.task)
         session = ground.session(stage, **tools.versions, **leased.versions)
-        return DeviceStand.opened(session, tools, leased)
+        return DeviceStand.open(session, tools, leased)
     except BaseException:
         leased.close()
         raise

@@ -85,7 +85,7 @@ class Baselines:
         """Waits until nothing more is measured in the background."""
         self._reference.result()
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """Which candidates are held against, and which are missing."""
         held = self.reference
         return Preparation(baselines=tuple(held.latency_us), missing=held.missing)
@@ -139,11 +139,11 @@ class Baselines:
                 f"no baseline of {session.problem.name} runs here: {missing}",
                 hint=f"check that torch and scipy are installed in this environment{waited}",
             )
-        latency = {name: _calibrated(session, process, name, rng) for name in usable}
+        latency = {name: _calibrate(session, process, name, rng) for name in usable}
         return Reference(process, latency, missing, self._peaks(process))
 
 
-def _calibrated(
+def _calibrate(
     session: Session, process: BaselineProcess, name: str, rng: np.random.Generator
 ) -> float:
     side = BaselineSide(name, process)

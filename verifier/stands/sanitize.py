@@ -80,7 +80,7 @@ class Sanitizers:
     @cached_property
     def obstacle(self) -> str:
         """Why they cannot be used; empty: a planted error was reported."""
-        return _planted(self._session)
+        return _check_planted(self._session)
 
     def prepare(self, source: str) -> SanitizedBuild:
         """Builds the source with them. Raises Failed.
@@ -139,7 +139,7 @@ def sentence_on(
     return ""
 
 
-def apart(source: str) -> str:
+def explain_apart(source: str) -> str:
     """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
     found = _APART.search(_SPLICE.sub("", source))
     if found is None:
@@ -168,7 +168,7 @@ def _build(session: Session, source: str) -> Built | BuildFailed:
     return built
 
 
-def _planted(session: Session) -> str:
+def _check_planted(session: Session) -> str:
     """Why a read of the element before the first output is not reported; empty: it is."""
     output = session.problem.outputs[0].name
     body = f"{{ (void)*(const volatile int*)({output} - 1); }}"
@@ -232,20 +232,20 @@ def _run_once(
                         "built with sanitizers and with memory that was never set filled with a "
                         f"pattern, the answer is wrong: {failed.name}: {failed.detail}"
                     )
-                    return Examined(_failed(detail, trial))
+                    return Examined(_failed_check(detail, trial))
     except RunFault as fault:
-        return _blamed(fault, slot, trial)
+        return _examine_fault(fault, slot, trial)
     detail = f"AddressSanitizer and UndefinedBehaviorSanitizer saw nothing on {len(trials)} shapes"
     return Examined(Check(name=NAME, passed=True, figure=float(len(trials)), detail=detail))
 
 
-def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
+def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
     """What the end of a process means: a report, or the fault of a candidate without one.
 
     Without a slot it ended while it was loaded.
     """
     if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
-        return Examined(_failed(sentence, trial), log=fault.log)
+        return Examined(_failed_check(sentence, trial), log=fault.log)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
@@ -259,7 +259,7 @@ def _sizes(slot: Slot | None) -> dict[int, str]:
     return sizes
 
 
-def _failed(detail: str, trial: Trial) -> Check:
+def _failed_check(detail: str, trial: Trial) -> Check:
     return Check(
         name=NAME,
         passed=False,

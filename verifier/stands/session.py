@@ -67,7 +67,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def abreast(cpus: tuple[int, ...]) -> int:
+def count_abreast(cpus: tuple[int, ...]) -> int:
     """Candidates that may be built or emulated at once on these CPUs."""
     return min(len(cpus), MOST_ABREAST)
 

@@ -51,10 +51,10 @@ class Mounted(Interface):
     def goes_on(self) -> bool:
         """Whether another process of it is to be timed."""
 
-    def measured(self) -> Measurement | None:
+    def conclude_times(self) -> Measurement | None:
         """What its times come to, with the checks of its timing; None where nothing is timed."""
 
-    def known(self) -> Profile | None:
+    def known_profile(self) -> Profile | None:
         """What is known of it by now, whatever becomes of it."""
 
     def profile(self) -> Profile | None:
@@ -82,7 +82,7 @@ class Stand(ABC):
         """What recipes may ask about the workload and the machine."""
 
     @abstractmethod
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """Waits until candidates can be judged; which baselines they are held against."""
 
     def illness(self) -> str:

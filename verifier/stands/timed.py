@@ -72,7 +72,7 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         with ExitStack() as stack:
             with self.draft.span("start"):
-                started = contests.started(
+                started = contests.start_side(
                     self.draft.session,
                     self.draft.order.protocol,
                     "candidate",
@@ -89,7 +89,7 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         return self._contest.goes_on()
 
-    def measured(self) -> Measurement:
+    def conclude_times(self) -> Measurement:
         """See Mounted."""
         session, series = self.draft.session, self._contest.series
         reference, axes = self.baselines.reference, session.stage.target.axes

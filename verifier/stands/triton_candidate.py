@@ -29,7 +29,7 @@ from .gpu_candidates import (
     scratch_bytes,
     status_of,
 )
-from .session import abreast
+from .session import count_abreast
 
 
 @dataclass
@@ -75,26 +75,26 @@ class TritonCandidate:
 
     def on_device(self, structures: Sequence[Structure]) -> OnDevice:
         """See DeviceCandidate: each structure has kernels of its own, as Triton specialises."""
-        parts = [self._built((one,)) for one in structures]
-        whole = self._built(tuple(structures)) if len(parts) > 1 else parts[0]
-        known = _Tables(whole.device, self._built)
+        parts = [self._build((one,)) for one in structures]
+        whole = self._build(tuple(structures)) if len(parts) > 1 else parts[0]
+        known = _Tables(whole.device, self._build)
         for structure, launches in zip(structures, whole.launches, strict=True):
             known.add(structure, launches)
         return OnDevice(whole.device, known.extra)
 
-    def _built(self, structures: tuple[Structure, ...]) -> TritonBuilt:
+    def _build(self, structures: tuple[Structure, ...]) -> TritonBuilt:
         return _triton(self.maker, self.source, self.plan, self.entry, structures)
 
     def program(self, schedule: str) -> Program:
         """See DeviceCandidate."""
         del schedule
-        return self._interpreted()
+        return self._interpreted_program()
 
-    def patient(self) -> Program:
+    def patient_program(self) -> Program:
         """The interpreter with more patience, for one call that is to be explained."""
-        return self._interpreted(sample=interpreted.STEPS // 8)
+        return self._interpreted_program(sample=interpreted.STEPS // 8)
 
-    def _interpreted(self, sample: int = 0) -> Program:
+    def _interpreted_program(self, sample: int = 0) -> Program:
         raw = self.source.encode()
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
@@ -184,7 +184,7 @@ class TritonMaker:
         builder = TritonBuilder(
             ground.workshop,
             ground.architecture,
-            workers=abreast(ground.workshop.cpus),
+            workers=count_abreast(ground.workshop.cpus),
             newest=ground.newest,
         )
         return cls(ground, builder, Waiting(ground.workshop, interpreted.LIMITS))

@@ -17,7 +17,7 @@ from kernelwright.agents.model import Ask
 from kernelwright.agents.workflows import admission, workflow
 from kernelwright.agents.workflows.workflow import WORKFLOWS, find_workflow
 from kernelwright.errors import UnknownNameError, UsageError
-from kernelwright.running import planned, resume_campaign, run_campaign
+from kernelwright.running import plan_campaign, resume_campaign, run_campaign
 from kernelwright.tests.agents import spoken
 from kernelwright.tests.agents.asked import (
     PlainJudge,
@@ -154,7 +154,7 @@ def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
 ) -> None:
     table = spoken.seats(spoken.Speaker(answer))
     asked = scene(name, model="scripted:spoken", patience=99).request
-    started = planned(asked, table, table.problem.default_workload, spoken.Reader())
+    started = plan_campaign(asked, table, table.problem.default_workload, spoken.Reader())
     foreseen = preview(table, started, spoken.Reader(), asked.source)
     assert foreseen is not None
     result = run_campaign(asked, store, spoken.Reader(), players=table)
@@ -166,7 +166,7 @@ def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
 def test_where_the_coder_asks_no_model_nothing_is_previewed() -> None:
     table = searching(PlayedModel())
     asked = scene("tune").request
-    started = planned(asked, table, table.problem.default_workload, PlayedReferee())
+    started = plan_campaign(asked, table, table.problem.default_workload, PlayedReferee())
     assert preview(table, started, PlayedReferee()) is None
 
 

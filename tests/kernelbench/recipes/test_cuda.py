@@ -119,7 +119,7 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
     made = stand.tools.build("cuda", source, seed)
     with (
         contests.arena_for(session, EXTRA_BYTES) as arena,
-        contests.started(
+        contests.start_side(
             session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):

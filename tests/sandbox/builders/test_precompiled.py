@@ -41,5 +41,5 @@ def test_a_damaged_one_is_not_believed(tmp_path: Path, jail: Jail) -> None:
     for kept in tmp_path.rglob("*"):
         if kept.is_file():
             kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
-    precompiled._kept.cache_clear()
+    precompiled._keep_header.cache_clear()
     assert isinstance(made(ASKS + "// again\n", tmp_path, jail), Built)
