@@ -19,7 +19,7 @@ from ..agents.stop import Stop
 from ..errors import ExitCode
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..workbench.home import Campaign, Home
-from ..workbench.jobs import Job, Ready, readied
+from ..workbench.jobs import Job, Ready, make_ready
 from . import planning
 from .progress import ProgressLines
 
@@ -45,7 +45,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
     Args:
         tail: `--home …` where a command that goes on with the campaign needs it.
     """
-    with remembered_presses() as pressed, readied(job, is_dry=is_dry) as ready:
+    with remembered_presses() as pressed, make_ready(job, is_dry=is_dry) as ready:
         prose.print("starting the referee and trying the sandbox …")
         with open_referee(ready.settled.task) as referee:
             plan = planning.show_plan(ready, referee, prose)
@@ -63,7 +63,7 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
 def _run(
     ready: Ready, referee: RefereeProcess, stop: Stop, prose: Console, tail: str
 ) -> CampaignResult:
-    watched = ProgressLines(prose, ready.settled.limits, ready.begun())
+    watched = ProgressLines(prose, ready.settled.limits, ready.list_events())
     with (
         watched as progress,
         interrupts(stop, progress, referee.kill, lambda: _resume_line(progress, tail)),

@@ -73,7 +73,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"use one of {', '.join(ARCHITECTURES)}",
         )
     book = DeviceBook.in_cache(config.cache_dir)
-    note = book.quarantined(device.uuid)
+    note = book.why_quarantined(device.uuid)
     if note is not None:
         return Finding(
             "gpu",

@@ -126,7 +126,7 @@ def run(
     if resume is None:
         job = Fresh(
             config,
-            _named(problem),
+            _require_problem(problem),
             language=language or "",
             workload=workload,
             matrix=matrix,
@@ -172,7 +172,7 @@ def _seconds(duration: str | None) -> float | None:
         raise UsageError(f"--max-device-time '{duration}' {error}") from error
 
 
-def _named(problem: str | None) -> str:
+def _require_problem(problem: str | None) -> str:
     if problem is None:
         raise UsageError(
             "run needs the name of a problem", hint="`kernelwright problems` lists them"

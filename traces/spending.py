@@ -111,11 +111,11 @@ class Spending:
                 self.calls[requested.call] = SpentCall(requested)
                 self._open[requested.call] = requested
             case ModelReplied() as replied:
-                self._settled(event, replied.call).replied = replied
+                self._settle(event, replied.call).replied = replied
                 self.is_estimated |= replied.is_estimated
                 self._book(replied.tokens, replied.usd)
             case ModelFailed() as failed:
-                self._settled(event, failed.call).failed = failed
+                self._settle(event, failed.call).failed = failed
                 self.is_estimated |= failed.tokens > 0
                 self._book(failed.tokens, failed.usd)
                 if failed.tokens or failed.usd is None or failed.usd > 0:
@@ -126,7 +126,7 @@ class Spending:
                 took_s = event.at - self._evaluating_since - verdict.seconds.get(BUILD, 0.0)
                 self.device_s += max(0.0, took_s)
 
-    def _settled(self, event: Event, call: str) -> SpentCall:
+    def _settle(self, event: Event, call: str) -> SpentCall:
         if call not in self.calls:
             raise never_asked(event, call)
         self._open.pop(call, None)

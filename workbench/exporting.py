@@ -43,11 +43,11 @@ def export(
             hint="export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
-        bundle, form = _bundled(store, campaign, candidate, form, unverified=unverified)
+        bundle, form = _make_bundle(store, campaign, candidate, form, unverified=unverified)
     return files.export(bundle, form, Path(folder), unverified=unverified)
 
 
-def _bundled(
+def _make_bundle(
     store: Store, campaign: str, candidate: str, form: str | None, *, unverified: bool
 ) -> tuple[files.Bundle, str]:
     """All that leaves, and the form it has."""

@@ -99,7 +99,7 @@ class Ready:
     store: Store | None
     """None: of a dry run that needs none."""
 
-    def begun(self) -> list[Event]:
+    def list_events(self) -> list[Event]:
         """What is recorded of it by now."""
         campaign = self.settled.campaign
         return self.store.events(campaign) if self.store and campaign else []
@@ -131,7 +131,7 @@ class Ready:
 
 
 @contextmanager
-def readied(job: Job, *, is_dry: bool = False) -> Iterator[Ready]:
+def make_ready(job: Job, *, is_dry: bool = False) -> Iterator[Ready]:
     """Everything but the referee, which is started for `settled.task`.
 
     Args:

@@ -14,7 +14,7 @@ from ..traces.events import Event
 from ..traces.options import Options
 from ..verifier.process.client import open_referee
 from .home import Campaign, Home
-from .jobs import Fresh, Job, Resume, read_start, readied
+from .jobs import Fresh, Job, Resume, make_ready, read_start
 from .limits import limits_of
 
 _DECIDED = ("judge_model", "model", "target", "workflow")
@@ -114,6 +114,6 @@ def resume(
 
 
 def _done(job: Job, on_event: Callable[[Event], None] | None, stop: Stop | None) -> Campaign:
-    with readied(job) as ready, open_referee(ready.settled.task) as referee:
+    with make_ready(job) as ready, open_referee(ready.settled.task) as referee:
         result = ready.run(referee, stop=stop, on_event=on_event)
     return Home(job.config.home)[result.campaign]

@@ -203,7 +203,7 @@ def _after_wave(state: State) -> str | list[Send]:
 def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
-    Generation(loop, number).found(best, chosen.islands)
+    Generation(loop, number).settle_founder(best, chosen.islands)
     until = number + 1 + steps.rounds_of(loop, chosen.generations)
     start: State = {"generation": number + 1, "champion": champion, "stale": 0}
     return driver.run(Generations(chosen, until).graph(), loop, dict(start), "evolve")

@@ -119,7 +119,7 @@ class Generation:
         slots = tuple(self._slot(slot, islands, past.chosen) for slot in range(count))
         self.loop.ledger.decide(self._at("plan"), GenerationPlanned(slots=slots))
 
-    def found(self, candidate: str, islands: int) -> None:
+    def settle_founder(self, candidate: str, islands: int) -> None:
         """Records a candidate from elsewhere, which is all of it, as every island's founder."""
         member = self.loop.ledger.member(candidate)
         written = tuple(_writing(island) for island in range(islands))
@@ -142,7 +142,7 @@ class Generation:
     def assignment(self, place: Place, abreast: int) -> Assignment:
         """What the proposal of a place is to be; second tries are told what was tried."""
         _, slot = place.numbers
-        planned = self._planned(place)
+        planned = self._slot_of(place)
         ledger, operator = self.loop.ledger, planned.operator
         base = ledger.find_member(planned.base)
         count = self.count
@@ -178,7 +178,7 @@ class Generation:
         kin = [each.candidate for each in compared if each.island == island and not each.like]
         close = [(similarity(source, ledger.source(c), language), c) for c in kin[-_KIN:]]
         alike, like = (1.0, copies[0]) if copies else max(close, default=(0.0, ""))
-        is_change = bool(self._planned(place).base)
+        is_change = bool(self._slot_of(place).base)
         is_close = bool(copies) if is_change else alike >= TOO_CLOSE
         found = Compared(
             candidate=candidate,
@@ -235,7 +235,7 @@ class Generation:
 
     def _island(self, place: Place) -> int:
         """On which island the candidate of this place is born."""
-        return self._planned(place).island
+        return self._slot_of(place).island
 
     def diagnose(self) -> None:
         """One diagnosis of the best newcomer, for its next edit."""
@@ -326,7 +326,7 @@ class Generation:
         """What each of its proposals was planned to do."""
         return self.progress.require_decision(self._at("plan"), GenerationPlanned).slots
 
-    def _planned(self, place: Place) -> PlannedSlot:
+    def _slot_of(self, place: Place) -> PlannedSlot:
         """What the slot of a place was planned to do; a second try does the same."""
         _, slot = place.numbers
         planned = self.slots

@@ -88,7 +88,7 @@ class Shortlist:
         return f"asking took {spent_s:.0f} s and saved {saved_s:.0f} s over {worth.cases} cases"
 
     def _doubts(self, candidate: str, kind: SoftKind) -> bool:
-        opinions = self._recorded(self._place(candidate))
+        opinions = self._require_opinions(self._place(candidate))
         return any(said.kind is kind and said.verdict == "broken" for said in opinions)
 
     def _screening_s(self) -> float:
@@ -127,7 +127,7 @@ class Shortlist:
                     self.loop.ledger.decide(place, NoSoftVerdicts(reason=str(refused)))
                     found = ()
                 self.loop.ledger.decide(place, SoftVerdicts(candidate=candidate, opinions=found))
-            opinions[candidate] = self._recorded(place)
+            opinions[candidate] = self._require_opinions(place)
         chosen = soft_verifier.shortlist(
             opinions, count, f"{self.loop.asked.seed}:{self.generation.number}"
         )
@@ -156,7 +156,7 @@ class Shortlist:
             if verdict and place.is_before(self.generation.number):
                 yield from ((opinion, verdict) for opinion in said.opinions)
 
-    def _recorded(self, place: Place) -> tuple[Opinion, ...]:
+    def _require_opinions(self, place: Place) -> tuple[Opinion, ...]:
         return self.loop.progress.require_decision(place, SoftVerdicts).opinions
 
     def _place(self, candidate: str) -> Place:

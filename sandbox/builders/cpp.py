@@ -184,10 +184,10 @@ def _trampoline(workshop: Workshop, declaration: str, entry: str, compiler: Comp
         }
     )
 
-    def compiled() -> bytes:
+    def compile_it() -> bytes:
         return _compiled_trampoline(workshop, text, declaration, entry, compiler)
 
-    return workshop.cache.own(key, compiled, compiler.version)
+    return workshop.cache.own(key, compile_it, compiler.version)
 
 
 def _compiled_trampoline(

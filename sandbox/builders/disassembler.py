@@ -44,11 +44,11 @@ def disassemble(workshop: Workshop, cubin: Built, home: Path | None = None) -> s
             "program": program.stat().st_size,
         }
     )
-    listing = workshop.cache.own(key, lambda: _listed(workshop, cubin, program))
+    listing = workshop.cache.own(key, lambda: _disassemble(workshop, cubin, program))
     return listing.decode(errors="replace")
 
 
-def _listed(workshop: Workshop, cubin: Built, program: Path) -> bytes:
+def _disassemble(workshop: Workshop, cubin: Built, program: Path) -> bytes:
     with workplace() as place:
         file = place.folder / place.source("candidate.cubin")
         file.write_bytes(cubin.artefact)

@@ -53,7 +53,7 @@ def _keep_header(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -
     )
     command = [*words, "-x", "c++-header", NAME]
 
-    def made() -> bytes:
+    def make() -> bytes:
         return compile_own({NAME: _TEXT}, command, f"{NAME}.gch", compiler)
 
-    return cache.own(key, made, compiler.version)
+    return cache.own(key, make, compiler.version)

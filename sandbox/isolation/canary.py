@@ -86,7 +86,7 @@ def probe(jail: Jail, cache_dir: Path) -> Isolation:
     cached = _load(file)
     if cached and cached.key == key and 0 <= time.time() - cached.measured_at < _DAY_S:
         return cached.isolation
-    isolation = _Trial(jail, build_canary(cache_dir)).measured()
+    isolation = _Trial(jail, build_canary(cache_dir)).measure()
     fresh = _Cached(key=key, measured_at=time.time(), isolation=isolation)
     with tempfile.NamedTemporaryFile("w", dir=cache_dir, delete=False) as out:
         out.write(fresh.model_dump_json())
@@ -123,7 +123,7 @@ class _Trial:
     jail: Jail
     canary: Path
 
-    def measured(self) -> Isolation:
+    def measure(self) -> Isolation:
         """Runs the canary three times and draws up the matrix."""
         with CanaryScene(self.canary) as scene:
             evidence = CanaryEvidence(

@@ -39,15 +39,15 @@ def runner_binary(workshop: Workshop, *, sanitized: bool = False) -> Path:
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
     """
-    return _compiled(workshop, _NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())))
+    return _compile(workshop, _NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())))
 
 
 def device_runner_binary(workshop: Workshop) -> Path:
     """The compiled runner of device candidates; as `runner_binary`."""
-    return _compiled(workshop, _DEVICE, _FLAGS)
+    return _compile(workshop, _DEVICE, _FLAGS)
 
 
-def _compiled(workshop: Workshop, source: Path, flags: tuple[str, ...]) -> Path:
+def _compile(workshop: Workshop, source: Path, flags: tuple[str, ...]) -> Path:
     headers = sorted({*_HERE.glob("*.hpp"), *source.parent.glob("*.hpp")})
     content = b"".join(file.read_bytes() for file in (source, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:16]

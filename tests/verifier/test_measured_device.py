@@ -145,7 +145,7 @@ def test_a_failure_is_the_candidates_while_the_device_is_well(
     assert verdict.status is status
     assert words in verdict.reasons[0]
     assert not verdict.measurements
-    assert DeviceBook.in_cache(cache).quarantined(str(H200["nvmlDeviceGetUUID"])) is None
+    assert DeviceBook.in_cache(cache).why_quarantined(str(H200["nvmlDeviceGetUUID"])) is None
 
 
 @pytest.mark.slow
@@ -198,13 +198,13 @@ def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
         assert "quarantine" in verdict.reasons[0]
         assert "kernelwright doctor" in verdict.reasons[0]
     uuid = str(H200["nvmlDeviceGetUUID"])
-    assert DeviceBook.in_cache(tmp_path).quarantined(uuid) is not None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(uuid) is not None
     stand.close()
     # Whoever comes next finds out by a probe, and a device that is well again is taken.
     with pytest.raises(PrerequisiteError, match="still ill"):
         open_by(machine(library, "bad_memory"))
     assert not open_by(machine(library)).is_emulated
-    assert DeviceBook.in_cache(tmp_path).quarantined(uuid) is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(uuid) is None
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
     assert verdict.status is Status.HARNESS_ERROR
     assert "CUDA_ERROR_INVALID_IMAGE" in verdict.reasons[0]
     assert "kernelwright doctor" in verdict.reasons[0]
-    assert DeviceBook.in_cache(tmp_path).quarantined(str(H200["nvmlDeviceGetUUID"])) is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(str(H200["nvmlDeviceGetUUID"])) is None
 
 
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:

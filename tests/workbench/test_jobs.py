@@ -15,7 +15,7 @@ from kernelwright.tests.agents.spoken import Reader
 from kernelwright.tests.cli.test_earlier_release import BY_RECIPES
 from kernelwright.traces.events import EvaluationFinished, Event
 from kernelwright.traces.options import Options
-from kernelwright.workbench.jobs import Fresh, Job, Resume, read_start, readied
+from kernelwright.workbench.jobs import Fresh, Job, Resume, make_ready, read_start
 from kernelwright.workbench.limits import limits_of
 
 
@@ -30,7 +30,7 @@ def fresh(home: Path, **more: Any) -> Fresh:
 
 def run(job: Job, **more: Any) -> CampaignResult:
     """With a referee that looks at nothing but the words of a source."""
-    with readied(job) as ready:
+    with make_ready(job) as ready:
         return ready.run(Reader(), **more)
 
 
@@ -82,7 +82,7 @@ def test_a_candidate_is_had_by_number_by_id_and_as_the_best(tmp_path: Path) -> N
 def test_a_replay_is_settled_from_its_recording(tmp_path: Path) -> None:
     first = run(fresh(tmp_path))
     job = Fresh(config(tmp_path, model=f"replay:{first.campaign}"), "softmax")
-    with readied(job) as ready:
+    with make_ready(job) as ready:
         names = ready.settled.names
         assert isinstance(names, CampaignRequest)
         assert (names.seed, names.workload) == (3, "tiny")
@@ -92,9 +92,9 @@ def test_a_replay_is_settled_from_its_recording(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
-    with readied(fresh(tmp_path / "home"), is_dry=True) as ready:
+    with make_ready(fresh(tmp_path / "home"), is_dry=True) as ready:
         assert ready.settled.limits == {"evaluations": 2.0}
-        assert ready.begun() == []
+        assert ready.list_events() == []
     assert not (tmp_path / "home").exists()
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     tmp_path: Path, job: dict[str, Any], words: str
 ) -> None:
     given = {"problem": "softmax", "config": config(tmp_path / "home"), **job}
-    with pytest.raises(kw.KernelwrightError, match=words), readied(Fresh(**given), is_dry=True):
+    with pytest.raises(kw.KernelwrightError, match=words), make_ready(Fresh(**given), is_dry=True):
         pytest.fail("it was taken")
     assert not (tmp_path / "home").exists()
 

@@ -20,7 +20,7 @@ from .gpu_candidates import (
     GpuGround,
     OnDevice,
     ensure_fits,
-    resolved,
+    resolve_or_fail,
     scratch_bytes,
     status_of,
 )
@@ -54,7 +54,7 @@ class CudaCandidate:
         plan = parse(source, CUDA.name)
         if isinstance(plan, PlanFault):
             raise Failed(status_of(plan), plan.sentence)
-        launches = resolved(ground, plan, ground.subject)
+        launches = resolve_or_fail(ground, plan, ground.subject)
         begun = {
             variant: _BUILDERS.submit(_build_emulated, ground, source, launches, variant)
             for variant in foreseen
@@ -84,7 +84,7 @@ class CudaCandidate:
 
     def resolve_launches(self, structure: Structure) -> Launches:
         """Its launches on this structure. Raises Failed."""
-        launches = resolved(self.ground, self.plan, structure)
+        launches = resolve_or_fail(self.ground, self.plan, structure)
         ensure_fits(self.ground, launches, self.device, self.plan)
         return launches
 

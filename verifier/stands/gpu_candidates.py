@@ -110,7 +110,7 @@ def status_of(fault: PlanFault) -> Status:
     return _STATUS[fault.kind]
 
 
-def resolved(ground: GpuGround, plan: Plan, structure: Structure) -> Launches:
+def resolve_or_fail(ground: GpuGround, plan: Plan, structure: Structure) -> Launches:
     """The launches of a plan on a structure. Raises Failed."""
     found = resolve(plan, ground.problem, structure.axes, features(structure), ground.architecture)
     if isinstance(found, PlanFault):

@@ -18,7 +18,7 @@ from .triton_candidate import TritonMaker
 
 MAKERS: dict[Language, Callable[[GpuGround], Maker]] = {
     CUDA: CudaMaker,
-    TRITON: TritonMaker.opened,
+    TRITON: TritonMaker.open,
 }
 """How each language that GPUs take becomes a candidate."""
 TAKES = f"it takes {' and '.join(map(str, MAKERS))}"
@@ -32,7 +32,7 @@ class GpuTools:
     makers: Mapping[Language, Maker]
 
     @classmethod
-    def opened(cls, ground: GpuGround, languages: Sequence[str]) -> Self:
+    def open(cls, ground: GpuGround, languages: Sequence[str]) -> Self:
         """For candidates in these languages, and in CUDA, for which nothing has to be started.
 
         Raises:

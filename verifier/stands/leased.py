@@ -145,7 +145,7 @@ class Leased:
 
     def illness(self) -> str:
         """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
-        note = DeviceBook.in_cache(self.workshop.folder).quarantined(self.device.uuid)
+        note = DeviceBook.in_cache(self.workshop.folder).why_quarantined(self.device.uuid)
         if note is None or self._probe_quarantined(note.reason).is_well:
             return ""
         return self.out_of_use(note.reason)

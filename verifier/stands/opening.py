@@ -63,7 +63,7 @@ class _Ground:
         target = architecture(self.task.target)
         subject = self.problem.structure(self.task.workload)
         ground = GpuGround(self.workshop, self.problem, target, subject, newest)
-        return GpuTools.opened(ground, self.task.languages)
+        return GpuTools.open(ground, self.task.languages)
 
 
 def open_stand(task: Task, machine: Machine | None = None) -> Stand:

@@ -25,7 +25,7 @@ from .gpu_candidates import (
     GpuGround,
     OnDevice,
     ensure_fits,
-    resolved,
+    resolve_or_fail,
     scratch_bytes,
     status_of,
 )
@@ -71,7 +71,7 @@ class TritonCandidate:
         """See DeviceCandidate. The interpreter makes the work buffers itself."""
         if self.entry:
             return NOTHING_MORE
-        return Extra(interpreted.table(resolved(self.maker.ground, self.plan, structure)))
+        return Extra(interpreted.table(resolve_or_fail(self.maker.ground, self.plan, structure)))
 
     def on_device(self, structures: Sequence[Structure]) -> OnDevice:
         """See DeviceCandidate: each structure has kernels of its own, as Triton specialises."""
@@ -116,7 +116,7 @@ def _triton(
     ground = maker.ground
     plans = None
     if plan.launches:
-        plans = tuple(resolved(ground, plan, structure) for structure in structures)
+        plans = tuple(resolve_or_fail(ground, plan, structure) for structure in structures)
     request = TritonRequest(source, ground.problem, structures, plans, entry=entry or "run")
     made = built_or_failed(maker.builder.build(request))
     for launches in made.launches:
@@ -179,7 +179,7 @@ class TritonMaker:
     interpreters: Waiting
 
     @classmethod
-    def opened(cls, ground: GpuGround) -> Self:
+    def open(cls, ground: GpuGround) -> Self:
         """Begins to start them. Raises PrerequisiteError."""
         builder = TritonBuilder(
             ground.workshop,

@@ -80,7 +80,7 @@ class DeviceBook:
         """The one of a cache folder."""
         return cls(kept / "devices")
 
-    def quarantined(self, uuid: str) -> Quarantine | None:
+    def why_quarantined(self, uuid: str) -> Quarantine | None:
         """Why the device is out of use; None where it is not."""
         try:
             return Quarantine(**json.loads(_note(self.folder, uuid).read_text()))
@@ -140,7 +140,7 @@ class DeviceBook:
             return PrerequisiteError("there is no device to lease", hint="use --target cpu")
         told = []
         for uuid in uuids:
-            note = self.quarantined(uuid)
+            note = self.why_quarantined(uuid)
             if uuid in ill and note:
                 told.append(f"{uuid} is in quarantine ({note.reason}) and still ill: {ill[uuid]}")
             else:

@@ -99,7 +99,7 @@ def test_a_lease_ends_with_its_block(tmp_path: Path) -> None:
 def test_a_device_that_stays_ill_is_not_given_out(tmp_path: Path) -> None:
     with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert not found.recover(ill, "a kernel hung").is_well
-    note = DeviceBook.in_cache(tmp_path).quarantined("a")
+    note = DeviceBook.in_cache(tmp_path).why_quarantined("a")
     assert note is not None
     assert note.reason == "a kernel hung; memory does not hold what was set"
     assert abs(note.since - time.time()) < 3600
@@ -117,20 +117,20 @@ def test_a_device_that_is_well_again_comes_out(tmp_path: Path) -> None:
         found.quarantine("it hung")
     with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert found.uuid == "a"
-    assert DeviceBook.in_cache(tmp_path).quarantined("a") is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined("a") is None
 
 
 def test_a_device_that_recovers_at_once_is_not_put_away(tmp_path: Path) -> None:
     with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert found.recover(well, "a kernel hung").is_well
-    assert DeviceBook.in_cache(tmp_path).quarantined("a") is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined("a") is None
 
 
 def test_a_damaged_note_keeps_the_device_out(tmp_path: Path) -> None:
     with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         found.quarantine("it hung")
     (tmp_path / "devices" / "a.quarantine").write_text("{")
-    note = DeviceBook.in_cache(tmp_path).quarantined("a")
+    note = DeviceBook.in_cache(tmp_path).why_quarantined("a")
     assert note is not None
     assert "cannot be read" in note.reason
 
