@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol as Interface
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -31,9 +31,9 @@ from .traces.records import (
     CAPABILITIES,
     UNATTENDED_MINIMUM,
     Check,
+    Depth,
     Enforcement,
     Measurement,
-    Protocol,
     Speedup,
     Status,
     Verdict,
@@ -43,8 +43,8 @@ from .verifier.request import Order, Referee
 from .verifier.stands.contests import BLOCKS, ROUNDS
 from .verifier.truth.trials import TRIALS
 
-LEAST_TRIALS = TRIALS[Protocol.FULL]
-LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least
+LEAST_TRIALS = TRIALS[Depth.FULL]
+LEAST_PAIRS = BLOCKS[Depth.CONFIRM] * ROUNDS[Depth.CONFIRM].least
 """Pairs that the interval of a confirmation rests on at least, however slow the kernel is."""
 
 VERSIONS = (
@@ -68,7 +68,7 @@ UNJUDGED = (Status.UNSUPPORTED, Status.NOT_DISCRIMINATING, Status.HARNESS_ERROR)
 _NOT_RUN = ("not run", "skipped")
 
 
-class OpenReferee(Interface):
+class OpenReferee(Protocol):
     """Opens a referee for a problem, a workload and a target."""
 
     def __call__(
@@ -77,7 +77,7 @@ class OpenReferee(Interface):
         """A running referee, closed at the end of the block. Raises the errors of errors.py."""
 
 
-class AuditStore(Interface):
+class AuditStore(Protocol):
     """What an audit needs of a store; `traces.store.Store` is one."""
 
     def append(self, campaign: str, payload: Payload) -> Event:
@@ -127,7 +127,7 @@ def _looks(
 ) -> tuple[Verdict, ...]:
     """One verdict, or two where the first may be the machine's mood; the last one counts."""
     _require_same_problem(started)
-    order = Order(source=_source(entry, store), language=entry.language, protocol=Protocol.CONFIRM)
+    order = Order(source=_source(entry, store), language=entry.language, protocol=Depth.CONFIRM)
     with bench(started.problem, _workload(started), started.target) as referee:
         first = referee.evaluate(order)
         if first.status not in MOODS and not is_slower(first, entry.verdict):
@@ -232,7 +232,7 @@ def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str
     if then is None:
         yield "there is no verdict on it"
         return
-    if then.status is not Status.VERIFIED or then.protocol in (Protocol.SCREEN, Protocol.FULL):
+    if then.status is not Status.VERIFIED or then.protocol in (Depth.SCREEN, Depth.FULL):
         yield f"it was not confirmed in a fresh process: {then.status} by '{then.protocol}'"
     current = Verdict.model_fields["schema_version"].default
     if then.schema_version != current:

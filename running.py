@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol as Interface
+from typing import Protocol
 
 from .agents.books.asking import book_cut_off
 from .agents.books.budget import Budget, Clock, check_limits, check_priced
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-class CampaignStore(Recorder, Interface):
+class CampaignStore(Recorder, Protocol):
     """What a campaign needs of a store; `traces.store.Store` is one."""
 
     def create(self, started: CampaignStarted) -> str:

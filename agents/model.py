@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Literal, NamedTuple, runtime_checkable
-from typing import Protocol as Interface
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
@@ -152,7 +151,7 @@ class ModelFault(Exception):
         self.status = status
 
 
-class Model(Interface):
+class Model(Protocol):
     """One model: a question goes in, and an answer or a fault comes out.
 
     Whoever asks rests on this, and `tests/agents/models/test_every_model.py` holds every one to it:
@@ -188,7 +187,7 @@ class Model(Interface):
 
 
 @runtime_checkable
-class Paced(Interface):
+class Paced(Protocol):
     """A Model whose endpoint says how long it has no room."""
 
     @property
@@ -197,7 +196,7 @@ class Paced(Interface):
 
 
 @runtime_checkable
-class PlacedModel(Interface):
+class PlacedModel(Protocol):
     """A Model that answers by where in the workflow it is asked, such as a recorded campaign."""
 
     def at(self, place: Place) -> Model:

@@ -35,13 +35,13 @@ from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.traces.events import EvaluationFinished, Event, ModelReplied
 from kernelwright.traces.records import (
     Capability,
+    Depth,
     Enforcement,
     Isolation,
     Measurement,
     Metric,
     Preparation,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -220,7 +220,7 @@ class Stub:
         """It knows the answers already."""
 
     def evaluate(self, order: Order) -> Verdict:
-        self._asked += order.protocol is Protocol.SCREEN
+        self._asked += order.protocol is Depth.SCREEN
         faster = 1.0 + 0.05 * self._asked
         latency = Timing(median_us=100 / faster, low_us=99 / faster, high_us=101 / faster)
         gained = Speedup(median=faster, low=faster * 0.99, high=faster * 1.01)
@@ -233,7 +233,7 @@ class Stub:
             speedup={"torch eager": gained} | ({"champion": against} if order.champion else {}),
         )
         metrics = [Metric(name=f"metric_{n}", value=float(n)) for n in range(8)]
-        is_screen = order.protocol is Protocol.SCREEN
+        is_screen = order.protocol is Depth.SCREEN
         return Verdict(
             candidate=candidate_id(order.source),
             problem=PROBLEM,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from typing import Protocol as Interface
+from typing import Protocol
 
 from ..agents.books.ledger import OnEvent
 from ..agents.models.choosing import ModelSettings
@@ -19,7 +19,7 @@ from .plan import Bench, BenchCampaign
 from .scores import Score, is_done, score
 
 
-class BenchStore(CampaignStore, Interface):
+class BenchStore(CampaignStore, Protocol):
     """What a bench needs of a store; `traces.store.Store` is one."""
 
     def starts(self) -> Iterator[tuple[str, CampaignStarted]]:

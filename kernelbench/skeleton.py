@@ -11,8 +11,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 from textwrap import fill, indent
-from typing import Any, NamedTuple
-from typing import Protocol as Interface
+from typing import Any, NamedTuple, Protocol
 
 from .languages import CPP, CUDA, PYTHON, TRITON, Language
 from .problem import Problem, c_parameters
@@ -36,7 +35,7 @@ class Written(NamedTuple):
     code: str
 
 
-class Writer(Interface):
+class Writer(Protocol):
     """What candidates of one language begin with."""
 
     advice: str

@@ -21,7 +21,7 @@ def unheld(methods: set[str], held: set[str]) -> list[str]:
         f"{file.relative_to(ROOT)}: {node.name}"
         for file, node in _classes(f"def {min(methods)}(")
         if methods <= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-        and not {node.name, *_names(node.bases)} & {*held, "Interface"}
+        and not {node.name, *_names(node.bases)} & {*held, "Protocol"}
     ]
 
 

@@ -25,10 +25,10 @@ from kernelwright.traces.records import (
     CAPABILITIES,
     Capability,
     Check,
+    Depth,
     Enforcement,
     Isolation,
     Preparation,
-    Protocol,
     Speedup,
     Status,
     Verdict,
@@ -44,7 +44,7 @@ CHAMPION = stored.IDS[1]
 
 def said(status: Status = Status.VERIFIED, low: float = 0.75, **more: Any) -> Verdict:
     """A verdict on the champion; the record has it between 0.75 and 0.85 of scipy."""
-    verdict = stored.verdict(2, status, Protocol.CONFIRM)
+    verdict = stored.verdict(2, status, Depth.CONFIRM)
     if verdict.measurement:
         speedup = {"scipy": Speedup(median=low + 0.05, low=low, high=low + 0.1)}
         timed = verdict.measurement.model_copy(update={"speedup": speedup})
@@ -139,7 +139,7 @@ def test_what_is_said_now_decides(
     assert script.opened == [("spmm_csr", "tiny", "cpu")]
     for order in script.asked:
         assert (order.source, order.language) == (stored.SOURCES[1], "cpp")
-        assert (order.protocol, order.champion) == (Protocol.CONFIRM, "")
+        assert (order.protocol, order.champion) == (Depth.CONFIRM, "")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"protocol": Protocol.FULL}, "not confirmed in a fresh process"),
+        ({"protocol": Depth.FULL}, "not confirmed in a fresh process"),
         ({"schema_version": 0}, "schema is version 0"),
         ({"isolation": None}, "no isolation matrix"),
         ({"isolation": rows_with("mem", None)}, "no row 'mem'"),

@@ -12,8 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from typing import Protocol as Interface
+from typing import Any, Protocol
 
 from ..errors import KernelwrightError
 from .events import CandidateMissing, CandidateProposed
@@ -22,7 +21,7 @@ from .transcript import Call
 GetBlob = Callable[[str], bytes]
 
 
-class Records(Interface):
+class Records(Protocol):
     """What is needed of a store."""
 
     def get_blob(self, sha: str) -> bytes:

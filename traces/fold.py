@@ -33,10 +33,10 @@ from .events import (
     Payload,
 )
 from .place import NOWHERE, Place
-from .records import Advice, Protocol, Status, Verdict
+from .records import Advice, Depth, Status, Verdict
 from .spending import Spending
 
-_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
+_WEIGHT = {Depth.SCREEN: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Depth.RECORD: 3}
 
 
 class ChampionChange(NamedTuple):

@@ -12,7 +12,7 @@ from ..config import Config, resolve
 from ..errors import UsageError
 from ..kernelbench.languages import CPP, LANGUAGES, languages_of_suffix, list_names
 from ..kernelbench.targets import AUTO, CPU
-from ..traces.records import Isolation, Protocol
+from ..traces.records import Depth, Isolation
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..verifier.request import Order
 from . import tasks
@@ -105,7 +105,7 @@ class Evaluator:
             record: 300 trials instead of 30.
         """
         text = read_source(source) if isinstance(source, Path) else source
-        protocol = Protocol.RECORD if record else Protocol.FULL
+        protocol = Depth.RECORD if record else Depth.FULL
         order = Order(source=text, language=self.language, protocol=protocol)
         verdict = self._require_open().evaluate(order)
         return Candidate(self.task.problem, self.target, self.language, text, verdict)

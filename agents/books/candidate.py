@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ...traces.events import CandidateProposed
 from ...traces.fold import Entry, entry_of, most_thorough
-from ...traces.records import Protocol, Verdict
+from ...traces.records import Depth, Verdict
 from ...verifier.profile.model import LAUNCH_US
 from ..search.archive import score_of
 
@@ -35,7 +35,7 @@ class KnownCandidate(Entry):
         return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
 
     @cached_property
-    def looks(self) -> Mapping[Protocol, Verdict]:
+    def looks(self) -> Mapping[Depth, Verdict]:
         """By protocol: the verdicts that decisions rest on, in the order of the first looks."""
         return {verdict.protocol: verdict for verdict in self.relied_on}
 
@@ -47,12 +47,12 @@ class KnownCandidate(Entry):
     @cached_property
     def screened(self) -> Verdict | None:
         """Its screening: what candidates are compared by, all alike."""
-        return self.looks.get(Protocol.SCREEN)
+        return self.looks.get(Depth.SCREEN)
 
     @property
     def confirmed(self) -> Verdict | None:
         """Its confirmation in a fresh process."""
-        return self.looks.get(Protocol.CONFIRM)
+        return self.looks.get(Depth.CONFIRM)
 
     @cached_property
     def shown(self) -> Verdict | None:

@@ -31,7 +31,7 @@ from ...traces.events import (
 )
 from ...traces.fold import Fold
 from ...traces.place import Place, in_round
-from ...traces.records import Advice, Protocol
+from ...traces.records import Advice, Depth
 from ..search.archive import Archive
 from ..search.championship import best_challenger
 from .candidate import KnownCandidate
@@ -42,7 +42,7 @@ class CutOff(NamedTuple):
     """An evaluation that was begun and has no verdict."""
 
     candidate: str
-    protocol: Protocol
+    protocol: Depth
     since: float = 0.0
     """When it began, by the store's clock."""
 
@@ -62,7 +62,7 @@ class Progress(Fold[KnownCandidate]):
         """Every champion there was, with ln(new / old) of the credited speed-up."""
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
-        self.last_took_s: dict[Protocol, float] = {}
+        self.last_took_s: dict[Depth, float] = {}
         """How long the last evaluation of each protocol took."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
@@ -82,7 +82,7 @@ class Progress(Fold[KnownCandidate]):
             case Decided():
                 self.decisions.add(payload)
             case EvaluationStarted():
-                self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
+                self.open = CutOff(payload.candidate, Depth(payload.protocol), event.at)
             case EvaluationFinished():
                 self._rank(payload, event.at)
             case AdviceGiven() if payload.place:

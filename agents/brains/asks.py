@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
-from typing import Protocol as Interface
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -27,7 +26,7 @@ KEPT = "All else in it was fine: keep that, and mend this alone."
 Form = TypeVar("Form", bound=BaseModel)
 
 
-class Asks(Interface):
+class Asks(Protocol):
     """Asks one model on a campaign's account: `asking.Asker`."""
 
     model_name: str

@@ -19,7 +19,7 @@ from ...errors import UsageError
 from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
-from ...traces.records import Protocol, Verdict
+from ...traces.records import Depth, Verdict
 from ..aids import Aids
 from ..books.asking import Asker, Asking
 from ..books.budget import CAPS_OF_WORK, Budget
@@ -43,7 +43,7 @@ class Players:
     problem: Problem
     coder: Coder | Asking[Coder]
     judge: Judge | Asking[Judge]
-    recorded: Mapping[tuple[str, Protocol], Verdict] = field(default_factory=dict)
+    recorded: Mapping[tuple[str, Depth], Verdict] = field(default_factory=dict)
     """In a replay: the verdicts of the recorded campaign."""
     aids: Asking[Aids] | None = None
     """Help beside the brains, by a model that they ask anyway."""

@@ -29,8 +29,7 @@ from ...traces.decisions import (
 )
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
-from ...traces.records import Record
+from ...traces.records import Depth, Record
 from ..books.asking import PromptTooLong
 from ..prompting.history import strategies
 from ..prompting.words import over_baseline, over_best, over_roofline

@@ -22,7 +22,7 @@ from ...traces.decisions import (
     PlannedSlot,
 )
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
+from ...traces.records import Depth
 from ..aids import MOST_ATTEMPTS
 from ..books.asking import PromptTooLong
 from ..books.candidate import KnownCandidate, choose_better

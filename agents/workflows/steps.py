@@ -17,8 +17,7 @@ from langgraph.runtime import Runtime
 from ...errors import SandboxError
 from ...traces.decisions import NothingLeft
 from ...traces.place import Place
-from ...traces.records import Advice, Status, Verdict
-from ...traces.records import Protocol as Depth
+from ...traces.records import Advice, Depth, Status, Verdict
 from ..books.asking import PromptTooLong
 from ..books.candidate import KnownCandidate
 from ..prompting.words import same_source

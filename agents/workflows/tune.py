@@ -22,8 +22,7 @@ from pydantic import Field
 from ...kernelbench.targets import target_of
 from ...traces.decisions import Challenged
 from ...traces.place import NOWHERE, Place
-from ...traces.records import Protocol as Depth
-from ...traces.records import Record
+from ...traces.records import Depth, Record
 from ..roles import Assignment, Mode, Proposal
 from ..stop import BudgetSpent
 from . import driver, steps

@@ -15,7 +15,7 @@ from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, Scene, referee, request
 from kernelwright.traces.events import EvaluationFinished, Event
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -34,7 +34,7 @@ def third_meets_a_champion_that_fell(fails: Status | None = None) -> PlayedRefer
     inner = played.fate
     played.falls = lambda order: order.source == third
     played.fate = lambda order: (
-        fails if order.source == third and order.protocol is Protocol.CONFIRM else inner(order)
+        fails if order.source == third and order.protocol is Depth.CONFIRM else inner(order)
     )
     return played
 
@@ -82,7 +82,7 @@ def test_the_first_champion_leaves_none_behind(store: Store) -> None:
     played = PlayedReferee()
     played.falls = _only_first()
     played.fate = lambda order: (
-        Status.INCORRECT if order.protocol is Protocol.CONFIRM and order.champion else None
+        Status.INCORRECT if order.protocol is Depth.CONFIRM and order.champion else None
     )
     asked = CampaignRequest(problem="doubling", limits={"evaluations": 30}, seed=7)
     result = run_campaign(asked, store, played, players=players())

@@ -21,7 +21,7 @@ from kernelwright.tests.cli import stored
 from kernelwright.tests.fuzz.target import Target, edited, edits, json_edited, json_edits
 from kernelwright.traces.events import AuditOutcome, CampaignAudited, CampaignFinished
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view import charts
@@ -38,7 +38,7 @@ def template() -> tempfile.TemporaryDirectory[str]:
     home = Path(folder.name) / "home"
     campaign = stored.fill(home)
     with Store.open(home) as store:
-        verdict = stored.verdict(2, Status.VERIFIED, Protocol.CONFIRM)
+        verdict = stored.verdict(2, Status.VERIFIED, Depth.CONFIRM)
         store.append(
             campaign,
             CampaignAudited(

@@ -29,7 +29,7 @@ from kernelwright.traces.events import (
     ModelRequested,
 )
 from kernelwright.traces.place import Place
-from kernelwright.traces.records import Advice, Protocol, Status
+from kernelwright.traces.records import Advice, Depth, Status
 from kernelwright.traces.store import Store
 
 SYSTEM = "You write kernels. Answer with one fenced block.\n" + "A rule of the house.\n" * 40
@@ -169,7 +169,7 @@ class Writer:
             ),
         )
         self.candidates.append(candidate)
-        protocol = Protocol.CONFIRM if status is Status.VERIFIED else Protocol.SCREEN
+        protocol = Depth.CONFIRM if status is Status.VERIFIED else Depth.SCREEN
         verdict = verdict_of(candidate, status, protocol, 0.9 + 0.4 * number, self.rng)
         self.store.append(self.campaign, EvaluationStarted(candidate=candidate, protocol=protocol))
         self.store.append(self.campaign, EvaluationFinished(verdict=verdict))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kernelwright.tests.verifier.stands import look
-from kernelwright.traces.records import Check, Protocol, Status, Verdict
+from kernelwright.traces.records import Check, Depth, Status, Verdict
 from kernelwright.verifier.clock import clocks, roofline
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.session import Session
@@ -64,7 +64,7 @@ class Row:
     status: Status
     steps: str
     checks: str = ""
-    protocol: Protocol = Protocol.SCREEN
+    protocol: Depth = Depth.SCREEN
     language: str = "cpp"
     champion: str = ""
     clocks_hold: bool = True

@@ -12,7 +12,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.verifier.test_seven import below
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.process.prefetch import Ahead, Work, ahead_of
 from kernelwright.verifier.request import Order, Task
@@ -48,7 +48,7 @@ def verdict(of: Order) -> Verdict:
         workload="w",
         language="cpp",
         target="sm_90",
-        protocol=Protocol.SCREEN,
+        protocol=Depth.SCREEN,
         status=Status.SCREENED,
         seed=of.source,
     )

@@ -18,7 +18,7 @@ from kernelwright.tests.verifier.stands import (
     opened,
     task,
 )
-from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.verifier.evaluation import evaluate
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.stand import Stand, TimingStand
@@ -39,10 +39,10 @@ class Suite:
     crashing: str
     unbuildable: str
 
-    def order(self, source: str, protocol: Protocol = Protocol.SCREEN) -> Order:
+    def order(self, source: str, protocol: Depth = Depth.SCREEN) -> Order:
         return Order(source=source, language=self.language, protocol=protocol)
 
-    def judged(self, source: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
+    def judged(self, source: str, protocol: Depth = Depth.SCREEN) -> Verdict:
         """A look, of which all holds that holds of any."""
         order = self.order(source, protocol)
         verdict = look(self.stand, order, SEED)
@@ -161,9 +161,9 @@ def here(
     suite.stand.close()
 
 
-@pytest.mark.parametrize("protocol", [Protocol.SCREEN, Protocol.FULL])
-def test_a_right_candidate_passes(here: Suite, protocol: Protocol) -> None:
-    is_screened = here.stand.is_emulated or protocol is Protocol.SCREEN
+@pytest.mark.parametrize("protocol", [Depth.SCREEN, Depth.FULL])
+def test_a_right_candidate_passes(here: Suite, protocol: Depth) -> None:
+    is_screened = here.stand.is_emulated or protocol is Depth.SCREEN
     verdict = here.judged(here.right, protocol)
     assert verdict.artefact
     assert verdict.profile is not None

@@ -11,7 +11,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.bare import BareJail
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.clock import statistics, timing
 from kernelwright.verifier.clock.timed_sides import BaselineSide
@@ -66,7 +66,7 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
 @pytest.mark.slow
 def test_a_candidate_does_not_displace_its_own_copy(court):
     source = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
-    order = Order(source=source, language="cpp", protocol=Protocol.CONFIRM, champion=source)
+    order = Order(source=source, language="cpp", protocol=Depth.CONFIRM, champion=source)
     gains = []
     for _ in range(ATTEMPTS):
         verdict = court.referee("spmm_csr").evaluate(order)
@@ -90,7 +90,7 @@ def run(M, N, x, y):
 @pytest.mark.slow
 def test_a_candidate_that_is_the_baseline_is_not_faster_than_it(court):
     """What differs between the two ways of being timed never speaks for the candidate."""
-    order = Order(source=SAME_AS_TORCH, language="python", protocol=Protocol.FULL)
+    order = Order(source=SAME_AS_TORCH, language="python", protocol=Depth.FULL)
     gains = []
     for _ in range(ATTEMPTS):
         measured = court.referee("softmax", workload="4099x33").evaluate(order).measurement

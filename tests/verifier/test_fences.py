@@ -10,7 +10,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Check, Protocol, Status
+from kernelwright.traces.records import Check, Depth, Status
 from kernelwright.verifier.checks import fenced_memory
 from kernelwright.verifier.stands import contests
 from kernelwright.verifier.stands.programs import build_program
@@ -41,7 +41,7 @@ def examined(session: Session, source: str) -> Check:
     program = build_program(session, source, "cpp")
     with (
         contests.arena_for(session) as arena,
-        contests.start_side(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         found = fenced_memory.examine(side, session.stage, rng)
         # The fences are down again: a plain call finds its guard bands as they were.

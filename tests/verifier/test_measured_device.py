@@ -40,7 +40,7 @@ from kernelwright.tests.verifier.stands import (
     opened,
     task,
 )
-from kernelwright.traces.records import Level, Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Level, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import device_tools
@@ -72,7 +72,7 @@ def stand(cache: Path, library: Path) -> Iterator[Stand]:
     found.close()
 
 
-def judged(stand: Stand, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
+def judged(stand: Stand, kernel: str, protocol: Depth = Depth.SCREEN) -> Verdict:
     return look(stand, Order(source=on_device(kernel), language="cuda", protocol=protocol))
 
 
@@ -106,7 +106,7 @@ def test_a_promotion_says_what_was_not_looked_at(
     order = Order(
         source=on_device("gelu_right"),
         language="cuda",
-        protocol=Protocol.CONFIRM,
+        protocol=Depth.CONFIRM,
         champion=on_device("gelu_right") + "// another",
     )
     verdict = look(stand, order)

@@ -12,7 +12,7 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.builders import toolchain
-from kernelwright.traces.records import Level, Profile, Protocol
+from kernelwright.traces.records import Depth, Level, Profile
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands import emulated_looks
 from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
@@ -62,7 +62,7 @@ def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
     def profile(stand: Stand, source: str) -> Profile:
         if not isinstance(stand, EmulatedStand):
             pytest.skip("this machine has the device")
-        order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+        order = Order(source=source, language="cuda", protocol=Depth.SCREEN)
         draft = Draft(order, stand.session, b"x")
         made = stand.tools.build("cuda", source, 1)
         assert isinstance(made, CudaCandidate)

@@ -14,7 +14,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
@@ -99,7 +99,7 @@ def examined(session: Session, source: str) -> sanitize.Examined:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
     source, words = MISTAKES[name]
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.INCORRECT, verdict.reasons
     (reason,) = verdict.reasons
     assert reason.startswith("sanitizers: ")
@@ -199,7 +199,7 @@ extern char** environ;
     rng = np.random.default_rng(4)
     with (
         contests.arena_for(session) as arena,
-        contests.start_side(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         slot = side.place(session.stage.target, 1)[0]
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
@@ -221,7 +221,7 @@ def test_a_source_that_builds_only_without_them_is_no_pass(court):
     """The frame pointer is free in the plain build only."""
     leaf = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
     source = f"{leaf}{COMPUTE}{SIGNATURE} {{ {CALL} leaf(); }}"
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.BUILD_FAILED
     assert verdict.reasons[0].startswith("built with sanitizers: error at line ")
 

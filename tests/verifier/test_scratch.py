@@ -10,7 +10,7 @@ from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.plan.limits import MAX_SCRATCH, MAX_SCRATCH_BYTES
 from kernelwright.sandbox.run.arena import Arena, Extra, footprint, room
 from kernelwright.tests.court import Court
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 
 COPIED = """\
 /*---
@@ -66,7 +66,7 @@ def judged(court: Court, shapes: list[str]) -> Verdict:
         source(shapes),
         "bias_gelu",
         "cuda",
-        Protocol.SCREEN,
+        Depth.SCREEN,
         workload="",
         seed=b"scratch buffers!",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.sandbox.run.process import cpu_ns
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks import stress
 
 pytestmark = pytest.mark.timed
@@ -74,7 +74,7 @@ static void mix(uint64_t& mark, const float* at, long count) {{
         }}
 }}"""
     assert stress.LEAST >= 8
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.INCORRECT, verdict.reasons
     assert verdict.reasons[0].startswith("determinism under load: repeat 8 with")
 
@@ -97,7 +97,7 @@ static int calls;
             C[(long)i * N + n] = sum;
         }}
 }}"""
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     found = [check for check in verdict.checks if check.name == stress.NAME]
     assert [check.passed for check in found] == [True, True], verdict.reasons
     assert len({check.workload for check in found}) == 2

@@ -13,8 +13,8 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP, CUDA
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.traces.records import (
+    Depth,
     Measurement,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -41,7 +41,7 @@ def verdict(status: Status = Status.VERIFIED) -> Verdict:
         language="cpp",
         target="cpu",
         status=status,
-        protocol=Protocol.CONFIRM,
+        protocol=Depth.CONFIRM,
         measurements=(timed,) if status.is_pass else (),
         reasons=() if status.is_pass else ("output y: error 3.2e-3 at (7, 12)",),
     )

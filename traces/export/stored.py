@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import StorageError, UnknownNameError, UsageError
 from ..events import CampaignStarted, CandidateProposed, EvaluationFinished, Event
-from ..records import Protocol as Thoroughness
-from ..records import Status, Verdict
+from ..records import Depth, Status, Verdict
 from .bundle import BUILD_FLAGS, Ancestor, Bundle, Case, TensorSpec
 
 
@@ -129,7 +128,7 @@ def _description(started: CampaignStarted, campaign: str) -> _Description:
 
 def _verdict(events: Iterable[Event], candidate: str) -> _Found | None:
     """The most thorough verdict, unless a later one found fault: luck does not undo a fault."""
-    ranks = list(Thoroughness)
+    ranks = list(Depth)
     kept: _Found | None = None
     for event in events:
         payload = event.payload

@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
-from ...traces.records import Check, Protocol
+from ...traces.records import Check, Depth
 from ..clock.timed_sides import CandidateSide
 from ..truth import gates
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
-_CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4, Protocol.RECORD: 12}
-_TWINS = {Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 18}
+_CHANGES = {Depth.SCREEN: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
+_TWINS = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 18}
 """Other patterns on each of two structures; a screening has those of its timed calls."""
 _ATTEMPTS = 24
 _VISIBLE = 100.0
@@ -33,7 +33,7 @@ _VISIBLE = 100.0
 def run_trials(
     side: CandidateSide,
     stage: Stage,
-    protocol: Protocol,
+    protocol: Depth,
     rng: np.random.Generator,
     trials: Iterable[Trial] = (),
 ) -> list[Check]:
@@ -50,7 +50,7 @@ def run_trials(
         key=lambda s: stage.problem.bytes_moved(s.axes),
         default=stage.target,
     )
-    structures = [smallest] if protocol is Protocol.SCREEN else [smallest, stage.target]
+    structures = [smallest] if protocol is Depth.SCREEN else [smallest, stage.target]
     for structure in structures:
         checks += _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng)
         if not checks[-1].passed:

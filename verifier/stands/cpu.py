@@ -16,7 +16,7 @@ from ...kernelbench.features import features
 from ...kernelbench.languages import language_of
 from ...kernelbench.machine import processor
 from ...sandbox.run.program import Program
-from ...traces.records import Measurement, Preparation, Profile, Protocol, Status
+from ...traces.records import Depth, Measurement, Preparation, Profile, Status
 from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
 from ..clock.roofline import Peaks
@@ -76,7 +76,7 @@ class CpuStand(TimingStand):
         with draft.span("build"):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
-        sanitized = self._build_sanitized(draft) if order.protocol is not Protocol.SCREEN else None
+        sanitized = self._build_sanitized(draft) if order.protocol is not Depth.SCREEN else None
         return MountedOnCpu(draft, rng, self.baselines, program, sanitized)
 
     def _build_sanitized(self, draft: Draft) -> Program | None:
@@ -137,7 +137,7 @@ class MountedOnCpu(MountedToBeTimed):
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: looks at stray accesses, then repeats under load."""
         draft = self.draft
-        if draft.order.protocol is Protocol.SCREEN:
+        if draft.order.protocol is Depth.SCREEN:
             return
         if language_of(draft.order.language).is_native:
             self._look_beside(side)

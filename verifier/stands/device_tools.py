@@ -18,7 +18,7 @@ from ...kernelbench.problem import Family, Structure
 from ...sandbox.plan.model import ZERO_FILL
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
 from ...sandbox.run.device.replay import PlacedCall, host_command
-from ...traces.records import Check, Measurement, Profile, Protocol
+from ...traces.records import Check, Depth, Measurement, Profile
 from ..profile import counters, metrics, ncu_csv, nsight
 from ..truth.trials import make_item
 from . import device_sanitizer
@@ -27,7 +27,7 @@ from .leased import Leased
 from .session import Session
 from .verdict_draft import Draft
 
-COUNTED = (Protocol.CONFIRM, Protocol.RECORD)
+COUNTED = (Depth.CONFIRM, Depth.RECORD)
 """Protocols that pay for counters."""
 _SET = "quick"
 _COUNT_AT = 11

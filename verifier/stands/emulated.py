@@ -18,7 +18,7 @@ import numpy as np
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import room
-from ...traces.records import Check, Preparation, Profile, Protocol, Status
+from ...traces.records import Check, Depth, Preparation, Profile, Status
 from ..checks import fenced_memory
 from ..checks.checking import run_trials, try_all
 from ..clock.timed_sides import AnsweredShare, CandidateSide
@@ -82,9 +82,9 @@ class EmulatedStand(Stand):
         self.session.close()
 
 
-def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
+def _is_needed(variant: EmulatedVariant, protocol: Depth) -> bool:
     """Whether a candidate that is right is built so."""
-    return variant is not EmulatedVariant.ASAN or protocol is not Protocol.SCREEN
+    return variant is not EmulatedVariant.ASAN or protocol is not Depth.SCREEN
 
 
 class MountedInEmulation:
@@ -154,7 +154,7 @@ class MountedInEmulation:
 
     def _trials(self, side: CandidateSide) -> list[Check]:
         stage, protocol, rng = self._draft.session.stage, self._draft.order.protocol, self._rng
-        if protocol is Protocol.SCREEN:
+        if protocol is Depth.SCREEN:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
             return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
@@ -164,7 +164,7 @@ class MountedInEmulation:
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: between fences, where our compiled runner emulates it."""
         draft = self._draft
-        if self._made.is_native and draft.order.protocol is not Protocol.SCREEN:
+        if self._made.is_native and draft.order.protocol is not Depth.SCREEN:
             with draft.span("verify"):
                 draft.checks.append(fenced_memory.examine(side, draft.session.stage, self._rng))
 
@@ -184,7 +184,7 @@ class MountedInEmulation:
         """Races first: one call shows them, and the sanitizers take a dozen of slow ones."""
         draft = self._draft
         report = emulated_looks.look_for_races(draft, made, self._rng)
-        if draft.order.protocol is not Protocol.SCREEN and draft.is_right:
+        if draft.order.protocol is not Depth.SCREEN and draft.is_right:
             emulated_looks.run_sanitized(draft, made, self._rng)
         if draft.is_right:
             self._counted = emulated_looks.profile_emulated(draft, made, report, self._rng)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol as Interface
+from typing import Protocol
 
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.features import features
@@ -65,7 +65,7 @@ class OnDevice:
     """The table and the work buffers of a call. Raises Failed where it cannot be launched."""
 
 
-class DeviceCandidate(Interface):
+class DeviceCandidate(Protocol):
     """One candidate, built for its target."""
 
     plan: Plan
@@ -91,7 +91,7 @@ class DeviceCandidate(Interface):
         """What a device is given for calls on these structures and their twins. Raises Failed."""
 
 
-class Maker(Interface):
+class Maker(Protocol):
     """Makes the candidates of one language."""
 
     @property

@@ -10,8 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
-from typing import Protocol as Interface
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from .session import Session
 from .verdict_draft import Draft
 
 
-class Mounted(Interface):
+class Mounted(Protocol):
     """One candidate, built for its stand, during one evaluation.
 
     What is wrong with it is a failed check in the draft, or raised as Failed or RunFault.

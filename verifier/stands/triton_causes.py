@@ -22,7 +22,7 @@ from ...kernelbench.problem import Expected, Family, Structure
 from ...sandbox.builders import diagnostics
 from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
-from ...traces.records import Protocol
+from ...traces.records import Depth
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth import gates
@@ -95,7 +95,7 @@ def explain(session: Session, made: TritonCandidate, item: Item, rng: np.random.
         try:
             with contests.start_side(
                 session,
-                Protocol.FULL,
+                Depth.FULL,
                 "candidate",
                 made.patient_program(),
                 arena,

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
-from ...traces.records import Protocol
+from ...traces.records import Depth
 
-TRIALS = {Protocol.SCREEN: 5, Protocol.FULL: 30, Protocol.CONFIRM: 30, Protocol.RECORD: 300}
+TRIALS = {Depth.SCREEN: 5, Depth.FULL: 30, Depth.CONFIRM: 30, Depth.RECORD: 300}
 ON_TARGET = 12
 """One trial in this many, and at least five, is on the workload itself: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
@@ -82,7 +82,7 @@ def make_item(
 
 def plan(
     stage: Stage,
-    protocol: Protocol,
+    protocol: Depth,
     rng: np.random.Generator,
     drawn: Iterator[tuple[str, Structure]] | None = None,
 ) -> list[Trial]:
@@ -95,7 +95,7 @@ def plan(
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
     drawn = drawn or hidden_shapes(stage, rng)
-    if protocol is Protocol.SCREEN:
+    if protocol is Depth.SCREEN:
         return _screening(stage, sharp or families, special or families, drawn, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
@@ -111,7 +111,7 @@ def plan(
     return trials
 
 
-def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
+def patient_plan(stage: Stage, protocol: Depth, rng: np.random.Generator) -> list[Trial]:
     """A plan for an interpreter: one shape that is long in each axis, early, on sharp values.
 
     A long shape takes it as long as all others together, and at first it has patience for them.
@@ -147,7 +147,7 @@ def _screening(
     trials += [Trial(stage.target_name, stage.target, next(turns))]
     for name, structure in small:
         trials.append(Trial(name, structure, _draw_family([*sharp, *families], rng)))
-    while len(trials) < TRIALS[Protocol.SCREEN]:
+    while len(trials) < TRIALS[Depth.SCREEN]:
         trials.append(Trial(*next(drawn), next(turns)))
     return trials
 

@@ -26,7 +26,7 @@ from kernelwright.traces.decisions import (
     SecondOpinion,
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged
-from kernelwright.traces.records import Protocol, Status, candidate_id
+from kernelwright.traces.records import Depth, Status, candidate_id
 from kernelwright.traces.store import Store
 
 DRAFTS = {f"0/{n}/write/1": kernel(step=4 * n) for n in range(4)}
@@ -76,7 +76,7 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     fate = played.fate
     played.fate = lambda order: (
         Status.SUSPECT
-        if order.source == jump and order.protocol is not Protocol.SCREEN
+        if order.source == jump and order.protocol is not Depth.SCREEN
         else fate(order)
     )
     result = run_campaign(request("contrast", 4), store, played, players=seats(Improviser(script)))
@@ -88,7 +88,7 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     assert candidate_id(jump) not in later
     crowned = [p.candidate for e in events if isinstance(p := e.payload, ChampionChanged)]
     assert candidate_id(jump) not in crowned
-    assert (candidate_id(jump), Protocol.CONFIRM) not in played.asked
+    assert (candidate_id(jump), Depth.CONFIRM) not in played.asked
 
 
 TOO_GOOD = 58

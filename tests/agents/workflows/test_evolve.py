@@ -38,7 +38,7 @@ from kernelwright.traces.decisions import (
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged, EvaluationFinished, Event
 from kernelwright.traces.place import Place
-from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
@@ -199,14 +199,14 @@ def test_s9_what_its_confirmation_calls_suspect_is_no_champion_and_no_parent(
 
     played = referee()
     played.fate = lambda order: (
-        Status.SUSPECT if order.source == planted and order.protocol is Protocol.CONFIRM else None
+        Status.SUSPECT if order.source == planted and order.protocol is Depth.CONFIRM else None
     )
     result = run_campaign(
         request("evolve", 4), store, played, players=seats(Improviser(answer=answer))
     )
     events = store.events(result.campaign)
     suspect = candidate_id(planted)
-    assert (suspect, Protocol.CONFIRM) in played.asked
+    assert (suspect, Depth.CONFIRM) in played.asked
     assert result.best is not None
     assert result.best.candidate != suspect
     proposed = [e.payload for e in events if isinstance(e.payload, CandidateProposed)]
@@ -238,7 +238,7 @@ def test_s10_a_verifier_that_calls_everything_broken_switches_itself_off(store: 
         for e in events
         if isinstance(e.payload, EvaluationFinished)
         and e.payload.verdict.candidate == candidate
-        and e.payload.verdict.protocol is Protocol.SCREEN
+        and e.payload.verdict.protocol is Depth.SCREEN
     )
     assert all(screened[number] == 4 for number in range(last + 1))
     assert screened[11] > 4

@@ -9,12 +9,12 @@ from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import kernel
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, referee, request, seats
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.traces.store import Store
 
 
 def screened(played: PlayedReferee) -> list[str]:
-    return [candidate for candidate, protocol in played.asked if protocol is Protocol.SCREEN]
+    return [candidate for candidate, protocol in played.asked if protocol is Depth.SCREEN]
 
 
 @pytest.mark.parametrize("workflow", ["contrast", "features", "evolve"])

@@ -31,7 +31,7 @@ from kernelwright.traces.events import (
     EvaluationFinished,
     ModelRequested,
 )
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.store import Store
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
@@ -129,7 +129,7 @@ def statuses(store: Store, result: CampaignResult) -> list[Status]:
     return [
         p.verdict.status
         for p in found
-        if isinstance(p, EvaluationFinished) and p.verdict.protocol is Protocol.SCREEN
+        if isinstance(p, EvaluationFinished) and p.verdict.protocol is Depth.SCREEN
     ]
 
 

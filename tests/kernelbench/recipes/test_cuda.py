@@ -25,7 +25,7 @@ from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
@@ -102,7 +102,7 @@ def planned(source: str) -> Plan:
 
 def assert_screened(stand: EmulatedStand, source: str) -> None:
     """The referee's screening: trials, other orders of threads, races on shared memory."""
-    order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+    order = Order(source=source, language="cuda", protocol=Depth.SCREEN)
     verdict = look(stand, Draft(order, stand.session, b"recipes!"))
     assert verdict.status is Status.SCREENED, (verdict.reasons, verdict.log[-2000:])
     assert any(check.name == emulated_looks.RACES for check in verdict.checks)
@@ -120,7 +120,7 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
     with (
         contests.arena_for(session, EXTRA_BYTES) as arena,
         contests.start_side(
-            session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
+            session, Depth.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):
         failed = gates.first_failure(try_all(side, session.stage, trials, rng))
