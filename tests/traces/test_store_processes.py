@@ -45,7 +45,7 @@ def test_what_was_acknowledged_survives_kill_9(
         writer.send_signal(signal.SIGKILL)
         # Lines that were read ahead are in the buffer, which `communicate` passes over.
         acknowledged += [int(line) for line in writer.stdout]
-        writer.wait()
+        writer.communicate()
         with Store.open(tmp_path, read_only=True) as store:
             payloads = [e.payload for e in store.events(campaign)][1:]
             numbers = [p.number for p in payloads if isinstance(p, CandidateProposed)]
