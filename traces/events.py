@@ -140,7 +140,7 @@ class ModelFailed(Record):
     call: str
     attempt: int
     fault: str
-    """Of models/protocol.py's FaultKind, or `outcome unknown` after a crash."""
+    """A FaultKind of agents/model.py, or `outcome unknown` after a crash."""
     reason: str
     tokens: int = 0
     usd: float | None = 0.0
