@@ -18,6 +18,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LEAN := $(VENV)/.lean
 LINT := $(VENV)/lint
+# Each process of a test run would compile what the one before it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
@@ -46,10 +48,10 @@ demo: $(LEAN)
 # What times kernels has the machine to itself; the rest runs on three workers. The jail is the best
 # that works here; `make test-jail JAIL=landlock` holds another one to what depends on it.
 test: $(STAMP)
-	status=0; \
+	status=0; export TEST_CACHE=$$(mktemp -d); \
 	$(BIN)/pytest $(ABREAST) -m "not timed" || status=1; \
 	$(BIN)/pytest -m timed || status=1; \
-	exit $$status
+	rm -rf "$$TEST_CACHE"; exit $$status
 
 # What ends otherwise where a jail does, in one jail: the other is taken away from the whole run.
 test-jail: $(STAMP)

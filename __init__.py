@@ -13,6 +13,7 @@ import typing
 from . import version as _version
 
 if typing.TYPE_CHECKING:
+    from .agents.stop import Stop
     from .errors import KernelwrightError
     from .kernelbench.problem import Problem, Workload
     from .kernelbench.registry import problems
@@ -20,8 +21,8 @@ if typing.TYPE_CHECKING:
     from .workbench.candidate import Candidate
     from .workbench.evaluating import Evaluator, evaluate
     from .workbench.exporting import export
-    from .workbench.home import Campaign, Home, open_home
-    from .workbench.optimizing import optimize
+    from .workbench.home import Campaign, Home, campaign, open_home
+    from .workbench.optimizing import optimize, resume
 
 
 __version__ = _version.VERSION
@@ -36,14 +37,17 @@ __all__ = [
     "Problem",
     "Speedup",
     "Status",
+    "Stop",
     "Verdict",
     "Workload",
     "__version__",
+    "campaign",
     "evaluate",
     "export",
     "open_home",
     "optimize",
     "problems",
+    "resume",
 ]
 
 _HOMES = {
@@ -56,13 +60,16 @@ _HOMES = {
     "Problem": "kernelbench.problem",
     "Speedup": "traces.records",
     "Status": "traces.records",
+    "Stop": "agents.stop",
     "Verdict": "traces.records",
     "Workload": "kernelbench.problem",
+    "campaign": "workbench.home",
     "evaluate": "workbench.evaluating",
     "export": "workbench.exporting",
     "open_home": "workbench.home",
     "optimize": "workbench.optimizing",
     "problems": "kernelbench.registry",
+    "resume": "workbench.optimizing",
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol as Interface
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -31,9 +31,9 @@ from .traces.records import (
     CAPABILITIES,
     UNATTENDED_MINIMUM,
     Check,
+    Depth,
     Enforcement,
     Measurement,
-    Protocol,
     Speedup,
     Status,
     Verdict,
@@ -43,7 +43,7 @@ from .verifier.request import Order, Referee
 from .verifier.stands.contests import BLOCKS, ROUNDS
 from .verifier.truth.trials import LEAST_TRIALS
 
-LEAST_PAIRS = BLOCKS[Protocol.CONFIRM] * ROUNDS[Protocol.CONFIRM].least
+LEAST_PAIRS = BLOCKS[Depth.CONFIRM] * ROUNDS[Depth.CONFIRM].least
 """Pairs that the interval of a confirmation rests on at least, however slow the kernel is."""
 
 VERSIONS = (
@@ -67,7 +67,7 @@ UNJUDGED = (Status.UNSUPPORTED, Status.NOT_DISCRIMINATING, Status.HARNESS_ERROR)
 _NOT_RUN = ("not run", "skipped")
 
 
-class OpenReferee(Interface):
+class OpenReferee(Protocol):
     """Opens a referee for a problem, a workload and a target."""
 
     def __call__(
@@ -76,7 +76,7 @@ class OpenReferee(Interface):
         """A running referee, closed at the end of the block. Raises the errors of errors.py."""
 
 
-class AuditStore(Interface):
+class AuditStore(Protocol):
     """What an audit needs of a store; `traces.store.Store` is one."""
 
     def append(self, campaign: str, payload: Payload) -> Event:
@@ -126,15 +126,15 @@ def _looks(
 ) -> tuple[Verdict, ...]:
     """One verdict, or two where the first may be the machine's mood; the last one counts."""
     _require_same_problem(started)
-    order = Order(source=_source(entry, store), language=entry.language, protocol=Protocol.CONFIRM)
+    order = Order(source=_source(entry, store), language=entry.language, protocol=Depth.CONFIRM)
     with bench(started.problem, _workload(started), started.target) as referee:
         first = referee.evaluate(order)
         if first.status not in MOODS and not is_slower(first, entry.verdict):
             return (first,)
-        return _ordered(first, referee.evaluate(order))
+        return _order_verdicts(first, referee.evaluate(order))
 
 
-def _ordered(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
+def _order_verdicts(first: Verdict, second: Verdict) -> tuple[Verdict, Verdict]:
     """The one that counts last: a fault found is a fault, and of two passes the faster."""
     if second.status is not Status.VERIFIED and second.status not in MOODS:
         return first, second
@@ -201,7 +201,7 @@ def _finding(
         verdicts=looks,
         recorded=_headline(then),
         recorded_against=measurement.best_baseline if measurement else "",
-        lacking=tuple(lacks(then, now)),
+        lacking=tuple(list_lacks(then, now)),
         differences=tuple(differences(started, then, now)),
     )
 
@@ -221,7 +221,7 @@ def _outcome(then: Verdict | None, now: Verdict | None, obstacle: str) -> tuple[
     return AuditOutcome.HOLDS, ""
 
 
-def lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
+def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
     """What a record should say and does not, a sentence each.
 
     Args:
@@ -231,7 +231,7 @@ def lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
     if then is None:
         yield "there is no verdict on it"
         return
-    if then.status is not Status.VERIFIED or then.protocol in (Protocol.SCREEN, Protocol.FULL):
+    if then.status is not Status.VERIFIED or then.protocol in (Depth.SCREEN, Depth.FULL):
         yield f"it was not confirmed in a fresh process: {then.status} by '{then.protocol}'"
     current = Verdict.model_fields["schema_version"].default
     if then.schema_version != current:

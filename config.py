@@ -344,7 +344,7 @@ def resolve(
     )
     for layer in layers:
         for entry in layer:
-            values[entry.key] = _parsed(entry)
+            values[entry.key] = _parse_entry(entry)
             origins[entry.key] = entry.origin
     return Resolved(Config(**cast(dict[str, Any], values)), origins)
 
@@ -408,7 +408,7 @@ def _line_of(key: str, text: str) -> str:
     return next((f":{number}" for number in numbers), "")
 
 
-def _parsed(entry: _Entry) -> object:
+def _parse_entry(entry: _Entry) -> object:
     setting = _SETTINGS.get(entry.key)
     if setting is None:
         near = difflib.get_close_matches(entry.key, _SETTINGS, n=1, cutoff=0.5)
@@ -423,11 +423,11 @@ def _parsed(entry: _Entry) -> object:
         return setting.metadata["parse"](entry.value, entry.base)
     except ValueError as error:
         raise ConfigError(
-            f"{entry.key} = {_shown(entry.value)} {error} ({entry.origin})",
+            f"{entry.key} = {_without_password(entry.value)} {error} ({entry.origin})",
             hint=f"{entry.key}: {setting.metadata['meaning']}",
         ) from error
 
 
-def _shown(value: object) -> str:
+def _without_password(value: object) -> str:
     """The value as written, without the password that somebody put into a URL."""
     return re.sub(r"//[^/\s]*@", "//…@", repr(value))

@@ -69,7 +69,7 @@ class UnknownNameError(UsageError):
     """A name that is not in a registry."""
 
     @classmethod
-    def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    def for_name(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
         """The error for `name`, with its nearest matches, else everything known, as the hint."""
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

@@ -14,7 +14,7 @@ EXTRAS = {
 """The packages of an extra of `pyproject.toml`, by the names under which they are imported."""
 
 
-def missing(extra: str) -> tuple[str, ...]:
+def list_missing(extra: str) -> tuple[str, ...]:
     """What of an extra is not installed; nothing is imported."""
     return tuple(name for name in EXTRAS[extra] if find_spec(name) is None)
 
@@ -25,12 +25,12 @@ def require(extra: str, purpose: str) -> None:
     Args:
         purpose: What needs it, as the beginning of a sentence: `the viewer`.
     """
-    if absent := missing(extra):
+    if absent := list_missing(extra):
         raise PrerequisiteError(
-            f"{purpose} needs {' and '.join(absent)}, which {_are(absent)} not installed here",
+            f"{purpose} needs {' and '.join(absent)}, which {_verb(absent)} not installed here",
             hint=f"pip install 'kernelwright[{extra}]'",
         )
 
 
-def _are(names: tuple[str, ...]) -> str:
+def _verb(names: tuple[str, ...]) -> str:
     return "is" if len(names) == 1 else "are"

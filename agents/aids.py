@@ -24,8 +24,12 @@ class SoftVerifier(Protocol):
         """The majority of its votes."""
 
 
+MOST_ATTEMPTS = 12
+"""That a Reflector is given."""
+
+
 class Reflector(Protocol):
-    """Distils attempts into a few conclusions."""
+    """Distils the newest attempts into a few conclusions."""
 
     def __call__(
         self, situation: Situation, attempts: Sequence[tuple[Member, str]]

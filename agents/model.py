@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Literal, NamedTuple, runtime_checkable
-from typing import Protocol as Interface
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
@@ -20,7 +19,7 @@ from ..traces.records import Record
 Role = Literal["system", "user", "assistant"]
 
 
-def canonical(value: object) -> str:
+def canonical_json(value: object) -> str:
     """JSON in one spelling, plain ASCII: what keys are made of."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
@@ -49,7 +48,7 @@ class Ask(Record):
     @property
     def canonical(self) -> str:
         """The same text for the same question, whoever writes it down."""
-        return canonical(self.model_dump(mode="json"))
+        return canonical_json(self.model_dump(mode="json"))
 
 
 class TokenUsage(Record):
@@ -152,8 +151,22 @@ class ModelFault(Exception):
         self.status = status
 
 
-class Model(Interface):
-    """One model at one place."""
+class Model(Protocol):
+    """One model: a question goes in, and an answer or a fault comes out.
+
+    Whoever asks rests on this, and `tests/agents/models/test_every_model.py` holds every one to it:
+
+    - `complete` is one attempt. Where it fails it raises ModelFault and has not tried again; the
+      next attempt begins anew. A reply that is cut off, refused or empty is no fault but a Reply,
+      since it is paid: `finish` says which it is, and only one that stopped has a text for certain.
+    - What a reply used is within the `bound` of its question, in tokens and in dollars. `bound` and
+      `cost` ask nobody. Both know a price or neither does; what is unknown is None and never 0.
+    - As many calls as `slots` may be in flight, from as many threads; each gets its own answer.
+    - `name` and `slots` stay as they are. `close` may be called at any time: a later question opens
+      again what it needs.
+    - Who answers by the place implements PlacedModel: there, all of this holds of `at(place)`,
+      which is the same one whenever it is asked for.
+    """
 
     name: str
     """As the user named it, e.g. `openai/gpt-5`; it stands in events."""
@@ -174,7 +187,7 @@ class Model(Interface):
 
 
 @runtime_checkable
-class Paced(Interface):
+class Paced(Protocol):
     """A Model whose endpoint says how long it has no room."""
 
     @property
@@ -183,7 +196,7 @@ class Paced(Interface):
 
 
 @runtime_checkable
-class PlacedModel(Interface):
+class PlacedModel(Protocol):
     """A Model that answers by where in the workflow it is asked, such as a recorded campaign."""
 
     def at(self, place: Place) -> Model:

@@ -28,20 +28,20 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.models.choosing import ModelSettings
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.traces.events import EvaluationFinished, Event, ModelReplied
 from kernelwright.traces.records import (
     Capability,
+    Depth,
     Enforcement,
     Isolation,
     Measurement,
     Metric,
     Preparation,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -220,7 +220,7 @@ class Stub:
         """It knows the answers already."""
 
     def evaluate(self, order: Order) -> Verdict:
-        self._asked += order.protocol is Protocol.SCREEN
+        self._asked += order.protocol is Depth.SCREEN
         faster = 1.0 + 0.05 * self._asked
         latency = Timing(median_us=100 / faster, low_us=99 / faster, high_us=101 / faster)
         gained = Speedup(median=faster, low=faster * 0.99, high=faster * 1.01)
@@ -233,7 +233,7 @@ class Stub:
             speedup={"torch eager": gained} | ({"champion": against} if order.champion else {}),
         )
         metrics = [Metric(name=f"metric_{n}", value=float(n)) for n in range(8)]
-        is_screen = order.protocol is Protocol.SCREEN
+        is_screen = order.protocol is Depth.SCREEN
         return Verdict(
             candidate=candidate_id(order.source),
             problem=PROBLEM,
@@ -324,7 +324,7 @@ def main() -> int:
     parser.add_argument("--workflow", action="append", choices=("forge", "refine", "best_of_n"))
     asked = parser.parse_args()
     recipe = recipes_for(PROBLEM)[0]
-    source = recipe.render(recipe.first())
+    source = recipe.render(recipe.first_knobs())
     workflows = asked.workflow or ["forge", "best_of_n"]
     headings = ("wall", "server", "builds", "runs", "own")
     print(

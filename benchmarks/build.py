@@ -31,8 +31,8 @@ from kernelwright.kernelbench.targets import Architecture, architecture
 from kernelwright.sandbox.builders import cuda, toolchain
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan import PlanFault, parse, resolve
 
 LEAST_RATIO = 20.0
@@ -114,17 +114,15 @@ def timed(builds: int, build: Callable[[int], object]) -> float:
     return statistics.median(seconds[1:])
 
 
-def cuda_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path) -> float:
+def cuda_seconds(workshop: Workshop, chip: Architecture, builds: int) -> float:
     """Source to cubin of CUDA C++."""
     return timed(
         builds,
-        lambda number: cuda.build(
-            f"{KERNEL}// {number}\n", ("softmax",), chip, cache_dir=cache_dir, jail=jail
-        ),
+        lambda number: cuda.build(workshop, f"{KERNEL}// {number}\n", ("softmax",), chip),
     )
 
 
-def triton_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path) -> float:
+def triton_seconds(workshop: Workshop, chip: Architecture, builds: int) -> float:
     """Source to cubin of Triton, with its compiler warm."""
     if importlib.util.find_spec("triton") is None:
         raise PrerequisiteError("triton is not installed", hint="pip install triton")
@@ -141,7 +139,7 @@ def triton_seconds(chip: Architecture, jail: Jail, builds: int, cache_dir: Path)
         assert not isinstance(launches, PlanFault), launches
         return builder.build(TritonRequest(source, problem, (structure,), plans=(launches,)))
 
-    with TritonBuilder(jail, chip, cache_dir=cache_dir) as builder:
+    with TritonBuilder(workshop, chip) as builder:
         return timed(builds, build)
 
 
@@ -242,10 +240,10 @@ def main() -> None:
     chip, jail = architecture(asked.target), choose()
     medians: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        cache_dir = Path(folder) / "cache"
+        workshop = Workshop(jail, Path(folder) / "cache")
         for name, measure in (("CUDA C++", cuda_seconds), ("Triton", triton_seconds)):
             try:
-                medians[name] = measure(chip, jail, asked.builds, cache_dir)
+                medians[name] = measure(workshop, chip, asked.builds)
             except KernelwrightError as error:
                 print(f"{name}: not measured: {error}")
         taken = []

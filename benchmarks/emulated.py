@@ -39,7 +39,7 @@ def evaluated(problem: str, language: str, folder: Path) -> tuple[dict[str, Any]
     recipe = recipes_for(problem, language)[0]
     file = folder / f"candidate{LANGUAGES[language].suffix}"
     unique = f"\n{LANGUAGES[language].syntax.value} {secrets.token_hex(8)}\n"
-    file.write_text(recipe.render(recipe.first()) + unique)
+    file.write_text(recipe.render(recipe.first_knobs()) + unique)
     command = [
         sys.executable,
         "-m",

@@ -22,7 +22,7 @@ from machine import machine
 
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.run.program import Program
-from kernelwright.traces.records import CHAMPION, Protocol, Speedup
+from kernelwright.traces.records import CHAMPION, Depth, Speedup
 from kernelwright.verifier.clock import statistics
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Task
@@ -131,13 +131,13 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     rng, session = np.random.default_rng(seed), stand.session
     ours, theirs = (_built(session, source) for source in (candidate, champion))
     contest = contests.Contest(
-        session, stand.baselines, Protocol.CONFIRM, contests.RunnerLaunch(theirs), rng
+        session, stand.baselines, Depth.CONFIRM, contests.RunnerLaunch(theirs), rng
     )
     with contests.arena_for(session) as arena:
         while contest.goes_on():
-            with contests.started(
+            with contests.start_side(
                 session,
-                Protocol.CONFIRM,
+                Depth.CONFIRM,
                 "candidate",
                 ours,
                 arena,
@@ -146,8 +146,10 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
             ) as side:
                 contest.add(side)
     series = contest.series
-    gain = statistics.speedup(series.of("candidate", CHAMPION), series.of(CHAMPION), rng)
-    noise = statistics.mde(series.of(CHAMPION), rng)
+    gain = statistics.speedup(
+        series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION), rng
+    )
+    noise = statistics.mde(series.blocks_of(CHAMPION), rng)
     return Pairing(gain, noise, time.monotonic() - started)
 
 

@@ -69,7 +69,7 @@ class Done(NamedTuple):
 
 def device_here() -> str:
     """The first device's name and driver. Raises PrerequisiteError where there is none."""
-    with nvml.opened() as module:
+    with nvml.open_nvml() as module:
         found = nvml.devices(module)
     if not found:
         raise PrerequisiteError("the driver shows no device")

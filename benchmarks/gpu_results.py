@@ -82,7 +82,7 @@ def cell(text: str) -> str:
 def machine(device: nvml.Device, before: nvml.Snapshot, after: nvml.Snapshot) -> list[str]:
     """What the figures depend on: device, driver, versions, and how the device fared."""
     versions = [f"{name} {version(name)}" for name in VERSIONS]
-    disturbed = nvml.unstable(before, after)
+    disturbed = nvml.explain_unstable(before, after)
     return [
         f"Device: {device.name} ({device.architecture}), driver {device.driver}, "
         f"{device.memory_bytes / 2**30:.0f} GiB"
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     try:
-        with nvml.opened() as module:
+        with nvml.open_nvml() as module:
             device = nvml.devices(module)[0]
             before = nvml.snapshot(module, device.uuid)
             table: list[str] = []

@@ -31,6 +31,7 @@ from kernelwright.kernelbench.problem import Problem, Structure
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders import cpp
 from kernelwright.sandbox.builders.model import BuildFailed
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Check
 from kernelwright.verifier.truth import gates, poison, trials
@@ -71,7 +72,7 @@ def sources(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[str, s
     for recipe in recipes_for(problem.name):
         space = list(recipe.space({"cpus": 2.0, "vector_bytes": 32.0}))
         chosen = rng.choice(len(space), min(VARIANTS, len(space)), replace=False)
-        for knobs in [recipe.first(), *(space[i] for i in chosen)]:
+        for knobs in [recipe.first_knobs(), *(space[i] for i in chosen)]:
             yield f"{recipe.family} {knobs}", recipe.render(knobs)
 
 
@@ -80,9 +81,7 @@ class Kernel:
 
     def __init__(self, problem: Problem, source: str, cache: Path) -> None:
         """Raises SystemExit where it does not build."""
-        built = cpp.build(
-            source, cpp.prototype(problem), problem.name, cache_dir=cache, jail=choose("auto")
-        )
+        built = cpp.build(Workshop(choose(), cache), source, cpp.prototype(problem), problem.name)
         if isinstance(built, BuildFailed):
             raise SystemExit(f"{problem.name}: {built.reason}\n{built.log}")
         library = cache / f"{built.sha256}.loaded.so"
@@ -121,7 +120,7 @@ def measure(problem: Problem, seconds: float, seed: int, cache: Path) -> Found:
     stage = trials.Stage(problem, small, "tiny", others)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        drawn = itertools.islice(trials.hidden(stage, rng), SHAPES)
+        drawn = itertools.islice(trials.hidden_shapes(stage, rng), SHAPES)
         for shape, structure in [*stage.others, ("tiny", small), *drawn]:
             family = problem.families[int(rng.integers(len(problem.families)))]
             item = trials.make_item(problem, structure, family, rng)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from kernelwright.kernelbench.targets import Architecture, architecture, device_of
 from kernelwright.sandbox.builders import cuda
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
-from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launch, Launches
 from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.traces.records import Profile
@@ -142,20 +142,19 @@ def rows() -> Iterator[Row]:
         yield Row("64 values a thread", name, source, 1056, 256, 1e10, 1e8)
 
 
-def profiled(row: Row, chip: Architecture, cache_dir: Path, jail: Jail) -> Profile:
+def profiled(workshop: Workshop, row: Row, chip: Architecture) -> Profile:
     """The static profile of one row."""
-    built = cuda.build(row.source, ("k",), chip, cache_dir=cache_dir, jail=jail)
+    built = cuda.build(workshop, row.source, ("k",), chip)
     if not isinstance(built, DeviceBuilt):
         sys.exit(f"{row.name}: {built.reason}")
     launch = Launch(0, (row.grid, 1, 1), (row.block, 1, 1))
     return static_profile(
+        workshop,
         built,
         Launches(("k",), (launch,)),
         flops=row.flops,
         moved=row.moved,
         device=device_of(chip.name),
-        cache_dir=cache_dir,
-        jail=jail,
         counts=row.counts,
     )
 
@@ -175,8 +174,9 @@ def page(chip: Architecture) -> str:
     ]
     jail = choose()
     with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(jail, Path(folder))
         for row in rows():
-            found = profiled(row, chip, Path(folder), jail)
+            found = profiled(workshop, row, chip)
             told = next((r for r in found.remarks if "bound by" in r), "")
             figures = [format(found.get(name) or 0.0, form) for _, name, form in COLUMNS]
             lines.append(

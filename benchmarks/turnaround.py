@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 
@@ -39,7 +39,7 @@ def screened(count: int, cache: str) -> None:
         ][: count + 1]
         parts: dict[str, list[float]] = {}
         for number, source in enumerate(sources):
-            order = Order(source=source, language="cpp", protocol=Protocol.SCREEN)
+            order = Order(source=source, language="cpp", protocol=Depth.SCREEN)
             start = time.monotonic()
             verdict = referee.evaluate(order)
             total = time.monotonic() - start

@@ -15,7 +15,7 @@ import time
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
-from kernelwright.traces.records import Protocol, Verdict
+from kernelwright.traces.records import Depth, Verdict
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
@@ -24,7 +24,7 @@ SANITIZE_S = 4.0
 SPANS = ("build", "start", "verify", "sanitize", "fences", "load", "wait for baselines", "time")
 
 
-def judged(referee: RefereeProcess, source: str, protocol: Protocol) -> tuple[Verdict, float]:
+def judged(referee: RefereeProcess, source: str, protocol: Depth) -> tuple[Verdict, float]:
     """The verdict and the seconds it took in all."""
     start = time.monotonic()
     verdict = referee.evaluate(Order(source=source, language="cpp", protocol=protocol))
@@ -46,17 +46,17 @@ def costs(problem_name: str, *, with_record: bool) -> bool:
     """Prints a line per protocol; whether the limits are met."""
     problem = registry.get(problem_name)
     workload = next(w for w in problem.workloads if w.kind == "tiny")
-    protocols = [p for p in Protocol if with_record or p is not Protocol.RECORD]
+    protocols = [p for p in Depth if with_record or p is not Depth.RECORD]
     recipe = recipes_for(problem_name)[0]
-    source = recipe.render(recipe.first())
-    spent: dict[Protocol, float] = {}
+    source = recipe.render(recipe.first_knobs())
+    spent: dict[Depth, float] = {}
     print(f"{problem_name} {workload.name}, recipe {recipe.family}; seconds")
     print(f"{'protocol':9}" + "".join(f"{span[:8]:>9}" for span in SPANS) + f"{'total':>9}")
     with tempfile.TemporaryDirectory() as cache:
         task = Task(problem=problem_name, workload=workload, cache_dir=cache)
         with open_referee(task) as referee:
             # The first of each starts the baselines, builds the runners and plants an error.
-            for protocol in (Protocol.SCREEN, Protocol.FULL):
+            for protocol in (Depth.SCREEN, Depth.FULL):
                 judged(referee, f"{source}// warm up {protocol}\n", protocol)
             slowest = 0.0
             for protocol in protocols:
@@ -66,7 +66,7 @@ def costs(problem_name: str, *, with_record: bool) -> bool:
                     print(f"          not checked: {missing}")
                 spent[protocol] = checking(verdict, total)
                 slowest = max(slowest, verdict.seconds.get("sanitize", 0.0))
-    over = max(spent[Protocol.FULL], spent[Protocol.CONFIRM]) - spent[Protocol.SCREEN]
+    over = max(spent[Depth.FULL], spent[Depth.CONFIRM]) - spent[Depth.SCREEN]
     print(f"promotion over screening, without timing: {over:.2f} s (at most {LIMIT_S:g} s)")
     print(f"sanitizers: {slowest:.2f} s (at most {SANITIZE_S:g} s)")
     return over <= LIMIT_S and slowest <= SANITIZE_S

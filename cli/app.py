@@ -112,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("interrupted", "")
         return int(ExitCode.INTERRUPTED)
     except Exception as error:
+        # Of any kind: what nobody foresaw is logged, and ends with a status of its own.
         return _report_internal(error, arguments)
 
 
@@ -152,7 +153,7 @@ def _report_internal(error: Exception, arguments: Sequence[str]) -> int:
         sys.stderr.write(text)
         place = "its traceback is above"
     else:
-        place = _logged(text, arguments)
+        place = _write_log(text, arguments)
     _complain(
         f"something inside Kernelwright went wrong ({type(error).__name__}: {error}). What was "
         f"recorded before this is kept; {place}.",
@@ -161,7 +162,7 @@ def _report_internal(error: Exception, arguments: Sequence[str]) -> int:
     return int(ExitCode.INTERNAL)
 
 
-def _logged(text: str, arguments: Sequence[str]) -> str:
+def _write_log(text: str, arguments: Sequence[str]) -> str:
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     words = f"kernelwright {VERSION} {' '.join(arguments[:1])}\n{text}"
     for folder in _log_folders():

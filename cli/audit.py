@@ -73,7 +73,7 @@ def audit(
     rows = _Rows()
     holds = True
     with Store.open(config.home) as store:
-        for campaign in _chosen(store, name, rows, prose):
+        for campaign in _choose_campaigns(store, name, rows, prose):
             found, history = _carry_out(campaign, store, config, prose)
             holds = holds and found.outcome is AuditOutcome.HOLDS
             rows.audited.append(_document(history, found))
@@ -85,7 +85,7 @@ def audit(
         raise typer.Exit(int(ExitCode.NOT_MET))
 
 
-def _chosen(store: Store, name: str, rows: _Rows, prose: Console) -> Iterator[str]:
+def _choose_campaigns(store: Store, name: str, rows: _Rows, prose: Console) -> Iterator[str]:
     """The campaigns to look at. One that is named must be fit for it; of all, the fit ones."""
     from ..traces.history import derive
 
@@ -140,12 +140,12 @@ def _bench(config: Config, prose: Console) -> OpenReferee:
     from . import planning
 
     @contextmanager
-    def opened(problem: str, workload: Workload, target: str) -> Iterator[Referee]:
+    def open_one(problem: str, workload: Workload, target: str) -> Iterator[Referee]:
         with open_referee(tasks.task_for(config, problem, workload, target)) as referee:
             planning.warn_of_weakness(prose, referee.isolation)
             yield referee
 
-    return opened
+    return open_one
 
 
 def _print(history: History, found: CampaignAudited) -> None:

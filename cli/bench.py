@@ -48,6 +48,7 @@ WorkloadOption = Annotated[
 LabelOption = Annotated[str | None, common.option("--label", "Another label is another bench.")]
 
 
+@common.takes_options
 def bench(
     ctx: typer.Context,
     workflows: WorkflowsOption = "forge,refine,best_of_n",
@@ -60,14 +61,8 @@ def bench(
     model: common.ModelOption = None,
     judge_model: common.JudgeModelOption = None,
     label: LabelOption = None,
-    jail: common.JailOption = None,
-    cpus: common.CpusOption = None,
-    model_silence: common.SilenceOption = None,
-    model_patience: common.PatienceOption = None,
-    max_preparation: common.PreparationOption = None,
-    accept_weak_isolation: common.WeakOption = None,
-    home: common.HomeOption = None,
-    cache_dir: common.CacheOption = None,
+    *,
+    settings: common.Given,
     as_json: common.JsonOption = False,
 ) -> None:
     """Compare workflows on the same problems with the same models, seeds and caps.
@@ -76,18 +71,7 @@ def bench(
     on where it stopped, and a finished bench is only told again.
     """
     config = common.load(
-        ctx,
-        target=target,
-        model=model,
-        judge_model=judge_model,
-        jail=jail,
-        cpus=cpus,
-        accept_weak_isolation=accept_weak_isolation,
-        home=home,
-        cache_dir=cache_dir,
-        model_silence=model_silence,
-        model_patience=model_patience,
-        max_preparation=max_preparation,
+        ctx, target=target, model=model, judge_model=judge_model, **settings
     ).config
     from ..compare.plan import Bench, check, parse_budget, parse_names
     from ..workbench import tasks
@@ -137,7 +121,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from . import carry_out
     from .progress import ProgressLines
 
-    prose, settings, stop = common.console(config), ModelSettings.of(config), Stop()
+    prose, settings, stop = common.console(config), ModelSettings.from_config(config), Stop()
     opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import extras
-from ..errors import UsageError
+from ..errors import NoStoreError, UsageError
 from ..traces import names
 from . import common
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.fold import Entry
-    from ..traces.history import History
     from ..traces.store import Store
+    from ..workbench.candidate import Candidate
+    from ..workbench.home import Campaign
 
 CampaignArgument = Annotated[
     str, typer.Argument(metavar="ID", help="A campaign: its id, a unique part of it, or @last.")
@@ -30,11 +31,13 @@ def list_campaigns(
     ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
 ) -> None:
     """List the campaigns, newest first."""
+    from ..workbench.home import Home
+
     config = common.load(ctx, home=home).config
     rows = []
-    if _has_store(config):
-        with reading(config) as store:
-            rows = [_row(store, campaign) for campaign in store.campaigns()]
+    # A home that nobody used yet has no campaigns; that is no error here.
+    with suppress(NoStoreError):
+        rows = [_row(campaign) for campaign in Home(config.home)]
     if as_json:
         common.emit({"home": str(config.home), "campaigns": rows})
     elif rows:
@@ -69,53 +72,60 @@ def show(
     as_json: common.JsonOption = False,
 ) -> None:
     """Show a campaign, one of its candidates, or its calls of models."""
-    from ..traces.history import derive
-    from . import documents
+    from ..workbench.home import Home
 
     config = common.load(ctx, home=home).config
+    if (source and (calls or call is not None)) or (calls and call is not None):
+        raise UsageError("--source, --calls and --call exclude each other", hint="give one of them")
+    wanted = names.parse(name)
+    campaign = Home(config.home)[wanted.campaign]
     if calls or call is not None:
-        if source or (calls and call is not None):
-            raise UsageError(
-                "--source, --calls and --call exclude each other", hint="give one of them"
-            )
-        _show_calls(config, name, call, as_json=as_json)
-        return
-    with reading(config) as store:
-        found = names.find(store, name)
-        history = derive(store.events(found.campaign))
-        if found.candidate is not None:
-            entry = history.entries[found.candidate]
-            text = store.get_blob(entry.candidate).decode("utf-8", "replace")
-            if source:
-                sys.stdout.write(text)
-            elif as_json:
-                common.emit(_candidate_document(entry, text))
-            else:
-                _print_candidate(config, entry, is_full=every_check)
-            return
+        _show_calls(config, campaign, wanted.candidate, call, as_json=as_json)
+    elif wanted.candidate is not None:
+        candidate = campaign[wanted.candidate]
         if source:
-            raise UsageError(
-                "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
-            )
-        is_running = store.is_running(found.campaign)
-        state = documents.state_of(history, is_running=is_running)
-        if as_json:
-            entries = [documents.entry_document(entry) for entry in history.entries.values()]
-            document = documents.campaign_document(history, is_running=is_running)
-            common.emit({**document, "state": state, "candidates": entries})
+            sys.stdout.write(candidate.source)
         else:
-            _print_campaign(config, history, state, is_running=is_running)
+            _show_candidate(config, candidate, as_json=as_json, is_full=every_check)
+    elif source:
+        raise UsageError(
+            "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
+        )
+    else:
+        _show_campaign(config, campaign, as_json=as_json)
 
 
-def _show_calls(config: Config, name: str, call: str | None, *, as_json: bool) -> None:
+def _show_calls(
+    config: Config, campaign: Campaign, name: str | None, call: str | None, *, as_json: bool
+) -> None:
+    from ..traces.history import find_candidate
     from . import calls
 
+    candidate = find_candidate(campaign.history, name) if name is not None else None
+    if call is None:
+        calls.show_all(config, campaign, candidate, as_json=as_json)
+        return
     with reading(config) as store:
-        found = names.find(store, name)
-        if call is not None:
-            calls.show_one(store, found.campaign, call, as_json=as_json)
-        else:
-            calls.show_all(config, store, found, as_json=as_json)
+        calls.show_one(store, campaign, call, as_json=as_json)
+
+
+def _show_campaign(config: Config, campaign: Campaign, *, as_json: bool) -> None:
+    from . import documents
+
+    if not as_json:
+        _print_campaign(config, campaign)
+        return
+    history = campaign.history
+    document = documents.campaign_document(history, is_running=campaign.is_running)
+    entries = [documents.entry_document(entry) for entry in history.entries.values()]
+    common.emit({**document, "state": campaign.state, "candidates": entries})
+
+
+def _show_candidate(config: Config, candidate: Candidate, *, as_json: bool, is_full: bool) -> None:
+    if as_json:
+        common.emit(_candidate_document(candidate))
+    else:
+        _print_candidate(config, candidate, is_full=is_full)
 
 
 def view(
@@ -181,31 +191,22 @@ def report(
     common.put(str(path))
 
 
-def _has_store(config: Config) -> bool:
-    from ..traces.database import FILE_NAME
-
-    return (config.home / FILE_NAME).exists()
-
-
 def reading(config: Config) -> Store:
     from ..traces.store import Store
 
     return Store.open(config.home, read_only=True)
 
 
-def _row(store: Store, campaign: str) -> dict[str, Any]:
-    from ..traces.history import derive
-    from ..traces.transcript import transcribe
+def _row(campaign: Campaign) -> dict[str, Any]:
     from . import documents
 
-    events = store.events(campaign)
-    history = derive(events)
-    is_running = store.is_running(campaign)
-    document = documents.campaign_document(history, is_running=is_running)
-    state = documents.state_of(history, is_running=is_running)
-    is_estimated = transcribe(events).is_estimated
-    more = {"started_at": history.started_at, "state": state, "is_estimated": is_estimated}
-    return {**document, **more}
+    history = campaign.history
+    return {
+        **documents.campaign_document(history, is_running=campaign.is_running),
+        "started_at": history.started_at,
+        "state": campaign.state,
+        "is_estimated": history.spending.is_estimated,
+    }
 
 
 def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
@@ -227,13 +228,13 @@ def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
             row["state"],
             str(row["evaluated"]),
             _headline(row["best"], row["leader"]),
-            *(_spent(row) if has_spending else ()),
+            *(_format_spending(row) if has_spending else ()),
             _moment(row["started_at"]),
         )
     common.console(config, is_stderr=False).print(table)
 
 
-def _spent(row: dict[str, Any]) -> tuple[str, str]:
+def _format_spending(row: dict[str, Any]) -> tuple[str, str]:
     """Tokens and dollars; empty for a campaign that asked no model."""
     from ..traces.wording import tokens, usd
 
@@ -261,7 +262,7 @@ def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str
     return f"{ratio(speedup['median'])} vs {best['best_baseline']}"
 
 
-def _print_campaign(config: Config, history: History, state: str, *, is_running: bool) -> None:
+def _print_campaign(config: Config, campaign: Campaign) -> None:
     from rich import box
     from rich.table import Table
 
@@ -269,10 +270,13 @@ def _print_campaign(config: Config, history: History, state: str, *, is_running:
     from .summary import winner_lines
     from .verdicts import brief, style_of
 
+    history = campaign.history
     started = history.started
-    common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
-    common.put(f"{state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}")
-    for line in winner_lines(history, is_running=is_running):
+    common.put(f"{campaign.id}  {started.problem} / {started.workload} on {started.target}")
+    common.put(
+        f"{campaign.state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}"
+    )
+    for line in winner_lines(history, is_running=campaign.is_running):
         common.put(line)
     for at, audit in history.audits[-1:]:
         common.put(f"audited {_moment(at)}: {audit_sentence(history, audit)}")
@@ -293,20 +297,24 @@ def _print_campaign(config: Config, history: History, state: str, *, is_running:
     common.console(config, is_stderr=False).print(table)
 
 
-def _candidate_document(entry: Entry, text: str) -> dict[str, Any]:
+def _candidate_document(candidate: Candidate) -> dict[str, Any]:
     from . import documents
 
+    entry = candidate.entry
+    assert entry is not None, "it is of a campaign"
     return {
         **documents.entry_document(entry),
         "verdicts": [documents.verdict_document(verdict) for verdict in entry.verdicts],
         "advice": entry.advice.model_dump(mode="json") if entry.advice else None,
-        "source": text,
+        "source": candidate.source,
     }
 
 
-def _print_candidate(config: Config, entry: Entry, *, is_full: bool) -> None:
+def _print_candidate(config: Config, candidate: Candidate, *, is_full: bool) -> None:
     from .summary import print_verdict
 
+    entry = candidate.entry
+    assert entry is not None, "it is of a campaign"
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     common.put(f"{entry.candidate}  #{entry.number}  {entry.family}  {knobs}".rstrip())
     common.put(f"{entry.operator}; {entry.note}".rstrip("; "))

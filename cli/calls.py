@@ -11,51 +11,50 @@ from ..traces.conversation import (
     call_row,
     read_answer,
     read_prompt,
-    visible,
+    spell_controls,
     whole_call,
 )
 from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
-from ..traces.history import History, derive
-from ..traces.transcript import Call, Transcript, find_call, transcribe
+from ..traces.history import History
+from ..traces.transcript import Call, Transcript, find_call
 from ..traces.wording import duration, tokens, usd
 from . import common
 from .summary import booked_words
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..traces.names import FoundIds
     from ..traces.store import Store
+    from ..workbench.home import Campaign
 
 
-def show_all(config: Config, store: Store, found: FoundIds, *, as_json: bool) -> None:
+def show_all(config: Config, campaign: Campaign, candidate: str | None, *, as_json: bool) -> None:
     """Prints the calls of a campaign, or of the place where one candidate was proposed."""
-    events = store.events(found.campaign)
-    transcript = transcribe(events)
+    transcript = campaign.transcript
     calls = list(transcript.calls.values())
-    if found.candidate is not None:
-        place = transcript.places.get(found.candidate)
+    if candidate is not None:
+        place = transcript.places.get(candidate)
         calls = [call for call in calls if call.requested.place.step == place]
     if as_json:
         common.emit(
             {
-                "campaign": found.campaign,
+                "campaign": campaign.id,
                 "tokens": transcript.spending.tokens,
                 "usd": transcript.spending.usd,
-                "is_estimated": transcript.is_estimated,
+                "is_estimated": transcript.spending.is_estimated,
                 "calls": [call_row(call) for call in calls],
             }
         )
         return
     common.put(_total(transcript))
     if calls:
-        _print_table(config, calls, derive(events))
+        _print_table(config, calls, campaign.history)
 
 
-def show_one(store: Store, campaign: str, name: str, *, as_json: bool) -> None:
+def show_one(store: Store, campaign: Campaign, name: str, *, as_json: bool) -> None:
     """Prints one call whole."""
-    call = find_call(transcribe(store.events(campaign)), name)
+    call = find_call(campaign.transcript, name)
     if as_json:
-        common.emit({"campaign": campaign, **whole_call(store, call)})
+        common.emit({"campaign": campaign.id, **whole_call(store, call)})
         return
     for line in _heading(call):
         common.put(line)
@@ -68,12 +67,12 @@ def _total(transcript: Transcript) -> str:
     spent = transcript.spending
     if not transcript.calls:
         return "no model was asked"
-    price = usd(spent.usd, transcript.is_estimated)
+    price = usd(spent.usd, transcript.spending.is_estimated)
     if spent.usd is None:
         price = f"price unknown of {spent.unpriced} answers, the others {usd(spent.priced_usd)}"
-    note = "  (≈ estimated)" if transcript.is_estimated else ""
+    note = "  (≈ estimated)" if transcript.spending.is_estimated else ""
     booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
-    taken = tokens(spent.tokens, transcript.is_estimated)
+    taken = tokens(spent.tokens, transcript.spending.is_estimated)
     return f"{len(transcript.calls)} calls, {taken} tokens, {price}{note}{booked}"
 
 
@@ -100,7 +99,7 @@ def _print_table(config: Config, calls: list[Call], history: History) -> None:
             _result(call, history),
         )
         style = "" if call.replied else "red"
-        table.add_row(*(Text(visible(cell)) for cell in cells), style=style)
+        table.add_row(*(Text(spell_controls(cell)) for cell in cells), style=style)
     common.console(config, is_stderr=False).print(table)
 
 
@@ -127,7 +126,7 @@ def _heading(call: Call) -> list[str]:
     for attempt in call.attempts:
         if isinstance(attempt.outcome, ModelFailed):
             fault = attempt.outcome
-            lines.append(f"attempt {fault.attempt}: {fault.fault}: {visible(fault.reason)}")
+            lines.append(f"attempt {fault.attempt}: {fault.fault}: {spell_controls(fault.reason)}")
     return lines
 
 
@@ -145,7 +144,7 @@ def _print_answer(answer: FullReply) -> None:
         _print_part("reasoning (recorded only, never fed back)", answer.reasoning)
     _print_part("reply", answer.problem or answer.text)
     told: dict[str, Any] = {k: v for k, v in answer.facts.items() if k != "finish"}
-    common.put("  ".join(visible(f"{name}={value}") for name, value in told.items()))
+    common.put("  ".join(spell_controls(f"{name}={value}") for name, value in told.items()))
 
 
 def _print_part(title: str, text: str) -> None:

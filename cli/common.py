@@ -18,7 +18,7 @@ import typer
 
 from .. import config as settings
 from ..config import Config, Resolved
-from ..kernelbench.languages import listed
+from ..kernelbench.languages import list_names
 from ..traces.options import Flag, Options
 
 if TYPE_CHECKING:
@@ -34,24 +34,34 @@ def option(flag: str, meaning: str, **more: Any) -> Any:
 
 
 Given = Mapping[str, Any]
-"""What the user gave of a campaign's options, by name; None where nothing."""
+"""What the user gave of a group of options, by name; None where nothing."""
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with a flag for each option of a campaign, where it wants what was `given`."""
+    """The command with a flag for each member of the groups that it wants what was given of.
+
+    `given` are the options of a campaign, `settings` those of every run (RUN_SETTINGS).
+    """
     signature = inspect.signature(command, eval_str=True)
-    flags = Options.flags()
+    known = {
+        "given": {name: _annotation(flag) for name, flag in Options.flags().items()},
+        "settings": RUN_SETTINGS,
+    }
+    groups = {name: group for name, group in known.items() if name in signature.parameters}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        if parameter.name == "given":
-            parameters += [_parameter(name, flag) for name, flag in flags.items()]
+        if parameter.name in groups:
+            parameters += [_parameter(*member) for member in groups[parameter.name].items()]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     def run(**values: Any) -> None:
         # A flag that may be repeated is an empty list where it is not given.
-        given = {name: None if (value := values.pop(name)) == [] else value for name in flags}
-        command(**values, given=given)
+        given = {
+            group: {name: None if (value := values.pop(name)) == [] else value for name in names}
+            for group, names in groups.items()
+        }
+        command(**values, **given)
 
     run.__doc__ = command.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -59,13 +69,14 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(name: str, flag: Flag) -> inspect.Parameter:
+def _annotation(flag: Flag) -> Any:
     annotated: Any = Annotated
+    return annotated[flag.takes | None, option(flag.name, flag.meaning)]
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=annotated[flag.takes | None, option(flag.name, flag.meaning)],
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
 
 
@@ -74,7 +85,7 @@ CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
-LanguageOption = Annotated[str | None, option("--language", f"{listed()}.")]
+LanguageOption = Annotated[str | None, option("--language", f"{list_names()}.")]
 ModelOption = Annotated[
     str | None,
     option(
@@ -125,6 +136,18 @@ WeakOption = Annotated[
     ),
 ]
 CpusOption = Annotated[str | None, option("--cpus", "CPUs that kernels run on, e.g. 0,2-3.")]
+
+RUN_SETTINGS: dict[str, Any] = {
+    "jail": JailOption,
+    "cpus": CpusOption,
+    "model_silence": SilenceOption,
+    "model_patience": PatienceOption,
+    "max_preparation": PreparationOption,
+    "accept_weak_isolation": WeakOption,
+    "home": HomeOption,
+    "cache_dir": CacheOption,
+}
+"""Settings of whatever runs campaigns, by their names in Config."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def show(
     if as_json:
         common.emit({"settings": _document(resolved)})
         return
-    values = {key: spelled(value) for key, value in asdict(resolved.config).items()}
+    values = {key: spell_value(value) for key, value in asdict(resolved.config).items()}
     key_width = max(map(len, values))
     value_width = max(map(len, values.values())) if origin else 0
     for key, text in values.items():
@@ -48,7 +48,7 @@ def path() -> None:
     common.put(str(user_file()))
 
 
-def spelled(value: object) -> str:
+def spell_value(value: object) -> str:
     """A setting's value as a person reads it."""
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "-"

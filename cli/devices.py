@@ -22,7 +22,7 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     from ..sandbox.run.device import nvml as facts
 
     try:
-        with facts.opened(nvml) as module:
+        with facts.open_nvml(nvml) as module:
             found = facts.devices(module)
             for device in found:
                 yield _device(config, device, facts.snapshot(module, device.uuid))
@@ -32,12 +32,12 @@ def gpu(config: Config, nvml: Any = None) -> Iterator[Finding]:
     if not found:
         yield Finding("gpu", Severity.WARN, "the driver shows no device", NOT_NEEDED)
         return
-    yield from _numbered(config, found)
+    yield from _check_numbering(config, found)
     yield from _reach(found[0])
-    yield from _loaded(config, found[0])
+    yield from _check_loading(config, found[0])
 
 
-def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
+def _check_numbering(config: Config, found: list[Device]) -> Iterator[Finding]:
     """CUDA numbers devices by speed unless CUDA_DEVICE_ORDER is set, and nvidia-smi by place."""
     is_mixed = len({device.name for device in found}) > 1
     if is_mixed and any(word.isdecimal() for word in config.devices or ()):
@@ -52,7 +52,7 @@ def _numbered(config: Config, found: list[Device]) -> Iterator[Finding]:
 
 def _device(config: Config, device: Device, now: Snapshot) -> Finding:
     from ..kernelbench.targets import ARCHITECTURES
-    from ..sandbox.run.device import lease
+    from ..sandbox.run.device.lease import DeviceBook
 
     words = [
         device.name,
@@ -72,7 +72,8 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"{text}; kernels cannot be built for it",
             f"use one of {', '.join(ARCHITECTURES)}",
         )
-    note = lease.quarantined(config.cache_dir, device.uuid)
+    book = DeviceBook.in_cache(config.cache_dir)
+    note = book.why_quarantined(device.uuid)
     if note is not None:
         return Finding(
             "gpu",
@@ -87,7 +88,7 @@ def _device(config: Config, device: Device, now: Snapshot) -> Finding:
             f"{text}; it is divided into MIG instances",
             "give the container one instance, or a whole device: counters and clocks are shared",
         )
-    held = lease.holder(config.cache_dir, device.uuid)
+    held = book.holder(device.uuid)
     busy = f"; held by {held}" if held else ""
     others = f"; {len(now.processes)} processes compute on it" if now.processes else ""
     return Finding("gpu", Severity.PASS, text + busy + others)
@@ -106,7 +107,7 @@ def _reach(device: Device) -> Iterator[Finding]:
     yield Finding("gpu", Severity.PASS, f"{found.library}; {nodes}")
 
 
-def _loaded(config: Config, device: Device) -> Iterator[Finding]:
+def _check_loading(config: Config, device: Device) -> Iterator[Finding]:
     """Whether the driver loads what our compilers make."""
     from ..kernelbench.languages import languages_on
     from ..kernelbench.targets import target_of

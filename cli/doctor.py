@@ -30,8 +30,8 @@ def doctor(
 
     Exit status 3 if something that every run needs, or that --require names, is missing.
     """
+    from .doctor_checks import PROBES, examine
     from .finding import Severity
-    from .findings import PROBES, examine
 
     config = common.load(ctx, jail=jail, home=home, cache_dir=cache_dir).config
     required = [name.strip() for name in (require or "").split(",") if name.strip()]

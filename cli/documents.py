@@ -15,7 +15,7 @@ from ..traces.outcome import why_no_winner
 from ..traces.records import Verdict
 
 if TYPE_CHECKING:
-    from ..campaign import CampaignResult
+    from ..running import CampaignResult
 
 
 def campaign_document(
@@ -153,12 +153,3 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         **_gains(verdict),
         "is_cut_off": entry.cut_off,
     }
-
-
-def state_of(history: History, *, is_running: bool) -> str:
-    """`running`, `finished (why)` or `cut off`: what a list says of a campaign."""
-    if is_running:
-        return "running"
-    if history.finished is None:
-        return "cut off"
-    return f"finished ({history.finished.stopped_by})"

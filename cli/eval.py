@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from ..errors import ExitCode
-from ..kernelbench.languages import listed
+from ..kernelbench.languages import list_names
 from . import common
 
 WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
 LanguageOption = Annotated[
     str | None,
-    common.option("--language", f"{listed()} [default: by the file's ending]."),
+    common.option("--language", f"{list_names()} [default: by the file's ending]."),
 ]
 RecordOption = Annotated[
     bool, typer.Option("--record", help="300 trials instead of 30; takes several times as long.")

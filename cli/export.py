@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..traces import names
 from . import common
-from .browse import reading
+
+if TYPE_CHECKING:
+    from ..workbench.candidate import Candidate
+    from ..workbench.home import Campaign
 
 FormOption = Annotated[
     str | None,
@@ -40,12 +43,14 @@ def export(
     home: common.HomeOption = None,
 ) -> None:
     """Write a verified candidate as a package or as source, with its plan and its evidence."""
-    from ..workbench.exporting import export_from
+    from ..workbench import exporting
+    from ..workbench.home import Home
 
     config = common.load(ctx, home=home).config
-    with reading(config) as store:
-        wanted = names.parse(name)
-        campaign = store.resolve(wanted.campaign)
-        candidate = wanted.candidate or names.BEST
-        export_from(store, campaign, candidate, output, form=form, unverified=unverified)
+    wanted = names.parse(name)
+    campaign = Home(config.home)[wanted.campaign]
+    what: Campaign | Candidate = campaign
+    if wanted.candidate is not None and wanted.candidate != names.BEST:
+        what = campaign[wanted.candidate]
+    exporting.export(what, output, form=form, unverified=unverified)
     common.put(str(output))

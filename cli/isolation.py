@@ -151,7 +151,7 @@ def _line(name: str, found: Capability | None, mechanism: str, machine: MachineT
     row = _ROWS[name]
     bad = Grade.MISSING if name in UNATTENDED_MINIMUM else Grade.WEAK
     if found is None:
-        text = f"whether a kernel here can {_undone(row)} was not measured; then {row.loss}"
+        text = f"whether a kernel here can {_word_undone(row)} was not measured; then {row.loss}"
         return TableLine(bad, text, _remedy(name, mechanism, machine))
     if found.state is Enforcement.ENFORCED:
         means = row.means.get(mechanism, mechanism)
@@ -160,13 +160,13 @@ def _line(name: str, found: Capability | None, mechanism: str, machine: MachineT
         return TableLine(Grade.FINE, f"a kernel here cannot {row.deed} ({means}{tried})")
     how = f" ({found.how})" if found.how else ""
     if found.state is Enforcement.PARTIAL:
-        text = f"a kernel here is only partly kept from this: to {_undone(row)}{how}"
+        text = f"a kernel here is only partly kept from this: to {_word_undone(row)}{how}"
     else:
-        text = f"a kernel here can {_undone(row)}{how}"
+        text = f"a kernel here can {_word_undone(row)}{how}"
     return TableLine(bad, f"{text}; lost: {row.loss}", _remedy(name, mechanism, machine))
 
 
-def _undone(row: _Row) -> str:
+def _word_undone(row: _Row) -> str:
     return row.deed.replace(", not even as a daemon", ", as a daemon")
 
 

@@ -46,7 +46,7 @@ def show(
     config = common.load(ctx, home=home).config
     found = catalogue(config.home)
     collected = () if target_of(target).is_cpu else found.names(target, which)
-    fed = found.judged(target, [family])
+    fed = found.judge_metrics(target, [family])
     stalls = found.stalls(target, which)
     if as_json:
         common.emit({"target": target, "family": family, "collected": collected, "judged": fed})

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..config import format_duration
@@ -12,34 +11,21 @@ from ..traces.wording import price, tokens, usd
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..agents.books.request import CampaignRequest
-    from ..agents.casting.cast import Players
-    from ..traces.events import CampaignStarted
     from ..traces.records import Isolation
-    from ..verifier.request import Referee, Task
+    from ..verifier.request import Referee
+    from ..workbench.jobs import Ready
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is planned."""
-
-    task: Task
-    names: CampaignRequest | CampaignStarted
-    campaign: str | None
-    limits: dict[str, float]
-
-
-def show_plan(
-    subject: Subject, players: Players, referee: Referee, prose: Console, *, note: str = ""
-) -> dict[str, Any]:
+def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
     """Prints the plan and gives it as a document."""
     from ..agents.books.asking import Asking
     from ..kernelbench.recipes import recipes_for
 
-    task, names, facts = subject.task, subject.names, referee.facts
+    settled, facts = ready.settled, referee.facts
+    task, names, note = settled.task, settled.names, settled.note
     sizes = {r.family: r.size(facts) for r in recipes_for(task.problem, names.language)}
     axes = " ".join(f"{name}={value}" for name, value in task.workload.axes.items())
-    spoken = ", ".join(limit_text(name, value) for name, value in subject.limits.items())
+    spoken = ", ".join(limit_text(name, value) for name, value in settled.limits.items())
     lines = {
         "problem": task.problem,
         "workload": f"{task.workload.name} ({axes or task.workload.matrix})",
@@ -50,7 +36,7 @@ def show_plan(
         "judge": names.judge_model,
         "limits": spoken or "none",
     }
-    if not isinstance(players.coder, Asking):
+    if not isinstance(ready.players.coder, Asking):
         families = ", ".join(f"{family} {size:,}" for family, size in sizes.items())
         lines["recipes"] = f"{sum(sizes.values()):,} variants: {families}"
     if note:
@@ -68,24 +54,23 @@ def show_plan(
         "workflow": names.workflow,
         "model": names.model,
         "judge_model": names.judge_model,
-        "limits": subject.limits,
+        "limits": settled.limits,
         "recipe_space": sizes,
-        "campaign": subject.campaign,
+        "campaign": settled.campaign,
     }
 
 
-def show_foreseen(
-    subject: Subject, players: Players, referee: Referee, prose: Console
-) -> dict[str, Any] | None:
+def show_foreseen(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any] | None:
     """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
     from ..agents.books.request import CampaignRequest
     from ..agents.casting.preview import preview
-    from ..campaign import planned
+    from ..running import plan_campaign
 
-    names = subject.names
+    settled, players = ready.settled, ready.players
+    names = settled.names
     started, source = names, ""
     if isinstance(names, CampaignRequest):
-        started = planned(names, players, subject.task.workload, referee)
+        started = plan_campaign(names, players, settled.task.workload, referee)
         source = names.source
     assert not isinstance(started, CampaignRequest)
     found = preview(players, started, referee, source)
@@ -95,7 +80,7 @@ def show_foreseen(
         prose.print(f"--- {message.role}", markup=False)
         prose.print(message.content, markup=False, highlight=False, soft_wrap=True)
     prose.print("---", markup=False)
-    bound, caps = found.bound, subject.limits
+    bound, caps = found.bound, settled.limits
     first = f"{tokens(bound.tokens)} tokens, {price(bound.usd)}"
     prose.print(f"first call at most {first}", markup=False)
     prose.print(f"at most   {found.calls:,} calls, failed attempts aside", markup=False)

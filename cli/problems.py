@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
-from ..kernelbench.languages import LANGUAGES, listed
+from ..kernelbench.languages import LANGUAGES, list_names
 from . import common
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def problems(
         str | None,
         typer.Option(
             "--signature",
-            help=f"Print a whole candidate to start from: {listed()}.",
+            help=f"Print a whole candidate to start from: {list_names()}.",
             show_default=False,
         ),
     ] = None,
@@ -156,8 +156,7 @@ def _show(problem: Problem) -> None:
 
 
 def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
-    from ..kernelbench.signature import signature
-    from ..kernelbench.skeleton import skeleton
+    from ..kernelbench.skeleton import signature, skeleton
 
     if language not in LANGUAGES:
         raise UsageError(

@@ -72,7 +72,7 @@ class ProgressLines:
         self._trouble = ""
         self._is_stopping = False
         self._live: Live | None = None
-        self._does("preparing the baselines")
+        self._begin_doing("preparing the baselines")
         for event in before:
             self._follow(event)
 
@@ -122,33 +122,33 @@ class ProgressLines:
         match event.payload:
             case CampaignStarted() | CampaignResumed():
                 self._counts_since = None
-                self._does("preparing the baselines")
+                self._begin_doing("preparing the baselines")
             case CampaignPrepared():
-                self._does("choosing what is tried first")
+                self._begin_doing("choosing what is tried first")
             case CandidateProposed(candidate=candidate, number=number, family=family):
                 self._numbers[candidate] = number
-                self._does(f"building #{number} {family}")
+                self._begin_doing(f"building #{number} {family}")
             case ModelRequested(model=model, purpose=purpose):
-                self._does(f"asking {model} ({purpose})")
+                self._begin_doing(f"asking {model} ({purpose})")
             case ModelReplied():
                 self._trouble = ""
-                self._does("reading the answer")
+                self._begin_doing("reading the answer")
             case ModelFailed(retry_in_s=pause_s) as failed:
                 self._trouble = _trouble(failed)
                 if pause_s is not None:
-                    self._does("waiting for the next attempt", pause_s)
+                    self._begin_doing("waiting for the next attempt", pause_s)
             case EvaluationStarted(candidate=candidate, protocol=protocol):
-                self._does(f"{protocol} of {self._named(candidate)}")
+                self._begin_doing(f"{protocol} of {self._number_of(candidate)}")
             case EvaluationFinished(verdict=verdict):
                 self._take(verdict)
             case ChampionChanged(candidate=candidate, credited=credited):
-                self._champion = f"{self._named(candidate)}, credited {wording.ratio(credited)}"
+                self._champion = f"{self._number_of(candidate)}, credited {wording.ratio(credited)}"
 
     def _take(self, verdict: Verdict) -> None:
         self._judged.add(verdict.candidate)
         self._counts[verdict.status] += 1
         self._recent.append((self._numbers.get(verdict.candidate, 0), verdict))
-        self._does("choosing what is tried next")
+        self._begin_doing("choosing what is tried next")
         if verdict.champion is not None:
             self._champion = ""
 
@@ -170,19 +170,19 @@ class ProgressLines:
                 self._say(f"new champion: {self._champion}", "bold green")
 
     def _tell_verdict(self, verdict: Verdict) -> None:
-        number = self._named(verdict.candidate)
+        number = self._number_of(verdict.candidate)
         self._say(
             f"{number:<5} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
             verdicts.style_of(verdict.status),
         )
         if fallen := verdict.champion:
             why = f"{fallen.status}: {verdicts.brief(fallen)}"
-            self._say(f"champion no more: {self._named(fallen.candidate)} {why}", "bold red")
+            self._say(f"champion no more: {self._number_of(fallen.candidate)} {why}", "bold red")
 
-    def _named(self, candidate: str) -> str:
+    def _number_of(self, candidate: str) -> str:
         return f"#{self._numbers.get(candidate, 0)}"
 
-    def _does(self, what: str, for_s: float | None = None) -> None:
+    def _begin_doing(self, what: str, for_s: float | None = None) -> None:
         """`for_s`: how long it will take, where that is known."""
         self._doing, self._since, self._for_s = what, self._clock(), for_s
 
@@ -190,8 +190,8 @@ class ProgressLines:
         """What it does, with a clock that moves."""
         took_s = self._clock() - self._since
         if self._for_s is not None:
-            return f"{self._doing} in {_whole(self._for_s - took_s)}"
-        return f"{self._doing}, {_whole(took_s)}" if took_s >= 1 else self._doing
+            return f"{self._doing} in {_format_whole(self._for_s - took_s)}"
+        return f"{self._doing}, {_format_whole(took_s)}" if took_s >= 1 else self._doing
 
     def _ending(self) -> str:
         return f"stopping after this: {self._doing_now()}; Ctrl-C again stops at once"
@@ -227,7 +227,7 @@ class ProgressLines:
         spent_s = self._spent_s + self._clock() - self._counts_since
         limit = self._limits.get("evaluations")
         parts = [
-            f"{_whole(spent_s)} {_of(self._limits.get('seconds'))}".strip(),
+            f"{_format_whole(spent_s)} {_word_limit(self._limits.get('seconds'))}".strip(),
             f"{len(self._judged)}{f' of {limit:.0f}' if limit else ''} evaluated",
             f"champion {self._champion or '-'}",
         ]
@@ -264,9 +264,9 @@ def _trouble(failed: ModelFailed) -> str:
     return f"no answer: {failed.fault}: {failed.reason}{booked}{then}"
 
 
-def _whole(seconds: float) -> str:
+def _format_whole(seconds: float) -> str:
     return format_duration(max(1, round(seconds)))
 
 
-def _of(seconds: float | None) -> str:
+def _word_limit(seconds: float | None) -> str:
     return f"of {format_duration(seconds)}" if seconds else ""

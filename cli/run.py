@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ import typer
 
 from ..agents import offered
 from ..agents.workflows.workflow import WORKFLOWS
-from ..config import Config, Resolved, Source, parse_duration
+from ..config import Resolved, Source, parse_duration
 from ..errors import ExitCode, UsageError
 from ..traces.options import Options
 from . import common
@@ -37,9 +36,19 @@ EPILOG = "\n\n".join(
         ),
     )
 )
-
-MOST_SOURCE_BYTES = 256 << 10
-"""As large as a candidate may be."""
+_DECIDED = {
+    "problem",
+    "target",
+    "language",
+    "workflow",
+    "model",
+    "judge_model",
+    "matrix",
+    "workload",
+    "source",
+    *Options.flags(),
+}
+"""What a campaign keeps from its beginning."""
 
 
 ProblemArgument = Annotated[
@@ -87,14 +96,7 @@ def run(
     source: FromOption = None,
     resume: ResumeOption = None,
     dry_run: DryRunOption = False,
-    jail: common.JailOption = None,
-    cpus: common.CpusOption = None,
-    model_silence: common.SilenceOption = None,
-    model_patience: common.PatienceOption = None,
-    max_preparation: common.PreparationOption = None,
-    accept_weak_isolation: common.WeakOption = None,
-    home: common.HomeOption = None,
-    cache_dir: common.CacheOption = None,
+    settings: common.Given,
     as_json: common.JsonOption = False,
 ) -> None:
     """Search for the fastest verified kernel for a problem.
@@ -108,47 +110,29 @@ def run(
         workflow=workflow,
         model=model,
         judge_model=judge_model,
-        jail=jail,
-        cpus=cpus,
-        accept_weak_isolation=accept_weak_isolation,
-        home=home,
-        cache_dir=cache_dir,
         max_evals=max_evals,
         max_time=max_time,
-        model_silence=model_silence,
-        model_patience=model_patience,
-        max_preparation=max_preparation,
+        **settings,
     )
-    _check_named(
-        problem,
-        resume,
-        {
-            "--target": target,
-            "--language": language,
-            "--workflow": workflow,
-            "--model": model,
-            "--judge-model": judge_model,
-            "--matrix": matrix,
-            "--workload": workload,
-            "--from": source,
-            **{flag.name: given[name] for name, flag in Options.flags().items()},
-        },
-    )
+    if resume is not None:
+        _refuse_changes(ctx)
+    from ..workbench.jobs import Fresh, Job, Resume, read_start
+    from ..workbench.limits import limits_of
     from . import carry_out
 
-    paid = {"usd": max_usd, "tokens": max_tokens, "device_seconds": _seconds(max_device_time)}
-    config, limits = resolved.config, _asked_limits(resolved.config, paid)
-    job: carry_out.Job = carry_out.Resume(config, resume or "", limits)
+    config, on_device = resolved.config, _seconds(max_device_time)
+    limits = limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=on_device)
+    job: Job = Resume(config, resume or "", limits)
     if resume is None:
-        job = carry_out.Fresh(
+        job = Fresh(
             config,
-            problem or "",
+            _require_problem(problem),
             language=language or "",
             workload=workload,
             matrix=matrix,
             limits=limits,
             asked=Options.read(given),
-            source=_source(source) if source else "",
+            source=read_start(source) if source else "",
         )
     outcome = carry_out.carry_out(
         job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)
@@ -161,11 +145,11 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
     from . import documents
     from .summary import next_steps, winner_lines
 
-    history = outcome.history
-    if history is None:
+    if outcome.campaign is None:
         if as_json:
             common.emit({"plan": outcome.plan})
         return
+    history = outcome.campaign.history
     if as_json:
         common.emit(documents.campaign_document(history, result=outcome.result))
     else:
@@ -181,29 +165,6 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
         raise typer.Exit(int(ExitCode.NO_WIN))
 
 
-def _check_named(problem: str | None, resume: str | None, fixed: Mapping[str, object]) -> None:
-    if resume is not None:
-        _refuse_changes(problem, fixed)
-    elif problem is None:
-        raise UsageError(
-            "run needs the name of a problem", hint="`kernelwright problems` lists them"
-        )
-
-
-def _source(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            content = stream.read(MOST_SOURCE_BYTES + 1)
-        text = content.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the source {file}: {error}") from error
-    if not text.strip():
-        raise UsageError(f"the source {file} is empty", hint="give the file of a kernel")
-    if len(content) > MOST_SOURCE_BYTES:
-        raise UsageError(f"the source {file} is larger than {MOST_SOURCE_BYTES >> 10} KiB")
-    return text
-
-
 def _seconds(duration: str | None) -> float | None:
     try:
         return parse_duration(duration) if duration is not None else None
@@ -211,16 +172,22 @@ def _seconds(duration: str | None) -> float | None:
         raise UsageError(f"--max-device-time '{duration}' {error}") from error
 
 
-def _asked_limits(config: Config, paid: Mapping[str, float | None]) -> dict[str, float]:
-    limits = {"evaluations": config.max_evals, "seconds": config.max_time, **paid}
-    return {name: float(value) for name, value in limits.items() if value is not None}
+def _require_problem(problem: str | None) -> str:
+    if problem is None:
+        raise UsageError(
+            "run needs the name of a problem", hint="`kernelwright problems` lists them"
+        )
+    return problem
 
 
-def _refuse_changes(problem: str | None, fixed: Mapping[str, object]) -> None:
+def _refuse_changes(ctx: typer.Context) -> None:
     """A resumed campaign keeps what it was started with, apart from its limits."""
-    changed = [flag for flag, value in fixed.items() if value is not None]
-    if problem is not None:
-        changed.insert(0, "PROBLEM")
+    changed = [
+        "PROBLEM" if each.name == "problem" else each.opts[0]
+        for each in ctx.command.params
+        # A flag that may be repeated is an empty list where it is not given.
+        if each.name in _DECIDED and ctx.params[each.name] not in (None, [], ())
+    ]
     if changed:
         raise UsageError(
             f"a resumed campaign cannot be given {', '.join(changed)}",

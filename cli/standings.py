@@ -68,7 +68,7 @@ def _campaign(score: Score) -> dict[str, Any]:
 
 def tables(bench: Bench, arms: list[WorkflowScores]) -> Iterator[Table | str]:
     """What was found, and what it cost."""
-    yield _found(arms)
+    yield _outcome_table(arms)
     yield _cost(arms)
     pairs = len(bench.problems) * bench.seeds
     yield (
@@ -88,7 +88,7 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _found(arms: list[WorkflowScores]) -> Table:
+def _outcome_table(arms: list[WorkflowScores]) -> Table:
     table = _table(
         "workflow",
         "correct",

@@ -10,7 +10,7 @@ from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..kernelbench.targets import target_of
 from ..traces.history import History
 from ..traces.outcome import why_no_winner
-from ..traces.records import CHAMPION, Protocol, Verdict
+from ..traces.records import CHAMPION, Depth, Verdict
 from ..traces.spending import Booked
 from ..traces.wording import micros, price, speedup, tokens
 from . import verdicts
@@ -79,7 +79,7 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
         return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()
-    confirmed = verdict.protocol is Protocol.CONFIRM
+    confirmed = verdict.protocol is Depth.CONFIRM
     yield f"  {verdict.status}, " + (
         "confirmed in a fresh process" if confirmed else f"not confirmed ({verdict.protocol} only)"
     )

@@ -80,7 +80,7 @@ def explain(verdict: Verdict) -> Iterator[str]:
 def checks_table(verdict: Verdict, *, is_full: bool = False) -> Table:
     """The checks with their figures; unless `is_full`, those of one kind that passed in one row."""
     table = _table("check", "", "worst", "limit", "detail")
-    for count, check in _told(verdict.checks, is_full=is_full):
+    for count, check in _group_checks(verdict.checks, is_full=is_full):
         table.add_row(
             check.name if count == 1 else f"{_kind(check)} ({count} times)",
             "ok" if check.passed else "FAIL",
@@ -96,7 +96,7 @@ def _kind(check: Check) -> str:
     return check.name.partition(" on ")[0]
 
 
-def _told(checks: tuple[Check, ...], *, is_full: bool) -> Iterator[tuple[int, Check]]:
+def _group_checks(checks: tuple[Check, ...], *, is_full: bool) -> Iterator[tuple[int, Check]]:
     """How many checks a row stands for, and the one with the worst figure of them."""
     groups: dict[tuple[object, ...], list[Check]] = {}
     for place, check in enumerate(checks):

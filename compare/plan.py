@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..agents.books.budget import check_limits, check_priced
 from ..agents.books.request import CampaignRequest
-from ..agents.model import Model, TokenUsage, canonical
+from ..agents.model import Model, TokenUsage, canonical_json
 from ..agents.models.choosing import is_model
 from ..agents.offered import OFFLINE
 from ..agents.workflows import admission
@@ -102,7 +102,7 @@ class Bench:
             "cpus": list(self.cpus),
             "label": self.label,
         }
-        return hashlib.sha256(canonical(parts).encode()).hexdigest()[:24]
+        return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:24]
 
 
 def parse_names(text: str, what: str) -> tuple[str, ...]:

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from typing import Protocol as Interface
+from typing import Protocol
 
 from ..agents.books.ledger import OnEvent
 from ..agents.models.choosing import ModelSettings
 from ..agents.stop import Stop
-from ..campaign import CampaignStore, Players, resume_campaign, run_campaign
 from ..errors import PrerequisiteError, ProviderError
+from ..running import CampaignStore, Players, resume_campaign, run_campaign
 from ..traces.events import CampaignStarted
 from ..verifier.request import Referee
 from .plan import Bench, BenchCampaign
 from .scores import Score, is_done, score
 
 
-class BenchStore(CampaignStore, Interface):
+class BenchStore(CampaignStore, Protocol):
     """What a bench needs of a store; `traces.store.Store` is one."""
 
     def starts(self) -> Iterator[tuple[str, CampaignStarted]]:
@@ -93,7 +93,9 @@ def carry_out(
                 if campaign is None or not is_done(store.events(campaign)):
                     if stop.requested:
                         return None
-                    referee = referee or _checked(stack.enter_context(open_referee(problem)), bench)
+                    referee = referee or _refuse_emulated(
+                        stack.enter_context(open_referee(problem)), bench
+                    )
                     standing = Standing(trial, len(scores) + 1, total, campaign)
                     own = replace(settings, seed=trial.seed)
                     with watch(standing) as on_event:
@@ -148,7 +150,7 @@ def _run(
     return result.campaign
 
 
-def _checked(referee: Referee, bench: Bench) -> Referee:
+def _refuse_emulated(referee: Referee, bench: Bench) -> Referee:
     if referee.is_emulated:
         raise PrerequisiteError(
             f"target {bench.target} is emulated here: no times, nothing to compare",

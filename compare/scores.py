@@ -73,13 +73,13 @@ def score(trial: BenchCampaign, campaign: str, events: Iterable[Event]) -> Score
         replies += isinstance(event.payload, ModelReplied)
         if progress.champion != champion:
             champion = progress.champion
-            steps.append(ChampionStep(_spent(progress), progress.credited))
+            steps.append(ChampionStep(_sum_spent(progress), progress.credited))
     return Score(
         trial=trial,
         campaign=campaign,
         stopped_by=progress.finished.stopped_by if progress.finished else "",
         credited=progress.credited,
-        spent=_spent(progress),
+        spent=_sum_spent(progress),
         calls=calls,
         replies=replies,
         by_status={str(status): count for status, count in progress.by_status.items()},
@@ -87,7 +87,7 @@ def score(trial: BenchCampaign, campaign: str, events: Iterable[Event]) -> Score
     )
 
 
-def _spent(progress: Progress) -> Spent:
+def _sum_spent(progress: Progress) -> Spent:
     spending = progress.spending
     return Spent(
         evaluations=len(progress.candidates),

@@ -88,10 +88,10 @@ def summarise(bench: Bench, scores: Iterable[Score]) -> list[WorkflowScores]:
         ]
         for workflow in bench.workflows
     }
-    first = _credited(by_arm[bench.workflows[0]])
+    first = _credited_array(by_arm[bench.workflows[0]])
     arms = []
     for workflow, rows in by_arm.items():
-        credited = _credited(rows)
+        credited = _credited_array(rows)
         is_first = workflow == bench.workflows[0]
         arms.append(
             WorkflowScores(
@@ -102,7 +102,7 @@ def summarise(bench: Bench, scores: Iterable[Score]) -> list[WorkflowScores]:
                 geometric_mean=estimate(credited, _geometric_mean),
                 among_verified=_among_verified(credited),
                 difference=None if is_first else estimate(credited - first, _mean),
-                anytime={cap: _anytime(rows, cap) for cap in bench.limits},
+                anytime={cap: _average_stairs(rows, cap) for cap in bench.limits},
             )
         )
     return arms
@@ -112,21 +112,21 @@ def estimate(values: np.ndarray, statistic: Statistic) -> IntervalEstimate:
     """The statistic of `values[problem, seed]` with its interval."""
     import numpy as np
 
-    told = float(statistic(values.reshape(-1)))
+    value = float(statistic(values.reshape(-1)))
     if values.size < 2:
-        return IntervalEstimate(told)
+        return IntervalEstimate(value)
     rng = np.random.default_rng(SEED)
     problems, seeds = values.shape
     rows = rng.integers(0, problems, (RESAMPLES, problems, 1))
     columns = rng.integers(0, seeds, (RESAMPLES, problems, seeds))
-    found = statistic(values[rows, columns].reshape(RESAMPLES, -1))
+    drawn = statistic(values[rows, columns].reshape(RESAMPLES, -1))
     # A draw of nothing but failures has no mean among the verified.
-    found = found[~np.isnan(found)]
-    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return IntervalEstimate(told, min(float(low), told), max(float(high), told))
+    drawn = drawn[~np.isnan(drawn)]
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return IntervalEstimate(value, min(float(low), value), max(float(high), value))
 
 
-def _credited(rows: Sequence[Sequence[Score]]) -> np.ndarray:
+def _credited_array(rows: Sequence[Sequence[Score]]) -> np.ndarray:
     import numpy as np
 
     return np.array([[score.credited for score in row] for row in rows], dtype=np.float64)
@@ -164,7 +164,7 @@ def _mean_of_positive(values: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(logs.sum(axis=-1) / is_found.sum(axis=-1)))
 
 
-def _anytime(rows: Sequence[Sequence[Score]], cap: str) -> list[tuple[float, float]]:
+def _average_stairs(rows: Sequence[Sequence[Score]], cap: str) -> list[tuple[float, float]]:
     """The mean of the campaigns' stairs; a spend that is not known is left out."""
     stairs = []
     for score in (score for row in rows for score in row):

@@ -175,5 +175,5 @@ TENSORS = (FLOAT32, INT32)
 def dtype_of(name: str) -> DType:
     """The element type with the name; UnknownNameError with what there is."""
     if name not in DTYPES:
-        raise UnknownNameError.among("element type", name, DTYPES)
+        raise UnknownNameError.for_name("element type", name, DTYPES)
     return DTYPES[name]

@@ -59,18 +59,18 @@ def _random_mean(rng: np.random.Generator) -> float:
     return float(rng.uniform(-1.5, 1.5))
 
 
-def _normal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _draw_normal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     return rng.standard_normal(shape, dtype=np.float32)
 
 
 def _outliers(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    drawn = _normal(shape, rng)
+    drawn = _draw_normal(shape, rng)
     count = max(1, drawn.size // 100) if drawn.size else 0
     drawn.reshape(-1)[rng.integers(0, max(drawn.size, 1), count)] *= 100.0
     return drawn
 
 
-def _alternating(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _draw_alternating(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     drawn = rng.random(shape, dtype=np.float32) + np.float32(0.5)
     drawn.reshape(-1)[1::2] *= -1
     return drawn
@@ -88,7 +88,7 @@ def _signed_uniform(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndar
 
 
 def _lognormal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    drawn: np.ndarray = np.exp(_normal(shape, rng))
+    drawn: np.ndarray = np.exp(_draw_normal(shape, rng))
     return drawn
 
 
@@ -97,14 +97,14 @@ def _exponential(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray
 
 
 _SHAPES: dict[Family, tuple[Callable[[tuple[int, ...], np.random.Generator], np.ndarray], bool]] = {
-    Family.NORMAL: (_normal, True),
+    Family.NORMAL: (_draw_normal, True),
     Family.UNIFORM: (_signed_uniform, True),
     Family.LAPLACE: (_laplace, True),
     Family.LOGNORMAL: (_lognormal, False),
     Family.EXPONENTIAL: (_exponential, False),
     Family.OUTLIERS: (_outliers, True),
-    Family.ALTERNATING: (_alternating, False),
-    Family.SORTED: (_normal, True),
+    Family.ALTERNATING: (_draw_alternating, False),
+    Family.SORTED: (_draw_normal, True),
 }
 """Family → (its unit form, whether a random mean is added)."""
 
@@ -134,7 +134,7 @@ def draw(
     if family is Family.DENORMAL:
         return (rng.integers(1, 1 << 22, shape) * 2.0**-149).astype(np.float32)
     if family is Family.LARGE:
-        return _normal(shape, rng) * np.float32(2.0 ** rng.integers(*LARGE_POWERS))
+        return _draw_normal(shape, rng) * np.float32(2.0 ** rng.integers(*LARGE_POWERS))
     if family is Family.NONFINITE:
         family = Family.NORMAL
     decades = rng.uniform(-max_decades, max_decades)
@@ -165,7 +165,7 @@ def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | No
     return np.ascontiguousarray(np.broadcast_to(values, shape))
 
 
-def thin(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
+def thin_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
     """Leaves few columns of a matrix at other values than 0 where its rows are LONG."""
     columns = array.shape[1]
     if columns > LONG and family is not Family.NORMAL:

@@ -90,7 +90,7 @@ def by_degree(
     lengths = degrees(n, nnz, cv, gamma=gamma, cols=cols, rng=rng)
     columns = _Columns(n, cols, cv, nnz, p_local, window or max(1, cols // 100), gamma, rng)
     row = np.repeat(np.arange(n, dtype=np.int64), lengths)
-    keys = _distinct(row * cols + columns.draw(row))
+    keys = _make_distinct(row * cols + columns.draw(row))
     for attempt in range(MAX_REDRAWS):
         missing = lengths - _row_counts(keys, n, cols)
         row = np.repeat(np.arange(n, dtype=np.int64), missing)
@@ -99,8 +99,8 @@ def by_degree(
         # A full window, or a hub's few popular columns, can never be drawn apart: later rounds
         # look everywhere.
         drawn = columns.draw(row) if attempt < 2 else rng.integers(0, cols, len(row))
-        keys = _merged(keys, _distinct(row * cols + drawn))
-    return from_keys(n, cols, _filled(keys, lengths, cols, rng))
+        keys = _merge_keys(keys, _make_distinct(row * cols + drawn))
+    return from_keys(n, cols, _fill_rows(keys, lengths, cols, rng))
 
 
 class _Columns:
@@ -139,7 +139,7 @@ class _Columns:
         return np.asarray(column)
 
 
-def _distinct(keys: np.ndarray) -> np.ndarray:
+def _make_distinct(keys: np.ndarray) -> np.ndarray:
     keys.sort()
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
@@ -148,14 +148,14 @@ def _row_counts(keys: np.ndarray, n: int, cols: int) -> np.ndarray:
     return np.diff(np.searchsorted(keys, np.arange(n + 1, dtype=np.int64) * cols))
 
 
-def _merged(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _merge_keys(keys: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Sorted distinct keys with those of `more` that are not there yet."""
     place = np.searchsorted(keys, more)
     is_new = keys[np.minimum(place, len(keys) - 1)] != more
     return np.insert(keys, place[is_new], more[is_new])
 
 
-def _filled(
+def _fill_rows(
     keys: np.ndarray, lengths: np.ndarray, cols: int, rng: np.random.Generator
 ) -> np.ndarray:
     """What nearly full rows still lack after the redraws is drawn from their free columns."""

@@ -136,11 +136,11 @@ LANGUAGES = {each.name: each for each in (CPP, CUDA, TRITON, PYTHON)}
 def language_of(name: str) -> Language:
     """The language with the name; UnknownNameError with what there is."""
     if name not in LANGUAGES:
-        raise UnknownNameError.among("language", name, LANGUAGES)
+        raise UnknownNameError.for_name("language", name, LANGUAGES)
     return LANGUAGES[name]
 
 
-def listed() -> str:
+def list_names() -> str:
     """Their names, for help and hints."""
     *first, last = LANGUAGES
     return f"{', '.join(first)} or {last}"

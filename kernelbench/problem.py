@@ -266,11 +266,11 @@ class Problem:
         for workload in self.workloads:
             if workload.name == name:
                 return workload
-        raise UnknownNameError.among(
+        raise UnknownNameError.for_name(
             f"workload of {self.name}", name, [w.name for w in self.workloads]
         )
 
-    def on(self, target: str) -> Problem:
+    def for_target(self, target: str) -> Problem:
         """The problem as it is held on a target: what the hardware does with denormals differs."""
         if not target_of(target).flushes_denormals:
             return self

@@ -68,6 +68,6 @@ class Recipe:
         """How many combinations are legal."""
         return sum(1 for _ in self.space(facts))
 
-    def first(self) -> Knobs:
+    def first_knobs(self) -> Knobs:
         """The combination to try first."""
         return dict(self.default) if self.default else {k.name: k.values[0] for k in self.knobs}

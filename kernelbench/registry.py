@@ -43,7 +43,7 @@ def get(name: str) -> Problem:
         UnknownNameError: with the nearest names.
     """
     if name not in _PROBLEMS:
-        raise UnknownNameError.among("problem", name, _PROBLEMS)
+        raise UnknownNameError.for_name("problem", name, _PROBLEMS)
     module = importlib.import_module(f".problems.{name}", __package__)
     problem: Problem = module.PROBLEM
     return problem
@@ -75,12 +75,12 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
         UsageError: if an axis is not one that can be chosen.
     """
     if matrix or name.endswith(MATRIX_ENDINGS):
-        return _resized(problem, _of_matrix(problem, matrix or name), axes)
+        return _resize_workload(problem, _of_matrix(problem, matrix or name), axes)
     if not name:
-        return _resized(problem, problem.default_workload, axes)
+        return _resize_workload(problem, problem.default_workload, axes)
     own = {workload.name: workload for workload in problem.workloads}
     if name in own:
-        return _resized(problem, own[name], axes)
+        return _resize_workload(problem, own[name], axes)
     if name in STAND_INS and "sparse" in problem.tags:
         known = STAND_INS[name]
         workload = Workload(
@@ -91,15 +91,15 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
             note=f"statistics of {name}: {known.rows:,} rows, {known.nnz:,} entries, "
             f"coefficient of variation {known.cv:g}",
         )
-        return _resized(problem, workload, axes)
-    raise UnknownNameError.among(f"workload of {problem.name}", name, workload_names(problem))
+        return _resize_workload(problem, workload, axes)
+    raise UnknownNameError.for_name(f"workload of {problem.name}", name, workload_names(problem))
 
 
 def _dense_axes(problem: Problem) -> dict[str, int]:
     return {a: v for a, v in problem.default_workload.axes.items() if a not in OWN_AXES}
 
 
-def _resized(problem: Problem, workload: Workload, axes: dict[str, int]) -> Workload:
+def _resize_workload(problem: Problem, workload: Workload, axes: dict[str, int]) -> Workload:
     if not axes:
         return workload
     for axis, value in axes.items():

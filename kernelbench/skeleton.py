@@ -1,54 +1,197 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole candidates to start from: for each problem and language a naive kernel that is right.
+"""Entry points, and whole candidates to start from: one that is right for problem and language.
 
 What computes an answer stands in `skeletons/`, a TOML file for each problem; this module puts the
-entry point, the launch plan and a few words around it. It knows no compiler.
+entry point, the launch plan and a few words around it, by one writer for each language. It knows no
+compiler.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill, indent
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from .languages import CPP, CUDA, PYTHON, TRITON, Language
-from .problem import Problem
-from .signature import parameters_of_run, signature, wrapped
+from .problem import Problem, c_parameters
 
 FOLDER = Path(__file__).parent / "skeletons"
 
 _WIDTH = 88
 """Of a line of the definition."""
-_ADVICE = {
-    CPP: """\
-Keep the entry point; change what is inside: how the loops are ordered, cut into tiles and dealt
-to threads, and in which precision sums are kept.""",
-    CUDA: """\
-The plan above says how the kernel is launched: change grid, block and args there, and give each
-[[launch]] that you add a kernel of its own. `args` stand in the order of its parameters.""",
-    TRITON: """\
-The plan above says how the kernel is launched: `args` stand in the order of the kernel's
-parameters, `constexpr` has a value for each tl.constexpr. Change tiles and grid together.""",
-    PYTHON: """\
-`run` gets axes, inputs and outputs by name and writes the outputs; leave out parameters that you
-do not need. A `class ModelNew(torch.nn.Module)` with a `forward` may stand in its place.""",
-}
-Written = tuple[str, str]
-"""A launch plan, empty where the language has none, and the code behind the file's head."""
+_CODE_WIDTH = 100
+Constants = tuple[str, ...]
+"""Names of a Triton kernel's tl.constexpr parameters."""
 _INNER, _OUTER = 32, 8
 """Threads of a block along the second and the first index; a first alone takes all of them."""
+
+
+class Written(NamedTuple):
+    """A candidate behind the words at its head."""
+
+    plan: str
+    """Empty where the language has none."""
+    code: str
+
+
+class Writer(Protocol):
+    """What candidates of one language begin with."""
+
+    advice: str
+    """What to change, at a candidate's head."""
+
+    def signature(self, problem: Problem, constants: Constants) -> str:
+        """The entry point, without a body."""
+
+    def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
+        """A whole candidate, of what computes its answer."""
+
+
+def _wrap_parameters(head: str, parameters: list[str], tail: str) -> str:
+    """One line if it fits, else parameters filled below the opening bracket."""
+    line = f"{head}({', '.join(parameters)}){tail}"
+    if len(line) <= _CODE_WIDTH:
+        return line
+    lines, current = [], "   "
+    for number, parameter in enumerate(parameters):
+        piece = f" {parameter}" + ("," if number < len(parameters) - 1 else "")
+        if len(current) + len(piece) > _CODE_WIDTH and current.strip():
+            lines.append(current)
+            current = "   "
+        current += piece
+    return "\n".join((f"{head}(", *lines, current)) + f"){tail}"
+
+
+class _Cpp:
+    advice = """\
+Keep the entry point; change what is inside: how the loops are ordered, cut into tiles and dealt
+to threads, and in which precision sums are kept."""
+
+    def signature(self, problem: Problem, constants: Constants) -> str:
+        del constants
+        return _wrap_parameters(f'extern "C" void {problem.name}', c_parameters(problem), ";")
+
+    def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
+        lines = ["// Threads share this loop.", "#pragma omp parallel for schedule(dynamic, 16)"]
+        depth = 0
+        for name, extent in parts["each"]:
+            lines.append("    " * depth + f"for (int {name} = 0; {name} < {extent}; ++{name}) {{")
+            depth += 1
+        body = "\n".join(lines) + "\n" + indent(parts["c"], "    " * depth)
+        for left in reversed(range(depth)):
+            body += "    " * left + "}\n"
+        code = _enclose(self.signature(problem, ()), body)
+        return Written("", f"#include <math.h>\n#include <stddef.h>\n\n{code}")
+
+
+class _Cuda:
+    advice = """\
+The plan above says how the kernel is launched: change grid, block and args there, and give each
+[[launch]] that you add a kernel of its own. `args` stand in the order of its parameters."""
+
+    def signature(self, problem: Problem, constants: Constants) -> str:
+        del constants
+        head = f'extern "C" __global__ void {problem.name}_kernel'
+        return _wrap_parameters(head, c_parameters(problem), ";")
+
+    def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
+        each = parts["each"]
+        outer = _OUTER if len(each) == 2 else _INNER * _OUTER
+        sizes = [outer, _INNER]
+        grid = [f"cdiv({extent}, {size})" for (_, extent), size in zip(each, sizes, strict=False)]
+        block = [_INNER, _OUTER] if len(each) == 2 else [outer]
+        plan = _plan(CUDA, problem, grid, [f"block = {block}"])
+        threads = ("y", "x") if len(each) == 2 else ("x",)
+        at = [
+            f"const int {name} = blockIdx.{axis} * {size} + threadIdx.{thread};"
+            for (name, _), axis, size, thread in zip(each, "xy", sizes, threads, strict=False)
+        ]
+        outside = " || ".join(f"{name} >= {extent}" for name, extent in each)
+        names = ", ".join(name for name, _ in each)
+        told = f"// One thread computes one ({names})."
+        body = "\n".join([told, *at, f"if ({outside}) return;", ""])
+        return Written(plan, "\n" + _enclose(self.signature(problem, ()), body + parts["c"]))
+
+
+class _Triton:
+    advice = """\
+The plan above says how the kernel is launched: `args` stand in the order of the kernel's
+parameters, `constexpr` has a value for each tl.constexpr. Change tiles and grid together."""
+
+    def signature(self, problem: Problem, constants: Constants) -> str:
+        tensors = [f"{tensor.name}_ptr" for tensor in problem.tensors]
+        parameters = [*problem.axes, *tensors, *(f"{name}: tl.constexpr" for name in constants)]
+        return "@triton.jit\n" + _wrap_parameters(f"def {problem.name}_kernel", parameters, ":")
+
+    def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
+        triton = parts["triton"]
+        constants = triton["constexpr"]
+        fixed = ", ".join(f"{name} = {_value(value)}" for name, value in constants.items())
+        more = [f"constexpr = {{ {fixed} }}"]
+        more += [f"num_warps = {triton['num_warps']}"] if "num_warps" in triton else []
+        plan = _plan(TRITON, problem, triton["grid"], more)
+        head = self.signature(problem, tuple(constants))
+        imports = "\nimport triton\nimport triton.language as tl\n\n\n"
+        return Written(plan, f"{imports}{head}\n{indent(triton['body'], '    ')}")
+
+
+def _list_parameters(problem: Problem) -> list[str]:
+    """What `run` of a Python candidate may take, by name."""
+    return [*problem.axes, *(tensor.name for tensor in problem.tensors)]
+
+
+class _Python:
+    advice = """\
+`run` gets axes, inputs and outputs by name and writes the outputs; leave out parameters that you
+do not need. A `class ModelNew(torch.nn.Module)` with a `forward` may stand in its place."""
+
+    def signature(self, problem: Problem, constants: Constants) -> str:
+        del constants
+        inputs = [tensor.name for tensor in problem.inputs]
+        outputs = [tensor.name for tensor in problem.outputs]
+        taken = _wrap_parameters("def run", _list_parameters(problem), " -> None:")
+        forward = _wrap_parameters("    def forward", ["self", *inputs], ":")
+        returned = ", ".join(outputs)
+        return f"""\
+# {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may
+# be written. Parameters come by name: a function leaves out those that it has no use for.
+{taken}
+    ...  # writes {returned}
+
+# Or as in KernelBench: the runner copies what is returned. `__init__` may take axes.
+class ModelNew(torch.nn.Module):
+{forward}
+        ...
+        return {returned}"""
+
+    def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
+        head = _wrap_parameters("def run", _list_parameters(problem), " -> None:")
+        return Written("", f"\nimport torch\n\n\n{head}\n{indent(parts['python'], '    ')}")
+
+
+WRITERS: dict[Language, Writer] = {CPP: _Cpp(), CUDA: _Cuda(), TRITON: _Triton(), PYTHON: _Python()}
+
+
+def signature(
+    problem: Problem, language: Language = CPP, *, constants: Constants = ("BLOCK",)
+) -> str:
+    """The entry point of a candidate for `problem`, without a body; `skeleton` gives one.
+
+    In a language with launch plans it is what a plan may pass to a kernel; a kernel is free to take
+    fewer arguments, and a plan to launch several kernels.
+    """
+    return WRITERS[language].signature(problem, constants)
 
 
 def skeleton(problem: Problem, language: Language = CPP) -> str:
     """A complete candidate for `problem`: right, slow, with comments on what to change."""
     parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
-    plan, code = _WRITTEN[language](problem, parts)
-    return language.syntax.head(plan, _told(problem, language)) + code
+    plan, code = WRITERS[language].write(problem, parts)
+    return language.syntax.head(plan, _describe_file(problem, language)) + code
 
 
-def _told(problem: Problem, language: Language) -> list[str]:
+def _describe_file(problem: Problem, language: Language) -> list[str]:
     """What the file says of itself."""
     file = problem.name + language.suffix
     told = [
@@ -60,69 +203,13 @@ def _told(problem: Problem, language: Language) -> list[str]:
         "",
         "A candidate to start from: it is right, and slow.",
         f"    kernelwright eval {problem.name} {file} --target {language.example_target}",
-        _ADVICE[language],
+        WRITERS[language].advice,
     ]
     return "\n".join(told).splitlines()
 
 
-def _entry(problem: Problem, language: Language, body: str) -> str:
-    head = signature(problem, language).removesuffix(";")
-    return f"{head} {{\n{indent(body, '    ')}}}\n"
-
-
-def _cpp(problem: Problem, parts: dict[str, Any]) -> Written:
-    lines = ["// Threads share this loop.", "#pragma omp parallel for schedule(dynamic, 16)"]
-    depth = 0
-    for name, extent in parts["each"]:
-        lines.append("    " * depth + f"for (int {name} = 0; {name} < {extent}; ++{name}) {{")
-        depth += 1
-    body = "\n".join(lines) + "\n" + indent(parts["c"], "    " * depth)
-    for left in reversed(range(depth)):
-        body += "    " * left + "}\n"
-    return "", f"#include <math.h>\n#include <stddef.h>\n\n{_entry(problem, CPP, body)}"
-
-
-def _cuda(problem: Problem, parts: dict[str, Any]) -> Written:
-    each = parts["each"]
-    outer = _OUTER if len(each) == 2 else _INNER * _OUTER
-    sizes = [outer, _INNER]
-    grid = [f"cdiv({extent}, {size})" for (_, extent), size in zip(each, sizes, strict=False)]
-    block = [_INNER, _OUTER] if len(each) == 2 else [outer]
-    plan = _plan(CUDA, problem, grid, [f"block = {block}"])
-    threads = ("y", "x") if len(each) == 2 else ("x",)
-    at = [
-        f"const int {name} = blockIdx.{axis} * {size} + threadIdx.{thread};"
-        for (name, _), axis, size, thread in zip(each, "xy", sizes, threads, strict=False)
-    ]
-    outside = " || ".join(f"{name} >= {extent}" for name, extent in each)
-    names = ", ".join(name for name, _ in each)
-    body = "\n".join([f"// One thread computes one ({names}).", *at, f"if ({outside}) return;", ""])
-    return plan, "\n" + _entry(problem, CUDA, body + parts["c"])
-
-
-def _triton(problem: Problem, parts: dict[str, Any]) -> Written:
-    triton = parts["triton"]
-    constants = triton["constexpr"]
-    fixed = ", ".join(f"{name} = {_value(value)}" for name, value in constants.items())
-    more = [f"constexpr = {{ {fixed} }}"]
-    more += [f"num_warps = {triton['num_warps']}"] if "num_warps" in triton else []
-    plan = _plan(TRITON, problem, triton["grid"], more)
-    head = signature(problem, TRITON, constants=tuple(constants))
-    imports = "\nimport triton\nimport triton.language as tl\n\n\n"
-    return plan, f"{imports}{head}\n{indent(triton['body'], '    ')}"
-
-
-def _python(problem: Problem, parts: dict[str, Any]) -> Written:
-    head = wrapped("def run", parameters_of_run(problem), " -> None:")
-    return "", f"\nimport torch\n\n\n{head}\n{indent(parts['python'], '    ')}"
-
-
-_WRITTEN: dict[Language, Callable[[Problem, dict[str, Any]], Written]] = {
-    CPP: _cpp,
-    CUDA: _cuda,
-    TRITON: _triton,
-    PYTHON: _python,
-}
+def _enclose(signature: str, body: str) -> str:
+    return f"{signature.removesuffix(';')} {{\n{indent(body, '    ')}}}\n"
 
 
 def _plan(language: Language, problem: Problem, grid: list[str], more: list[str]) -> str:

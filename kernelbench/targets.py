@@ -204,7 +204,7 @@ def architecture(name: str) -> Architecture:
     """The architecture `sm_90` (or `sm_90a`); UnknownNameError with the nearest names."""
     plain = name.rstrip("af") if name.startswith("sm_") else name
     if plain not in ARCHITECTURES:
-        raise UnknownNameError.among("target", name, [CPU, AUTO, *ARCHITECTURES])
+        raise UnknownNameError.for_name("target", name, [CPU, AUTO, *ARCHITECTURES])
     return ARCHITECTURES[plain]
 
 
@@ -236,7 +236,7 @@ def product(driver_name: str, sms: int | None = None) -> Product | None:
     found = [
         one
         for one in DEVICES
-        if _plain(words) == _plain(_words(one.name))
+        if _drop_qualifiers(words) == _drop_qualifiers(_words(one.name))
         and all(_agree(words, _words(one.name), kind) for kind in (_is_bus, _is_size))
         and sms in (None, one.sms)
     ]
@@ -256,7 +256,7 @@ def _is_size(word: str) -> bool:
     return _SIZE.fullmatch(word) is not None and not word.startswith("HBM")
 
 
-def _plain(words: frozenset[str]) -> frozenset[str]:
+def _drop_qualifiers(words: frozenset[str]) -> frozenset[str]:
     return frozenset(w for w in words if not _is_bus(w) and _SIZE.fullmatch(w) is None)
 
 

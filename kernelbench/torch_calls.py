@@ -64,7 +64,7 @@ def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:
     return matrix
 
 
-def compiled(function: Callable[..., Any], *tensors: Any) -> Prepared:
+def prepare_compiled(function: Callable[..., Any], *tensors: Any) -> Prepared:
     """`torch.compile` of a function of these tensors, with every size static, compiled now.
 
     The function writes its outputs, which are among the tensors.

@@ -27,7 +27,7 @@ def twins(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]
             found.append(_other_rows(indptr, indices, rng))
         else:
             found.append(_other_columns(indptr, indices, structure.axes["K"], rng))
-        found.append(_turned(indptr, indices, structure.axes.get("K", 0)))
+        found.append(_reverse_csr(indptr, indices, structure.axes.get("K", 0)))
         made = [_structure(structure, arrays) for arrays in found if arrays is not None]
         if not made:
             return
@@ -58,7 +58,7 @@ def _other_rows(
         last, first = indices[np.maximum(at - 1, 0)], indices[np.minimum(at, len(indices) - 1)]
         is_kept = ~before | ~behind | (last < first)
         # Else it goes to column 0 of the row behind, or to one further right in the row before.
-        is_up = _rather(before & is_kept, before & (first > 0))
+        is_up = _prefer_wanted(before & is_kept, before & (first > 0))
         is_down = behind & is_kept
     up, down = boundaries[is_up], boundaries[is_down]
     if not len(up) and not len(down):
@@ -74,7 +74,7 @@ def _other_rows(
     return moved, indices
 
 
-def _rather(wanted: np.ndarray, possible: np.ndarray) -> np.ndarray:
+def _prefer_wanted(wanted: np.ndarray, possible: np.ndarray) -> np.ndarray:
     return wanted if wanted.any() else possible
 
 
@@ -112,7 +112,7 @@ def _other_columns(
     return indptr, moved
 
 
-def _turned(indptr: np.ndarray, indices: np.ndarray | None, columns: int) -> Arrays | None:
+def _reverse_csr(indptr: np.ndarray, indices: np.ndarray | None, columns: int) -> Arrays | None:
     """Rows and columns in reverse order: valid CSR again, at the price of a copy."""
     rows = np.ascontiguousarray(indptr[-1] - indptr[::-1])
     if indices is None:

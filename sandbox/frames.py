@@ -109,7 +109,7 @@ def receive(channel: socket.socket, timeout_s: float, *, stay_awake: bool = Fals
     Raises FrameError.
     """
     try:
-        found = _watched(channel) if stay_awake else None
+        found = _poll_packet(channel) if stay_awake else None
         if found is None:
             channel.settimeout(timeout_s)
             found = _packet(channel)
@@ -136,7 +136,7 @@ def has_more(channel: socket.socket) -> bool:
         channel.setblocking(True)
 
 
-def _watched(channel: socket.socket) -> tuple[bytes, int] | None:
+def _poll_packet(channel: socket.socket) -> tuple[bytes, int] | None:
     channel.setblocking(False)
     until = time.monotonic() + _AWAKE_S
     turn = 1

@@ -76,10 +76,10 @@ class FrontMatter:
     def _at(self, offset: int) -> FilePlace:
         if not self.is_verbatim:
             return self.start
-        return moved(self.start, self.text[:offset])
+        return move_place(self.start, self.text[:offset])
 
 
-def moved(start: FilePlace, text: str) -> FilePlace:
+def move_place(start: FilePlace, text: str) -> FilePlace:
     """Where one is after `text` when it starts at `start`."""
     lines = text.count("\n")
     if not lines:
@@ -97,20 +97,20 @@ def read_comment(source: str) -> FrontMatter:
     opening = _OPENING.match(source, before.end() if before else 0)
     if opening is None:
         if late := _OPENING.search(source):
-            place = moved(FilePlace(), source[: late.start()])
+            place = move_place(FilePlace(), source[: late.start()])
             raise MalformedError("the front matter must stand before any code", place)
         return FrontMatter()
     end = source.find("*/", opening.end())
     closing = _CLOSING.search(source, opening.end())
     if closing is None or closing.end() != end + 2:
-        place = moved(FilePlace(), source[: end if end >= 0 else opening.start()])
+        place = move_place(FilePlace(), source[: end if end >= 0 else opening.start()])
         raise MalformedError(
             "the front matter must end with a line `---*/`"
             + ("; the comment ends here without it" if end >= 0 else ", and there is none"),
             place,
         )
     text = source[opening.end() : closing.start()]
-    return _loaded(text, moved(FilePlace(), source[: opening.end()]), is_verbatim=True)
+    return _load_facts(text, move_place(FilePlace(), source[: opening.end()]), is_verbatim=True)
 
 
 def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
@@ -130,13 +130,13 @@ def read_docstring(tree: ast.Module, source: str) -> FrontMatter:
     inside = written[quotes.end() : -len(quotes[1])] if quotes else ""
     is_verbatim = inside == value
     if is_verbatim and quotes:
-        start = moved(start, quotes[0] + value[: found.start(1)])
+        start = move_place(start, quotes[0] + value[: found.start(1)])
     else:
         start = FilePlace(start.line + value.count("\n", 0, found.start(1)), 1)
-    return _loaded(found[1], start, is_verbatim=is_verbatim)
+    return _load_facts(found[1], start, is_verbatim=is_verbatim)
 
 
-def _loaded(text: str, start: FilePlace, *, is_verbatim: bool) -> FrontMatter:
+def _load_facts(text: str, start: FilePlace, *, is_verbatim: bool) -> FrontMatter:
     if len(text) > MATTER_CHARACTERS:
         raise MalformedError(
             f"the front matter has {len(text)} characters, at most {MATTER_CHARACTERS} are read",
@@ -158,8 +158,8 @@ def _not_toml(message: str, text: str, start: FilePlace, *, is_verbatim: bool) -
         message = message[: found.start()]
         if is_verbatim and found[1]:
             lines = text.split("\n")[: int(found[1]) - 1]
-            place = moved(start, "".join(line + "\n" for line in lines))
+            place = move_place(start, "".join(line + "\n" for line in lines))
             place = FilePlace(place.line, place.column + int(found[2]) - 1)
         elif is_verbatim:
-            place = moved(start, text.rstrip())
+            place = move_place(start, text.rstrip())
     return MalformedError(f"the front matter is not TOML: {message}", place)

@@ -28,7 +28,7 @@ def homes() -> tuple[Path, ...]:
     return (*prefixes, settings) if settings.exists() else prefixes
 
 
-def needed(*paths: Path) -> tuple[Path, ...]:
+def drop_nested_paths(*paths: Path) -> tuple[Path, ...]:
     """Without what lies below another of them, or is shown anyway."""
     distinct = list(dict.fromkeys(paths))
     return tuple(

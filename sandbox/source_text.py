@@ -8,12 +8,12 @@ import io
 import tokenize
 import warnings
 
-from .front_matter import FilePlace, MalformedError, moved
+from .front_matter import FilePlace, MalformedError, move_place
 
 SOURCE_BYTES = 256 << 10
 
 
-def encoded(source: str) -> bytes:
+def encode_source(source: str) -> bytes:
     """The source as UTF-8.
 
     Raises:
@@ -22,13 +22,13 @@ def encoded(source: str) -> bytes:
     try:
         raw = source.encode()
     except UnicodeEncodeError as error:
-        place = moved(FilePlace(), source[: error.start])
+        place = move_place(FilePlace(), source[: error.start])
         raise MalformedError("a character that UTF-8 cannot hold", place) from error
     if len(raw) > SOURCE_BYTES:
         reason = f"the source has {len(raw)} bytes, at most {SOURCE_BYTES} are taken"
         raise MalformedError(reason, FilePlace())
     if "\0" in source:
-        raise MalformedError("a null byte", moved(FilePlace(), source[: source.index("\0")]))
+        raise MalformedError("a null byte", move_place(FilePlace(), source[: source.index("\0")]))
     return raw
 
 
@@ -38,7 +38,7 @@ def python_tree(source: str) -> ast.Module:
     Raises:
         MalformedError: it is not one.
     """
-    raw = encoded(source)
+    raw = encode_source(source)
     try:
         # A coding cookie would have Python read other text than people do.
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)

@@ -73,7 +73,7 @@ class _Scanner:
         self._take(mark)
         keys = self._keys()
         self._take("]" * len(mark))
-        path = (*self._through(keys[:-1], start), keys[-1])
+        path = (*self._resolve_path(keys[:-1], start), keys[-1])
         if mark == "[[":
             self.spots.values.setdefault(path, start)
             self.lengths[path] = self.lengths.get(path, 0) + 1
@@ -82,7 +82,7 @@ class _Scanner:
         self.spots.keys[path] = self.spots.values[path] = start
         return path
 
-    def _through(self, keys: list[str], start: int) -> Path:
+    def _resolve_path(self, keys: list[str], start: int) -> Path:
         """The path of a table: an array of tables on the way stands for its last one."""
         path: Path = ()
         for key in keys:

@@ -14,6 +14,16 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.isolation import choose
 from kernelwright.tests.court import Court
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
+from kernelwright.tests.memory import has_room
+
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 6 << 30
+"""What a whole run may need for its files, several times over."""
+
+if not os.environ.get("PYTEST_DEBUG_TEMPROOT") and has_room(IN_MEMORY, ROOM_BYTES):
+    # Stores sync each event to the disk, and half of a test's time went into waiting for it. What
+    # the tests kill are processes, and a process does not take the machine's memory along.
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(IN_MEMORY)
 
 
 def pytest_report_header() -> str:
@@ -50,8 +60,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One build cache for all tests, so that what is ours is compiled and tried once."""
-    folder = tmp_path_factory.mktemp("cache")
+    """One build cache for all tests, so that what is ours is compiled and tried once: that of
+    `make test` for both its runs, else that of all workers of this one."""
+    if given := os.environ.get("TEST_CACHE"):
+        folder = Path(given)
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        folder = tmp_path_factory.getbasetemp().parent / "cache"
+    else:
+        folder = tmp_path_factory.mktemp("cache")
+    folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     return folder
 

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.evaluation import evaluate, look
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
@@ -49,7 +49,7 @@ class Court:
         self,
         source: str,
         problem: str = "spmm_csr",
-        protocol: Protocol = Protocol.SCREEN,
+        protocol: Depth = Depth.SCREEN,
         *,
         expected: tuple[Status, ...] = (),
         language: str = "cpp",
@@ -81,7 +81,7 @@ class Court:
         source: str,
         problem: str,
         language: str,
-        protocol: Protocol = Protocol.FULL,
+        protocol: Depth = Depth.FULL,
         *,
         workload: str = "tiny",
         seed: bytes = b"",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -14,16 +15,17 @@ from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.model import Built
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.plan.declared import Plan
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.resolve import resolve
 from kernelwright.sandbox.run.arena import NOTHING_MORE, Arena, Extra, footprint
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.interpreted import SCHEDULES, STEPS, interpreted_program, table
 from kernelwright.sandbox.run.process import RunFault, Runner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.traces.records import Status
 from kernelwright.verifier.truth import gates, poison
 
@@ -144,7 +146,12 @@ def _running(
         fds = arena.open_fds()
         limits = Limits(wall_s=300.0, cpu_s=600.0, memory_bytes=sum(arena.sizes) + (4 << 30))
         try:
-            runner = Runner(jail, program, Plane(*fds, *arena.sizes), cpus=(0,), limits=limits)
+            runner = Runner(
+                Workshop(jail, Path("/nowhere"), (0,)),
+                program,
+                Plane(*fds, *arena.sizes),
+                limits=limits,
+            )
         finally:
             for fd in fds:
                 os.close(fd)

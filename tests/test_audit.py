@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.books.progress import Progress
-from kernelwright.audit import audit_campaign, differences, lacks
+from kernelwright.audit import audit_campaign, differences, list_lacks
 from kernelwright.cli.documents import campaign_document
 from kernelwright.errors import MatrixError, PrerequisiteError, UsageError
 from kernelwright.kernelbench import registry
@@ -25,10 +25,10 @@ from kernelwright.traces.records import (
     CAPABILITIES,
     Capability,
     Check,
+    Depth,
     Enforcement,
     Isolation,
     Preparation,
-    Protocol,
     Speedup,
     Status,
     Verdict,
@@ -44,7 +44,7 @@ CHAMPION = stored.IDS[1]
 
 def said(status: Status = Status.VERIFIED, low: float = 0.75, **more: Any) -> Verdict:
     """A verdict on the champion; the record has it between 0.75 and 0.85 of scipy."""
-    verdict = stored.verdict(2, status, Protocol.CONFIRM)
+    verdict = stored.verdict(2, status, Depth.CONFIRM)
     if verdict.measurement:
         speedup = {"scipy": Speedup(median=low + 0.05, low=low, high=low + 0.1)}
         timed = verdict.measurement.model_copy(update={"speedup": speedup})
@@ -139,7 +139,7 @@ def test_what_is_said_now_decides(
     assert script.opened == [("spmm_csr", "tiny", "cpu")]
     for order in script.asked:
         assert (order.source, order.language) == (stored.SOURCES[1], "cpp")
-        assert (order.protocol, order.champion) == (Protocol.CONFIRM, "")
+        assert (order.protocol, order.champion) == (Depth.CONFIRM, "")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"protocol": Protocol.FULL}, "not confirmed in a fresh process"),
+        ({"protocol": Depth.FULL}, "not confirmed in a fresh process"),
         ({"schema_version": 0}, "schema is version 0"),
         ({"isolation": None}, "no isolation matrix"),
         ({"isolation": rows_with("mem", None)}, "no row 'mem'"),
@@ -286,19 +286,19 @@ def rows_with(name: str, state: Enforcement | None) -> Isolation:
     ],
 )
 def test_a_gap_in_the_record_is_told(changes: dict[str, Any], word: str) -> None:
-    assert list(lacks(whole(), whole())) == []
-    (told,) = lacks(whole(**changes))
+    assert list(list_lacks(whole(), whole())) == []
+    (told,) = list_lacks(whole(**changes))
     assert word in told
 
 
 def test_a_partial_row_that_nobody_must_have_is_no_gap() -> None:
-    assert list(lacks(whole(isolation=rows_with("mem", Enforcement.PARTIAL)))) == []
-    assert list(lacks(None)) == ["there is no verdict on it"]
+    assert list(list_lacks(whole(isolation=rows_with("mem", Enforcement.PARTIAL)))) == []
+    assert list(list_lacks(None)) == ["there is no verdict on it"]
 
 
 def test_what_is_checked_only_today_is_told() -> None:
     new = Check(name="sanitizer on shape 3", passed=True)
-    (told,) = lacks(whole(), whole(checks=(*whole().checks, new, new)))
+    (told,) = list_lacks(whole(), whole(checks=(*whole().checks, new, new)))
     assert told == "unchecked: 'sanitizer', which is checked today"
 
 

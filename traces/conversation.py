@@ -12,8 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-from typing import Protocol as Interface
+from typing import Any, Protocol
 
 from ..errors import KernelwrightError
 from .events import CandidateMissing, CandidateProposed
@@ -22,7 +21,7 @@ from .transcript import Call
 GetBlob = Callable[[str], bytes]
 
 
-class Records(Interface):
+class Records(Protocol):
     """What is needed of a store."""
 
     def get_blob(self, sha: str) -> bytes:
@@ -93,7 +92,9 @@ def read_prompt(get_blob: GetBlob, sha: str) -> Prompt:
     schema = content.pop("json_schema", None)
     return Prompt(
         messages=tuple(
-            PromptMessage(visible(str(m.get("role", ""))), visible(str(m.get("content", ""))))
+            PromptMessage(
+                spell_controls(str(m.get("role", ""))), spell_controls(str(m.get("content", "")))
+            )
             for m in messages
             if isinstance(m, dict)
         ),
@@ -111,9 +112,9 @@ def read_answer(get_blob: GetBlob, sha: str) -> FullReply:
     thoughts = content.pop("reasoning", "")
     usage = content.pop("usage", None)
     facts = {**content, **(usage if isinstance(usage, dict) else {})}
-    reasoning = visible(thoughts) if isinstance(thoughts, str) else ""
+    reasoning = spell_controls(thoughts) if isinstance(thoughts, str) else ""
     told = {k: v for k, v in facts.items() if v not in (None, "", 0, False)}
-    return FullReply(visible(text), reasoning, told)
+    return FullReply(spell_controls(text), reasoning, told)
 
 
 def _document(get_blob: GetBlob, sha: str) -> tuple[dict[str, Any], str]:
@@ -156,7 +157,7 @@ class _Visible(dict[int, str]):
 _VISIBLE = _Visible()
 
 
-def visible(text: str) -> str:
+def spell_controls(text: str) -> str:
     """The text with control and direction characters spelt out, fit for a page or a terminal."""
     return text[:MOST_READ].replace("\r\n", "\n").translate(_VISIBLE)
 

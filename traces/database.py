@@ -47,7 +47,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     """A connection that may write; makes the folder and the schema where they are missing."""
     with storage_faults("the store could not be opened for writing", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path.parent):
+        with _hold_setup_lock(path.parent):
             connection = _connect(path.as_uri())
             try:
                 _prepare(connection, path)
@@ -66,7 +66,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
     with storage_faults("the store could not be looked for", path):
         is_there = path.exists()
     if not is_there:
-        raise _missing(path)
+        raise _no_store_error(path)
     is_immutable = False
     with storage_faults("the store could not be opened for reading", path):
         connection = _connect(path.as_uri() + "?mode=ro")
@@ -74,7 +74,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
             try:
                 # Somebody is about to make it, or was killed as they did.
                 if _is_blank(connection):
-                    raise _missing(path)
+                    raise _no_store_error(path)
                 _check_version(connection, path)
             except sqlite3.OperationalError as error:
                 if not _may_be_immutable(path, error):
@@ -89,7 +89,7 @@ def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
     return connection, is_immutable
 
 
-def _missing(path: Path) -> NoStoreError:
+def _no_store_error(path: Path) -> NoStoreError:
     return NoStoreError(
         f"there is no store at {path}",
         hint="`kernelwright run PROBLEM` makes one; --home or $KERNELWRIGHT_HOME names another",
@@ -147,7 +147,7 @@ def _may_be_immutable(path: Path, error: sqlite3.OperationalError) -> bool:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _hold_setup_lock(folder: Path) -> Iterator[None]:
     """Only one process at a time sets up the file: switching the journal knows no waiting."""
     handle = os.open(folder / ".setup.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

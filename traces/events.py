@@ -88,10 +88,10 @@ class CandidateProposed(Record):
     @property
     def said(self) -> str:
         """All of it in one line, for people."""
-        return self.note or said(self.strategy, self.techniques, self.notes)
+        return self.note or word_proposal(self.strategy, self.techniques, self.notes)
 
 
-def said(strategy: str, techniques: Sequence[str], notes: Sequence[str]) -> str:
+def word_proposal(strategy: str, techniques: Sequence[str], notes: Sequence[str]) -> str:
     """What is told of a proposal, in one line for people; nothing reads it back."""
     used = f"techniques: {', '.join(techniques)}" if techniques else ""
     return "; ".join(text for text in (strategy, used, *notes) if text)
@@ -140,7 +140,7 @@ class ModelFailed(Record):
     call: str
     attempt: int
     fault: str
-    """Of models/protocol.py's FaultKind, or `outcome unknown` after a crash."""
+    """A FaultKind of agents/model.py, or `outcome unknown` after a crash."""
     reason: str
     tokens: int = 0
     usd: float | None = 0.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -32,10 +33,10 @@ from .events import (
     Payload,
 )
 from .place import NOWHERE, Place
-from .records import Advice, Protocol, Status, Verdict
+from .records import Advice, Depth, Status, Verdict
 from .spending import Spending
 
-_WEIGHT = {Protocol.SCREEN: 0, Protocol.FULL: 1, Protocol.CONFIRM: 2, Protocol.RECORD: 3}
+_WEIGHT = {Depth.SCREEN: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Depth.RECORD: 3}
 
 
 class ChampionChange(NamedTuple):
@@ -99,7 +100,7 @@ class Entry:
     cut_off: bool = False
     """Its last evaluation was started and not finished: still running, or its process died."""
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict | None:
         """The verdict that counts: the most thorough protocol's, the latest of these."""
         return most_thorough(self.verdicts)
@@ -184,7 +185,7 @@ class Fold(Generic[E]):
         self.last_seq = event.seq
         if isinstance(payload, CampaignAudited):
             # An audit looks from outside: the campaign did not go on by it.
-            self._known(payload.candidate, event)
+            self._require_entry(payload.candidate, event)
             self.audits.append(Audited(event.at, payload))
             return
         self.last_at = event.at
@@ -222,7 +223,7 @@ class Fold(Generic[E]):
             case CandidateMissing(place=place):
                 self.missing[place] = payload
             case AdviceGiven(advice=advice):
-                entry = self._known(advice.candidate, event)
+                entry = self._require_entry(advice.candidate, event)
                 self.entries[advice.candidate] = replace(entry, advice=advice)
 
     def _take_work(
@@ -230,11 +231,13 @@ class Fold(Generic[E]):
     ) -> None:
         match payload:
             case EvaluationStarted(candidate=candidate):
-                self.entries[candidate] = replace(self._known(candidate, event), cut_off=True)
+                self.entries[candidate] = replace(
+                    self._require_entry(candidate, event), cut_off=True
+                )
             case EvaluationFinished():
                 self._judge(payload, event)
             case ChampionChanged(candidate=candidate):
-                self._known(candidate, event)
+                self._require_entry(candidate, event)
                 self.changes.append(ChampionChange(event.at, payload))
                 self.champion = candidate
 
@@ -259,19 +262,19 @@ class Fold(Generic[E]):
             self._depose(decided.champion, entry, event)
 
     def _see(self, verdict: Verdict, event: Event) -> None:
-        entry = self._known(verdict.candidate, event)
+        entry = self._require_entry(verdict.candidate, event)
         verdicts = (*entry.verdicts, verdict)
         self.entries[verdict.candidate] = replace(entry, verdicts=verdicts, cut_off=False)
 
     def _depose(self, verdict: Verdict, beside: Entry, event: Event) -> None:
         """Without the champion that this verdict is about: the last one before that still holds."""
-        fallen = self._known(verdict.candidate, event)
+        fallen = self._require_entry(verdict.candidate, event)
         self.entries[verdict.candidate] = replace(fallen, fallen=verdict, fell_beside=beside.place)
         champions = (change.event.candidate for change in reversed(self.changes))
         self.champion = next((c for c in champions if self.entries[c].fallen is None), None)
         self.falls.append(Fall(event.at, verdict.candidate, beside.candidate, self.champion))
 
-    def _known(self, candidate: str, event: Event) -> E:
+    def _require_entry(self, candidate: str, event: Event) -> E:
         if candidate not in self.entries:
             raise StorageError(
                 f"event {event.seq} of campaign {event.campaign} is about candidate "

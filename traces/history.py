@@ -59,7 +59,7 @@ class History(Fold[Entry]):
         It leads a ranking; it is no winner and has no speed-up.
         """
         ranked = [e for e in self.entries.values() if e.verdict and e.verdict.modelled_us]
-        return min(ranked, key=_modelled, default=None)
+        return min(ranked, key=_modelled_rank, default=None)
 
     @property
     def isolation(self) -> Isolation | None:
@@ -108,7 +108,7 @@ def derive(events: Iterable[Event]) -> History:
     return history
 
 
-def _modelled(entry: Entry) -> tuple[float, int]:
+def _modelled_rank(entry: Entry) -> tuple[float, int]:
     assert entry.verdict is not None
     return entry.verdict.modelled_us or 0.0, entry.number
 
@@ -144,7 +144,7 @@ def the_only(kind: str, text: str, found: list[str], known: list[str]) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UnknownNameError.among(kind, text, known)
+        raise UnknownNameError.for_name(kind, text, known)
     shown = ", ".join(name[:24] for name in found[:8])
     more = f" and {len(found) - 8} more" if len(found) > 8 else ""
     raise UsageError(

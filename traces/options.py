@@ -65,7 +65,7 @@ class Options(Record):
     seed: Annotated[int, Flag("--seed", "Of every random choice [default: 0].")] = 0
 
     @classmethod
-    def of(cls, record: Options) -> Options:
+    def from_record(cls, record: Options) -> Options:
         """Those of a request or of a campaign, without the rest."""
         return cls(**{name: getattr(record, name) for name in cls.model_fields})
 

@@ -54,9 +54,14 @@ def why_no_winner(history: History) -> str:
         )
     right = [entry for entry in history.entries.values() if _was_right(entry)]
     if not right:
-        return f"none of {_many(history.evaluated, 'candidate')} was right: {_failures(history)}"
-    return f"{len(right)} of {_many(history.evaluated, 'candidate')} passed the quick checks, " + (
-        _fallen(history) or _refuted(right) or _unconfirmed(history, right)
+        return f"none of {_plural(history.evaluated, 'candidate')} was right: {_failures(history)}"
+    return (
+        f"{len(right)} of {_plural(history.evaluated, 'candidate')} passed the quick checks, "
+        + (
+            _explain_fall(history)
+            or _explain_refutation(right)
+            or _explain_unconfirmed(history, right)
+        )
     )
 
 
@@ -80,7 +85,7 @@ def _useless_replies(history: History) -> str:
         return ""
     count = len(history.missing)
     cause = _most_frequent([missing.reason for missing in history.missing.values()])
-    return f"; {_many(count, 'reply', 'replies')} held no candidate, most often: {cause}"
+    return f"; {_plural(count, 'reply', 'replies')} held no candidate, most often: {cause}"
 
 
 def _failures(history: History) -> str:
@@ -90,25 +95,25 @@ def _failures(history: History) -> str:
     return f"{counts}; most often: {_most_frequent(causes)}" if causes else counts
 
 
-def _fallen(history: History) -> str:
+def _explain_fall(history: History) -> str:
     """Of the champion that there was."""
     if not history.falls:
         return ""
     entry = history.entries[history.falls[-1].candidate]
-    return f"and the champion that there was, #{entry.number}, no longer held: {_told(entry)}"
+    return f"and the champion that there was, #{entry.number}, no longer held: {_status_of(entry)}"
 
 
-def _refuted(right: list[Entry]) -> str:
+def _explain_refutation(right: list[Entry]) -> str:
     """Of one whose confirmation found something else."""
     refuted = [entry for entry in right if entry.verdict and not entry.verdict.status.is_pass]
     if not refuted:
         return ""
     last = refuted[-1]
     others = f" (and {len(refuted) - 1} more)" if len(refuted) > 1 else ""
-    return f"and #{last.number}{others} did not hold when it was confirmed: {_told(last)}"
+    return f"and #{last.number}{others} did not hold when it was confirmed: {_status_of(last)}"
 
 
-def _unconfirmed(history: History, right: list[Entry]) -> str:
+def _explain_unconfirmed(history: History, right: list[Entry]) -> str:
     best = max(right, key=lambda entry: (_median(entry), -entry.number))
     return f"and none was confirmed before {_end(history)}; #{best.number} was next"
 
@@ -123,7 +128,7 @@ def _median(entry: Entry) -> float:
     return headline.median if headline else 0.0
 
 
-def _told(entry: Entry) -> str:
+def _status_of(entry: Entry) -> str:
     verdict = entry.verdict
     assert verdict is not None
     return f"{verdict.status}: {_reason(verdict)}" if verdict.reasons else str(verdict.status)
@@ -145,5 +150,5 @@ def _kind_of(cause: str) -> str:
     return re.sub(r"'[^']*'|\S*\d\S*", "#", cause)[:80]
 
 
-def _many(count: int, one: str, several: str = "") -> str:
+def _plural(count: int, one: str, several: str = "") -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"

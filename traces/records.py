@@ -50,7 +50,7 @@ class Status(StrEnum):
         return self in (Status.VERIFIED, Status.SCREENED)
 
 
-class Protocol(StrEnum):
+class Depth(StrEnum):
     """How thoroughly a candidate is evaluated."""
 
     SCREEN = "screen"
@@ -261,7 +261,7 @@ class Verdict(Record):
     language: str
     target: str
     tier: Tier = Tier.NATIVE
-    protocol: Protocol
+    protocol: Depth
     status: Status
     reasons: tuple[str, ...] = ()
     """Why not, in sentences with figures; empty for a pass."""

@@ -37,7 +37,7 @@ def render_report(
     events = [redactor.event(event) for event in store.events(campaign)]
     history, transcript = derive(events), transcribe(events)
     links = ReportLinks()
-    chosen = _detailed(history)
+    chosen = _choose_detailed(history)
     shown = [
         (
             pages.candidate_page(store, history, candidate, clean=redactor.text),
@@ -59,7 +59,7 @@ def render_report(
         row=pages.campaign_row(
             history,
             is_running=store.is_running(campaign),
-            is_estimated=transcript.is_estimated,
+            is_estimated=transcript.spending.is_estimated,
         ),
         charts=charts,
         has_charts=charts,
@@ -78,7 +78,7 @@ def render_report(
     )
 
 
-def _detailed(history: History) -> list[str]:
+def _choose_detailed(history: History) -> list[str]:
     """The best, its ancestors, then the others in order, up to the limit; in order of number."""
     best = history.best
     first = [best, *pages.ancestors(history, best)] if best else []

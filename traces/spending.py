@@ -53,11 +53,6 @@ class SpentCall:
     failed: ModelFailed | None = None
     """How the last attempt failed, if it did."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether an attempt has no answer yet."""
-        return self.replied is None and self.failed is None
-
 
 def never_asked(event: Event, call: str) -> StorageError:
     """The error of an event that settles a call which no event before it began."""
@@ -81,9 +76,13 @@ class Spending:
     """Paid answers whose price nobody knows."""
     booked: Booked = Booked()
     """What of all this is booked for attempts whose outcome nobody knows."""
+    is_estimated: bool = False
+    """Whether any figure was not told by a server."""
     device_s: float = 0.0
     """Seconds of evaluations, without their builds."""
     _evaluating_since: float = 0.0
+    _open: dict[str, ModelRequested] = field(default_factory=dict)
+    """By call: attempts that have no answer."""
 
     @property
     def usd(self) -> float | None:
@@ -93,28 +92,31 @@ class Spending:
     @property
     def open_calls(self) -> list[ModelRequested]:
         """Attempts that have no answer."""
-        return [call.requested for call in self.calls.values() if call.is_open]
+        return list(self._open.values())
 
     @property
     def reserved_tokens(self) -> int:
         """What the open attempts may take at most."""
-        return sum(request.reserved_tokens for request in self.open_calls)
+        return sum(request.reserved_tokens for request in self._open.values())
 
     @property
     def reserved_usd(self) -> float:
         """What the open attempts may cost at most, where prices are known."""
-        return sum(request.reserved_usd or 0.0 for request in self.open_calls)
+        return sum(request.reserved_usd or 0.0 for request in self._open.values())
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
         match event.payload:
             case ModelRequested() as requested:
                 self.calls[requested.call] = SpentCall(requested)
+                self._open[requested.call] = requested
             case ModelReplied() as replied:
-                self._call(event, replied.call).replied = replied
+                self._settle(event, replied.call).replied = replied
+                self.is_estimated |= replied.is_estimated
                 self._book(replied.tokens, replied.usd)
             case ModelFailed() as failed:
-                self._call(event, failed.call).failed = failed
+                self._settle(event, failed.call).failed = failed
+                self.is_estimated |= failed.tokens > 0
                 self._book(failed.tokens, failed.usd)
                 if failed.tokens or failed.usd is None or failed.usd > 0:
                     self.booked = self.booked.and_one(failed)
@@ -124,9 +126,10 @@ class Spending:
                 took_s = event.at - self._evaluating_since - verdict.seconds.get(BUILD, 0.0)
                 self.device_s += max(0.0, took_s)
 
-    def _call(self, event: Event, call: str) -> SpentCall:
+    def _settle(self, event: Event, call: str) -> SpentCall:
         if call not in self.calls:
             raise never_asked(event, call)
+        self._open.pop(call, None)
         return self.calls[call]
 
     def _book(self, tokens: int, usd: float | None) -> None:

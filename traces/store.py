@@ -22,7 +22,7 @@ from typing import Self
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ..errors import StorageError, UnknownNameError
+from ..errors import StorageError, StorageRefusedError, UnknownNameError
 from . import lease
 from .blobs import Blobs
 from .database import FILE_NAME, connect_reader, connect_writer
@@ -37,8 +37,18 @@ _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 class Store:
     """The record of all campaigns of one home.
 
-    A store may be used by several threads: its calls wait for each other. Several processes may
-    read and write one home at the same time; an event is durable when `append` returns.
+    What everybody rests on, and `tests/traces/test_every_store.py` holds every one to:
+
+    - Events are only ever added. One is durable when `append` returns; `seq` grows over the whole
+      home, and a campaign's events come back in that order, equal to what was written, the first of
+      them its start. `after` gives what was added since, and nothing else.
+    - A write that is refused leaves nothing behind, and everything before it stays.
+    - A blob is named by the SHA-256 of its bytes, and given only while it still is what its name
+      says. It is stored before the event that names it.
+    - Threads wait for each other. Several processes may read and write one home at the same time:
+      a reader sees a prefix of what was written, which never shrinks.
+    - One process at a time holds a campaign's lease, and it vanishes with the process.
+    - Who opened it read-only changes nothing, and what an earlier version wrote can be read.
     """
 
     def __init__(
@@ -46,6 +56,7 @@ class Store:
         home: Path,
         connection: sqlite3.Connection,
         *,
+        is_read_only: bool = False,
         is_immutable: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -53,6 +64,7 @@ class Store:
         self.path = home / FILE_NAME
         self.is_immutable = is_immutable
         """Read from a read-only folder: later writes by others are not seen."""
+        self._is_read_only = is_read_only
         self._connection = connection
         self._clock = clock
         self._lock = threading.RLock()
@@ -70,7 +82,7 @@ class Store:
         home = Path(os.path.abspath(home))
         if read_only:
             connection, is_immutable = connect_reader(home / FILE_NAME)
-            return cls(home, connection, is_immutable=is_immutable, clock=clock)
+            return cls(home, connection, is_read_only=True, is_immutable=is_immutable, clock=clock)
         return cls(home, connect_writer(home / FILE_NAME), clock=clock)
 
     def close(self) -> None:
@@ -189,6 +201,7 @@ class Store:
 
     def put_blob(self, content: bytes | str) -> str:
         """Keeps a source or a log and gives its SHA-256."""
+        self._check_writable("the blob could not be written")
         return self._blobs.put(content)
 
     def get_blob(self, sha: str) -> bytes:
@@ -203,6 +216,7 @@ class Store:
         """
         with self._reading():
             self._require(campaign)
+        self._check_writable("the lease could not be taken")
         return lease.hold(self._lease_path(campaign), campaign)
 
     def cursor_path(self, campaign: str) -> Path:
@@ -219,6 +233,13 @@ class Store:
     def _lease_path(self, campaign: str) -> Path:
         self._check_id(campaign)
         return self.home / "leases" / f"{campaign}.lock"
+
+    def _check_writable(self, what: str) -> None:
+        """Of files beside the database, which refuses by itself."""
+        if self._is_read_only:
+            raise StorageRefusedError(
+                f"{what}: {self.home} was opened to be read", hint="open it for writing"
+            )
 
     def _check_id(self, campaign: str) -> None:
         if not _ID.fullmatch(campaign):
@@ -246,7 +267,7 @@ class Store:
     def _require(self, campaign: str) -> None:
         found = self._connection.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign,))
         if found.fetchone() is None:
-            raise UnknownNameError.among("campaign", campaign, self.campaigns())
+            raise UnknownNameError.for_name("campaign", campaign, self.campaigns())
 
     def _event(self, campaign: str, seq: int, at: float, text: str) -> Event:
         try:

@@ -146,11 +146,6 @@ class Transcript:
     crowned: list[Crowned] = field(default_factory=list)
     spending: Spending = field(default_factory=Spending)
 
-    @property
-    def is_estimated(self) -> bool:
-        """Whether any figure of the spending was not told by a server."""
-        return any(call.is_estimated for call in self.calls.values())
-
     def apply(self, event: Event) -> None:
         """Takes in one event."""
         payload = event.payload

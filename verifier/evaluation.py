@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import SandboxError
 from ..kernelbench.languages import LANGUAGES
 from ..sandbox.run.process import RunFault
-from ..traces.records import Protocol, Status, Verdict
+from ..traces.records import Depth, Status, Verdict
 from .failure import ChampionFailed, Failed
 from .request import Order
 from .stands import rivalry
@@ -36,13 +36,13 @@ _BROKE = (Status.CRASHED, Status.TIMED_OUT, Status.HARNESS_ERROR, Status.PROTOCO
 def evaluate(stand: Stand, order: Order) -> Verdict:
     """The verdict on one order. Raises SandboxError only where the harness itself failed."""
 
-    def unknown(reason: str) -> Verdict:
+    def close_unknown(reason: str) -> Verdict:
         return _draft(stand, order).close(Status.HARNESS_ERROR, reason)
 
-    return rivalry.judged(order, lambda asked: _looked(stand, asked), unknown)
+    return rivalry.judge_order(order, lambda asked: _look_again(stand, asked), close_unknown)
 
 
-def _looked(stand: Stand, order: Order) -> Verdict:
+def _look_again(stand: Stand, order: Order) -> Verdict:
     """The verdict on one order. Raises ChampionFailed.
 
     What is SUSPECT is looked at again, in fresh processes and with another seed: a machine that is
@@ -75,19 +75,19 @@ def look(stand: Stand, draft: Draft) -> Verdict:
     draft.session.ensure_admitted()
     rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
     try:
-        with _blamed(stand, draft):
+        with _blame(stand, draft):
             mounted = stand.mount(draft, rng)
     except Failed as failed:
         return draft.fail(failed)
     try:
-        with _blamed(stand, draft):
+        with _blame(stand, draft):
             return _judge(stand, mounted, draft)
     except Failed as failed:
-        return draft.fail(failed, mounted.cause(failed), mounted.known())
+        return draft.fail(failed, mounted.cause(failed), mounted.known_profile())
 
 
 @contextmanager
-def _blamed(stand: Stand, draft: Draft) -> Iterator[None]:
+def _blame(stand: Stand, draft: Draft) -> Iterator[None]:
     """Raises what fails inside as Failed, whoever found it, and as the stand's where it is ill."""
     try:
         yield
@@ -134,10 +134,10 @@ def _judge(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
 
 
 def _conclude(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
-    measured = mounted.measured()
+    measured = mounted.conclude_times()
     if doubt := gates.first_failure(draft.timed):
         reason = f"{doubt.name}: {doubt.detail}"
-        return draft.close(Status.SUSPECT, reason, known=mounted.known())
-    screened = stand.is_emulated or draft.order.protocol is Protocol.SCREEN
+        return draft.close(Status.SUSPECT, reason, known=mounted.known_profile())
+    screened = stand.is_emulated or draft.order.protocol is Depth.SCREEN
     status = Status.SCREENED if screened else Status.VERIFIED
     return draft.close(status, "", measured, mounted.profile())

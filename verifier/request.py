@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
-from typing import Protocol as Interface
+from typing import Literal, Protocol
 
 from ..config import DEFAULT_PREPARATION_S
 from ..kernelbench.problem import Workload
 from ..kernelbench.targets import CPU
-from ..traces.records import Isolation, Preparation, Protocol, Record, Verdict
+from ..traces.records import Depth, Isolation, Preparation, Record, Verdict
 
 
 class Task(Record):
@@ -45,7 +44,7 @@ class Order(Record):
 
     source: str
     language: str
-    protocol: Protocol = Protocol.SCREEN
+    protocol: Depth = Depth.SCREEN
     champion: str = ""
     """Source of the campaign's champion; timed beside the baselines under the name `champion`."""
 
@@ -56,7 +55,7 @@ class Outlook(Record):
     foreseen: tuple[Order, ...]
 
 
-class Referee(Interface):
+class Referee(Protocol):
     """Evaluates candidates one at a time. `process.client.open_referee` gives the real one."""
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from ..traces.fold import Entry
 from ..traces.records import Measurement, Speedup, Status, Verdict, candidate_id
 from ..traces.wording import interval, micros, ratio, speedup
 
@@ -26,16 +27,28 @@ class Candidate:
     """Empty: it was evaluated on its own."""
     home: Path | None = None
     """Where its campaign is kept."""
-    number: int = 0
-    """Of the campaign's candidates, from 1 on."""
-    family: str = ""
-    strategy: str = ""
-    """What its Coder says it does."""
+    entry: Entry | None = None
+    """All that its campaign recorded of it: knobs, parents, advice, every verdict."""
+
+    @property
+    def number(self) -> int:
+        """Of the campaign's candidates, from 1 on; 0: it was evaluated on its own."""
+        return self.entry.number if self.entry else 0
+
+    @property
+    def family(self) -> str:
+        """Of recipes or of strategies; empty where it was evaluated on its own."""
+        return self.entry.family if self.entry else ""
+
+    @property
+    def strategy(self) -> str:
+        """What its Coder says it does."""
+        return self.entry.strategy if self.entry else ""
 
     @property
     def id(self) -> str:
         """The SHA-256 of the source."""
-        return candidate_id(self.source)
+        return self.entry.candidate if self.entry else candidate_id(self.source)
 
     @property
     def status(self) -> Status | None:

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from ..config import Config, resolve
 from ..errors import UsageError
-from ..kernelbench.languages import LANGUAGES, languages_of_suffix, listed
+from ..kernelbench.languages import CPP, LANGUAGES, languages_of_suffix, list_names
 from ..kernelbench.targets import AUTO, CPU
-from ..traces.records import Isolation, Protocol
+from ..traces.records import Depth, Isolation
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..verifier.request import Order
 from . import tasks
@@ -30,7 +30,7 @@ def language_of_file(file: Path, target: str) -> str:
         known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
         raise UsageError(
             f"the ending of {file.name} names no language that candidates are written in",
-            hint=f"say it with --language {listed()}, or end it in one of {' '.join(known)}",
+            hint=f"say it with --language {list_names()}, or end it in one of {' '.join(known)}",
         )
     wants_gpu = target not in (AUTO, CPU)
     return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
@@ -50,7 +50,7 @@ class Evaluator:
         self,
         problem: str,
         *,
-        language: str = "cpp",
+        language: str = CPP.name,
         workload: str | None = None,
         matrix: Path | None = None,
         config: Config | None = None,
@@ -90,12 +90,12 @@ class Evaluator:
     @property
     def isolation(self) -> Isolation:
         """What the sandbox enforces, as measured when the referee started."""
-        return self._opened().isolation
+        return self._require_open().isolation
 
     @property
     def is_emulated(self) -> bool:
         """Whether the target is a device that is not here: then nothing is timed."""
-        return self._opened().is_emulated
+        return self._require_open().is_emulated
 
     def evaluate(self, source: str | Path, *, record: bool = False) -> Candidate:
         """Verifies and times a source. A bad kernel is a verdict and never an exception.
@@ -105,12 +105,12 @@ class Evaluator:
             record: 300 trials instead of 30.
         """
         text = read_source(source) if isinstance(source, Path) else source
-        protocol = Protocol.RECORD if record else Protocol.FULL
+        protocol = Depth.RECORD if record else Depth.FULL
         order = Order(source=text, language=self.language, protocol=protocol)
-        verdict = self._opened().evaluate(order)
+        verdict = self._require_open().evaluate(order)
         return Candidate(self.task.problem, self.target, self.language, text, verdict)
 
-    def _opened(self) -> RefereeProcess:
+    def _require_open(self) -> RefereeProcess:
         if self._referee is None:
             raise UsageError("the evaluator is not open", hint="use it in a `with` block")
         return self._referee
@@ -137,7 +137,7 @@ def evaluate(
         if not isinstance(source, Path):
             raise UsageError(
                 "a text does not say which language it is in",
-                hint=f"give language= ({listed()}), or a Path",
+                hint=f"give language= ({list_names()}), or a Path",
             )
         language = language_of_file(source, config.target)
     evaluator = Evaluator(

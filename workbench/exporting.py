@@ -43,23 +43,16 @@ def export(
             hint="export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
-        return export_from(
-            store, campaign, candidate, Path(folder), form=form, unverified=unverified
-        )
+        bundle, form = _make_bundle(store, campaign, candidate, form, unverified=unverified)
+    return files.export(bundle, form, Path(folder), unverified=unverified)
 
 
-def export_from(
-    store: Store,
-    campaign: str,
-    candidate: str,
-    folder: Path,
-    *,
-    form: str | None,
-    unverified: bool,
-) -> list[Path]:
-    """The same with a store at hand; the candidate may be `@best`."""
+def _make_bundle(
+    store: Store, campaign: str, candidate: str, form: str | None, *, unverified: bool
+) -> tuple[files.Bundle, str]:
+    """All that leaves, and the form it has."""
     history = derive(store.events(campaign))
-    chosen = _chosen(store, history, candidate, unverified=unverified)
+    chosen = _choose_candidate(store, history, candidate, unverified=unverified)
     language = history.entries[chosen].language
     form = form or ("package" if language_of(language).is_native else "source")
     source = store.get_blob(chosen).decode("utf-8", "replace")
@@ -70,10 +63,10 @@ def export_from(
         cases=recorded_cases(history.started.problem) if form == "package" else (),
         plan=launch_plan(history.started, language, source) if form == "source" else None,
     )
-    return files.export(bundle, form, folder, unverified=unverified)
+    return bundle, form
 
 
-def _chosen(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
+def _choose_candidate(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
     """The candidate that is named; the champion, or, if asked for, who leads by modelled time."""
     leader = history.leader
     if wanted != names.BEST or history.champion is not None or leader is None:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from ..config import resolve
 from ..traces import names
+from ..traces.events import Event
 from ..traces.fold import Entry
-from ..traces.history import History, derive
+from ..traces.history import History, derive, find_candidate
 from ..traces.outcome import why_no_winner
 from ..traces.report import render_report
 from ..traces.store import Store
+from ..traces.transcript import Transcript, transcribe
 from ..traces.wording import usd
 from .candidate import Candidate, table
 
@@ -25,12 +27,33 @@ class Campaign:
     """A campaign as it stood when it was looked at."""
 
     home: Path
-    history: History
+    events: tuple[Event, ...]
+    """Everything that was recorded; all else is derived from it."""
+    is_running: bool = False
+    """Whether some process worked on it."""
+
+    @cached_property
+    def history(self) -> History:
+        """What the events tell: champion, candidates, limits, spending, audits."""
+        return derive(self.events)
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        """What was asked of models, place by place."""
+        return transcribe(self.events)
 
     @property
     def id(self) -> str:
         """The name that every command takes."""
         return self.history.campaign
+
+    @property
+    def state(self) -> str:
+        """`running`, `finished (why)` or `cut off`."""
+        if self.is_running:
+            return "running"
+        finished = self.history.finished
+        return f"finished ({finished.stopped_by})" if finished else "cut off"
 
     @property
     def problem(self) -> str:
@@ -51,13 +74,25 @@ class Campaign:
     def candidates(self) -> tuple[Candidate, ...]:
         """Everything that was proposed, in order."""
         with Store.open(self.home, read_only=True) as store:
-            return tuple(self._told(store, entry) for entry in self.history.entries.values())
+            return tuple(
+                self._make_candidate(store, entry) for entry in self.history.entries.values()
+            )
 
     @property
     def champion(self) -> Candidate | None:
         """The fastest verified candidate; None: there is none, and `why_no_winner` says why."""
-        best = self.history.best
-        return self.candidates[best.number - 1] if best else None
+        return self[names.BEST] if self.history.best else None
+
+    def __getitem__(self, name: str | int) -> Candidate:
+        """The candidate of this number, of an id that begins so, or `@best`.
+
+        Raises:
+            UnknownNameError: no candidate matches.
+            UsageError: several match, or there is no best one.
+        """
+        found = find_candidate(self.history, str(name))
+        with Store.open(self.home, read_only=True) as store:
+            return self._make_candidate(store, self.history.entries[found])
 
     @property
     def why_no_winner(self) -> str:
@@ -71,7 +106,7 @@ class Campaign:
             path.write_text(render_report(store, self.id), encoding="utf-8")
         return path
 
-    def _told(self, store: Store, entry: Entry) -> Candidate:
+    def _make_candidate(self, store: Store, entry: Entry) -> Candidate:
         started = self.history.started
         source = store.get_blob(entry.candidate).decode("utf-8", "replace")
         return Candidate(
@@ -82,9 +117,7 @@ class Campaign:
             entry.verdict,
             self.id,
             self.home,
-            entry.number,
-            entry.family,
-            entry.strategy,
+            entry,
         )
 
     def __repr__(self) -> str:
@@ -113,7 +146,7 @@ class Home:
     def __getitem__(self, name: str) -> Campaign:
         """The campaign of this id, a unique part of it, or `@last`. Raises UnknownNameError."""
         with Store.open(self.path, read_only=True) as store:
-            return self._read(store, names.find(store, name).campaign)
+            return self._read(store, store.resolve(name))
 
     def __iter__(self) -> Iterator[Campaign]:
         """Every campaign, the newest first."""
@@ -126,7 +159,7 @@ class Home:
             return len(store.campaigns())
 
     def _read(self, store: Store, campaign: str) -> Campaign:
-        return Campaign(self.path, derive(store.events(campaign)))
+        return Campaign(self.path, tuple(store.events(campaign)), store.is_running(campaign))
 
     def __repr__(self) -> str:
         return f"<Home {self.path}: {len(self)} campaigns>"
@@ -148,3 +181,13 @@ def open_home(path: str | Path | None = None) -> Home:
     home = resolve({"home": path}).config.home
     Store.open(home, read_only=True).close()
     return Home(home)
+
+
+def campaign(name: str = "@last", *, home: str | Path | None = None) -> Campaign:
+    """One campaign of a home: by its id, a unique part of it, or `@last`.
+
+    Raises:
+        NoStoreError: no campaign was ever kept there.
+        UnknownNameError: there is none of that name.
+    """
+    return open_home(home)[name]

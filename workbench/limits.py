@@ -5,13 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..config import DEFAULT_MAX_TIME_S
+from ..config import DEFAULT_MAX_TIME_S, Config
 
 USUAL_LIMITS_OF_MODELS = {"seconds": 1800.0, "tokens": 500_000.0}
 """Where a model is asked and nobody set a limit: ten rounds of a chain end well below."""
 
 USUAL_LIMITS = {"seconds": DEFAULT_MAX_TIME_S}
 """Where no model is asked and nobody set a limit."""
+
+
+def limits_of(
+    config: Config,
+    *,
+    usd: float | None = None,
+    tokens: float | None = None,
+    device_seconds: float | None = None,
+) -> dict[str, float]:
+    """The caps that somebody gave, by their names in a campaign."""
+    limits = {
+        "evaluations": config.max_evals,
+        "seconds": config.max_time,
+        "usd": usd,
+        "tokens": tokens,
+        "device_seconds": device_seconds,
+    }
+    return {name: float(value) for name, value in limits.items() if value is not None}
 
 
 def with_an_end(

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole campaign from Python."""
+"""A whole campaign from Python, and one that goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..agents.casting.cast import seated
-from ..agents.models.choosing import ModelSettings
-from ..agents.offered import usual_workflow
 from ..agents.stop import Stop
-from ..campaign import CampaignRequest, run_campaign
-from ..config import Config, resolve
+from ..config import resolve
+from ..errors import UsageError
 from ..traces.events import Event
 from ..traces.options import Options
-from ..traces.store import Store
 from ..verifier.process.client import open_referee
-from . import tasks
 from .home import Campaign, Home
-from .limits import with_an_end
+from .jobs import Fresh, Job, Resume, make_ready, read_start
+from .limits import limits_of
+
+_DECIDED = ("judge_model", "model", "target", "workflow")
+"""Settings that a campaign keeps from its beginning."""
 
 
 def optimize(
@@ -29,8 +27,10 @@ def optimize(
     language: str | None = None,
     workload: str | None = None,
     matrix: Path | None = None,
+    source: str | Path | None = None,
     max_usd: float | None = None,
     max_tokens: int | None = None,
+    max_device_time: float | None = None,
     on_event: Callable[[Event], None] | None = None,
     stop: Stop | None = None,
     **settings: Any,
@@ -43,8 +43,10 @@ def optimize(
 
     Args:
         language: None: the usual one of the target.
+        source: What the workflow `transpile` begins from: a text, or the path of a file.
         max_usd: US dollars that models may cost.
         max_tokens: Tokens that models may take.
+        max_device_time: Seconds on the target, without builds.
         on_event: Told every event after it was recorded.
         stop: Asked by somebody else, it ends the campaign in order.
         settings: The campaign's own (`traces.options.Options`: rounds, seed, and `options` of the
@@ -60,37 +62,58 @@ def optimize(
         **{name: settings.pop(name) for name in Options.model_fields & settings.keys()}
     )
     config = resolve(settings).config
-    target = tasks.choose_target(config.target, language or "", devices=config.devices)
-    spoken = language or tasks.languages_of(target)[0]
-    task = tasks.make_task(config, problem, workload, matrix, target, spoken)
-    caps = _limits(config, max_usd=max_usd, max_tokens=max_tokens)
-    request = CampaignRequest(
-        **dict(asked),
-        problem=problem,
-        workload=task.workload.matrix or task.workload.name,
-        target=target,
-        language=spoken,
-        workflow=config.workflow or usual_workflow(config.model),
-        model=config.model,
-        judge_model=config.judge_model,
-        limits=with_an_end(caps, config.model, config.judge_model),
+    job = Fresh(
+        config,
+        problem,
+        language=language or "",
+        workload=workload,
+        matrix=matrix,
+        limits=limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=max_device_time),
+        asked=asked,
+        source=read_start(source) if isinstance(source, Path) else source or "",
     )
-    models = ModelSettings.of(config, asked.seed)
-    with ExitStack() as stack:
-        store = stack.enter_context(Store.open(config.home))
-        players = stack.enter_context(seated(None, request, store, models))
-        referee = stack.enter_context(open_referee(task))
-        result = run_campaign(
-            request, store, referee, stop=stop, on_event=on_event, players=players
+    return _done(job, on_event, stop)
+
+
+def resume(
+    campaign: Campaign | str = "@last",
+    *,
+    max_usd: float | None = None,
+    max_tokens: int | None = None,
+    max_device_time: float | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    stop: Stop | None = None,
+    **settings: Any,
+) -> Campaign:
+    """Goes on with a campaign where it ended or was interrupted; gives it as it then stands.
+
+        campaign = kernelwright.resume(campaign, max_time=120)
+
+    Args:
+        campaign: As it was given, or its name in the home.
+        settings: `home` and those of every run, as for `optimize`. A limit replaces the one that
+            the campaign had, and what was spent counts; the campaign keeps everything else.
+
+    Raises:
+        UsageError: another process runs it, it was asked for what it keeps, or it cannot be
+            compared with what is installed.
+        KernelwrightError: as for `optimize`.
+    """
+    kept = [name for name in _DECIDED if name in settings]
+    if kept:
+        raise UsageError(
+            f"a resumed campaign cannot be given {', '.join(kept)}",
+            hint="it takes limits only; start a new campaign for other settings",
         )
-    return Home(config.home)[result.campaign]
+    if isinstance(campaign, Campaign):
+        settings = {"home": campaign.home, **settings}
+    config = resolve(settings).config
+    limits = limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=max_device_time)
+    name = campaign.id if isinstance(campaign, Campaign) else campaign
+    return _done(Resume(config, name, limits), on_event, stop)
 
 
-def _limits(config: Config, *, max_usd: float | None, max_tokens: int | None) -> dict[str, float]:
-    limits = {
-        "evaluations": config.max_evals,
-        "seconds": config.max_time,
-        "usd": max_usd,
-        "tokens": max_tokens,
-    }
-    return {name: float(value) for name, value in limits.items() if value is not None}
+def _done(job: Job, on_event: Callable[[Event], None] | None, stop: Stop | None) -> Campaign:
+    with make_ready(job) as ready, open_referee(ready.settled.task) as referee:
+        result = ready.run(referee, stop=stop, on_event=on_event)
+    return Home(job.config.home)[result.campaign]

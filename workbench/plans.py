@@ -29,17 +29,17 @@ def launch_plan(started: CampaignStarted, language: str, source: str) -> dict[st
     plan = parse(source, language)
     if isinstance(plan, PlanFault):
         return {"declared": None, "fault": plan.sentence}
-    declared: dict[str, Any] = {"declared": _plain(plan.facts), "kernels": _kernels(plan)}
+    declared: dict[str, Any] = {"declared": _to_json(plan.facts), "kernels": _kernels(plan)}
     if not plan.launches:
         return {
             **declared,
             "resolved": None,
             "why": "the file's own host code launches its kernels",
         }
-    return {**declared, **_resolved(plan, started)}
+    return {**declared, **_resolve_plan(plan, started)}
 
 
-def _resolved(plan: Plan, started: CampaignStarted) -> dict[str, Any]:
+def _resolve_plan(plan: Plan, started: CampaignStarted) -> dict[str, Any]:
     try:
         problem = registry.get(started.problem)
         structure = problem.structure(Workload.model_validate(started.workload_spec))
@@ -85,16 +85,16 @@ def _launch(launch: Launch, made: Launches, problem: Problem) -> dict[str, Any]:
         "num_ctas": special.num_ctas,
         "maxnreg": special.maxnreg,
     }
-    return {"kernel": special.kernel, "constexpr": _plain(constants), **options, **shape}
+    return {"kernel": special.kernel, "constexpr": _to_json(constants), **options, **shape}
 
 
 def _argument(argument: Argument, made: Launches, problem: Problem) -> dict[str, Any]:
     if argument.kind is ArgumentKind.INTEGER:
         return {"integer": argument.value}
     if argument.kind is ArgumentKind.FLOAT32:
-        return {"float32": _plain(struct.unpack("<f", struct.pack("<I", argument.value))[0])}
+        return {"float32": _to_json(struct.unpack("<f", struct.pack("<I", argument.value))[0])}
     if argument.kind is ArgumentKind.FLOAT64:
-        return {"float64": _plain(struct.unpack("<d", struct.pack("<q", argument.value))[0])}
+        return {"float64": _to_json(struct.unpack("<d", struct.pack("<q", argument.value))[0])}
     if argument.kind is ArgumentKind.TENSOR:
         return {"tensor": problem.tensors[argument.value].name, "offset_bytes": argument.offset}
     return {"scratch": made.scratch[argument.value].name, "offset_bytes": argument.offset}
@@ -116,12 +116,12 @@ def _kernels(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """A value of TOML as JSON knows it: dates and what is no number as text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_json(each) for each in value]
     if isinstance(value, bool | int | str):
         return value
     return value if isinstance(value, float) and math.isfinite(value) else str(value)

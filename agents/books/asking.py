@@ -32,7 +32,7 @@ from ..model import (
     Paced,
     PlacedModel,
     Reply,
-    canonical,
+    canonical_json,
 )
 from ..stop import BudgetSpent, Halt, Interrupted, Stop
 from .budget import Budget
@@ -117,7 +117,7 @@ class Asker:
             "model": self.model_name,
             "ask": ask.model_dump(mode="json"),
         }
-        return hashlib.sha256(canonical(parts).encode()).hexdigest()
+        return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
     def ask(self, ask: Ask, place: Place) -> Reply:
         """The answer: the stored one, or one that is paid for now.
@@ -153,7 +153,7 @@ class Asker:
         """Records the request, unless its worst case would pass a cap; gives the attempt."""
         bound = model.bound(ask)
         blob = self._ledger.keep(ask.canonical)
-        with self._ledger.alone():
+        with self._ledger.hold_writing():
             cap = self._budget.why_refused(bound) or self._budget.why_out_of_time()
             if cap:
                 raise BudgetSpent(cap)
@@ -236,7 +236,7 @@ class Asker:
             self._rest(pause_s)
 
     def _rest(self, pause_s: float) -> None:
-        if pause_s >= self._budget.left(0).seconds:
+        if pause_s >= self._budget.compute_remaining(0).seconds:
             raise BudgetSpent("seconds")
         self._stop.pause(pause_s, self._sleep)
 

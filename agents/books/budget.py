@@ -89,7 +89,7 @@ class Budget:
         """Seconds of work, over every process that worked on the campaign."""
         return self._spent_before_s + self._clock() - self._began
 
-    def left(self, candidates: int) -> Remaining:
+    def compute_remaining(self, candidates: int) -> Remaining:
         """What is left once `candidates` have been taken on.
 
         An evaluation is one candidate: its confirmation in a fresh process belongs to it.
@@ -101,7 +101,7 @@ class Budget:
 
     def why_stopped(self, candidates: int) -> str | None:
         """The cap that forbids another candidate, or None."""
-        left = self.left(candidates)
+        left = self.compute_remaining(candidates)
         # A fractional rest buys no evaluation.
         if left.evaluations < 1:
             return "evaluations"
@@ -109,7 +109,7 @@ class Budget:
 
     def why_out_of_time(self) -> str | None:
         """The cap on time after which even an evaluation that is owed may not begin."""
-        if self.left(0).seconds <= 0:
+        if self.compute_remaining(0).seconds <= 0:
             return "seconds"
         # As with seconds, an evaluation that runs is not cut: at most the last one passes the cap.
         return (

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A candidate of the search: what decisions rest on, and the questions that a search asks of it."""
+"""A candidate of the search: what decisions rest on, and the questions that a search asks of it.
+
+Every event makes a new one, so that an answer is found once and kept: prompts and plans ask all of
+a campaign's candidates again and again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...traces.events import CandidateProposed
 from ...traces.fold import Entry, entry_of, most_thorough
-from ...traces.records import Protocol, Verdict
+from ...traces.records import Depth, Verdict
 from ...verifier.profile.model import LAUNCH_US
 from ..search.archive import score_of
 
@@ -20,41 +25,51 @@ NEAR_ROOF = 0.95
 
 
 @dataclass(frozen=True)
-class Candidate(Entry):
+class KnownCandidate(Entry):
     """One candidate as of now; what the record tells of it is its own, whoever asks."""
 
     @classmethod
-    def proposed(cls, proposed: CandidateProposed, *relied_on: Verdict) -> Candidate:
+    def from_proposal(cls, proposed: CandidateProposed, *relied_on: Verdict) -> KnownCandidate:
         """A candidate with the verdicts on it."""
         fresh = entry_of(cls, proposed, 0.0)
         return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
 
-    @property
-    def looks(self) -> Mapping[Protocol, Verdict]:
+    @cached_property
+    def looks(self) -> Mapping[Depth, Verdict]:
         """By protocol: the verdicts that decisions rest on, in the order of the first looks."""
         return {verdict.protocol: verdict for verdict in self.relied_on}
 
-    @property
+    @cached_property
     def basis(self) -> Verdict | None:
         """The most thorough verdict, as decisions rest on it."""
         return self.fallen or most_thorough(self.relied_on)
 
-    @property
+    @cached_property
     def screened(self) -> Verdict | None:
         """Its screening: what candidates are compared by, all alike."""
-        return self.looks.get(Protocol.SCREEN)
+        return self.looks.get(Depth.SCREEN)
 
     @property
     def confirmed(self) -> Verdict | None:
         """Its confirmation in a fresh process."""
-        return self.looks.get(Protocol.CONFIRM)
+        return self.looks.get(Depth.CONFIRM)
 
-    @property
+    @cached_property
+    def shown(self) -> Verdict | None:
+        """What is told of it: its screening, since times of one kind of look can be compared."""
+        return self.screened or self.basis
+
+    @cached_property
+    def standing(self) -> float | None:
+        """What ranks it by what is told of it; None where that failed."""
+        return score_of(self.shown) if self.shown else None
+
+    @cached_property
     def score(self) -> float | None:
         """What ranks it, by its screening; None where it failed or was not screened."""
         return score_of(self.screened) if self.screened else None
 
-    @property
+    @cached_property
     def fault(self) -> Verdict | None:
         """The first look that found something wrong, at whatever depth; None: none did."""
         looks = [*self.looks.values(), *([self.fallen] if self.fallen else [])]
@@ -98,9 +113,9 @@ class Candidate(Entry):
         return modelled <= NEAR_FLOOR * (memory_us + launches * LAUNCH_US)
 
 
-def better(
-    one: Candidate | None, other: Candidate | None, by: int | None = None
-) -> Candidate | None:
+def choose_better(
+    one: KnownCandidate | None, other: KnownCandidate | None, by: int | None = None
+) -> KnownCandidate | None:
     """The sound one with the higher score; a tie goes to the lower id. `by`: see `is_sound`."""
     ranked = [
         (-worth, c.candidate, c) for c in (one, other) if c and (worth := c.worth(by)) is not None

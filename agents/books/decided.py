@@ -30,7 +30,7 @@ class Decisions:
         """What of this kind was decided at a place."""
         return cast("D | None", self._by_kind.get(kind, {}).get(place))
 
-    def of(self, kind: type[D]) -> Mapping[Place, D]:
+    def get_all(self, kind: type[D]) -> Mapping[Place, D]:
         """All of a kind by their places, oldest first."""
         return cast("Mapping[Place, D]", self._by_kind.get(kind, {}))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol as Interface
+from typing import Protocol
 
 from ...errors import SandboxError, StorageError
 from ...traces.decisions import AnyDecision
@@ -28,20 +28,20 @@ from ...traces.events import (
     Payload,
 )
 from ...traces.place import NOWHERE, Place
-from ...traces.records import Advice, Protocol, Verdict, candidate_id
+from ...traces.records import Advice, Depth, Verdict, candidate_id
 from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, NoProposal, Proposal
 from ..search.championship import champion_after
 from .progress import Progress
 
-Recorded = Mapping[tuple[str, Protocol], Verdict]
+Recorded = Mapping[tuple[str, Depth], Verdict]
 """Verdicts of a recorded campaign, by candidate and protocol."""
 
 OnEvent = Callable[[Event], None]
 
 
-class Recorder(Interface):
+class Recorder(Protocol):
     """What the loop needs of a store. `append` is durable when it returns."""
 
     def append(self, campaign: str, payload: Payload) -> Event:
@@ -79,12 +79,12 @@ class Ledger:
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
 
-    def asked(self, requested: ModelRequested) -> Ask:
+    def read_ask(self, requested: ModelRequested) -> Ask:
         """What was asked in a recorded attempt."""
         return Ask.model_validate_json(self._recorder.get_blob(requested.ask))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def hold_writing(self) -> Iterator[None]:
         """Nobody else records anything while the block runs."""
         with self._writing:
             yield
@@ -132,7 +132,7 @@ class Ledger:
         )
         return candidate
 
-    def missing(self, missing: NoProposal, place: Place, base: str = "") -> None:
+    def record_missing(self, missing: NoProposal, place: Place, base: str = "") -> None:
         """Records, once for the place, that a reply held no usable candidate."""
         if place not in self.progress.missing:
             self.record(
@@ -147,10 +147,10 @@ class Ledger:
 
     def decide(self, place: Place, decision: AnyDecision) -> None:
         """Records, once for the place, a choice that is not plain from the other events."""
-        if self.progress.decided(place, type(decision)) is None:
+        if self.progress.find_decision(place, type(decision)) is None:
             self.record(Decided(place=place, decision=decision))
 
-    def evaluate(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Verdict:
+    def evaluate(self, candidate: str, protocol: Depth, champion: str | None = None) -> Verdict:
         """The stored verdict, else the referee's, recorded.
 
         Raises:
@@ -161,7 +161,7 @@ class Ledger:
                 self._evaluate(candidate, protocol, champion)
             return self.progress.candidates[candidate].looks[protocol]
 
-    def order(self, candidate: str, protocol: Protocol, champion: str | None = None) -> Order:
+    def order(self, candidate: str, protocol: Depth, champion: str | None = None) -> Order:
         """What the referee is asked about a candidate."""
         return Order(
             source=self.source(candidate),
@@ -175,13 +175,13 @@ class Ledger:
         known = self.progress.candidates
         waiting = [c for c in candidates if known[c].screened is None]
         if waiting:
-            self._referee.foresee([self.order(c, Protocol.SCREEN) for c in waiting])
+            self._referee.foresee([self.order(c, Depth.SCREEN) for c in waiting])
 
     def foresee_proposed(self, proposal: Proposal) -> None:
         """As `foresee`, of a source that is going to be proposed, or may be."""
         self._referee.foresee([Order(source=proposal.source, language=proposal.language)])
 
-    def _evaluate(self, candidate: str, protocol: Protocol, champion: str | None) -> None:
+    def _evaluate(self, candidate: str, protocol: Depth, champion: str | None) -> None:
         order = self.order(candidate, protocol, champion)
         self.record(EvaluationStarted(candidate=candidate, protocol=protocol))
         verdict = self._referee.evaluate(order)
@@ -203,7 +203,7 @@ class Ledger:
         Args:
             champion: Who is, at this point of the workflow: the same on every run.
         """
-        confirmed = self.progress.known(candidate).looks[Protocol.CONFIRM]
+        confirmed = self.progress.get_candidate(candidate).looks[Depth.CONFIRM]
         fallen = confirmed.champion
         heir = self.progress.heir_of(fallen.candidate) if fallen else None
         won = champion_after(candidate, confirmed, champion=champion, heir=heir)
@@ -217,7 +217,7 @@ class Ledger:
             return
         # In a replay the decision rests on the recorded figure; what is told is the new one.
         seen = self.progress.candidates[candidate].verdicts
-        found = next((v for v in reversed(seen) if v.protocol is Protocol.CONFIRM), confirmed)
+        found = next((v for v in reversed(seen) if v.protocol is Depth.CONFIRM), confirmed)
         self.record(
             ChampionChanged(
                 candidate=candidate,
@@ -262,9 +262,7 @@ def _is_same_outcome(recorded: Verdict, verdict: Verdict) -> bool:
     return recorded.status is verdict.status and fell[0] == fell[1]
 
 
-def _check_about(
-    verdict: Verdict, candidate: str, protocol: Protocol, champion: str | None
-) -> None:
+def _check_about(verdict: Verdict, candidate: str, protocol: Depth, champion: str | None) -> None:
     fallen = verdict.champion.candidate if verdict.champion else champion
     if fallen != champion or verdict.candidate != candidate or verdict.protocol is not protocol:
         raise SandboxError(

@@ -7,8 +7,7 @@ Both are folds over events, so that a resumed campaign asks on as if it had neve
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol as Interface
-from typing import runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ...traces.events import Event, ModelFailed, ModelReplied, ModelRequested
 from ...traces.spending import OUTCOME_UNKNOWN
@@ -18,7 +17,7 @@ from .ledger import Ledger
 
 
 @runtime_checkable
-class Recalling(Interface):
+class Recalling(Protocol):
     """A Model that plays its answers in an order."""
 
     def recall(self, ask: Ask) -> None:
@@ -26,7 +25,7 @@ class Recalling(Interface):
 
 
 @runtime_checkable
-class Learning(Interface):
+class Learning(Protocol):
     """A Model that chooses among others by what they brought."""
 
     def tell(self, outcome: CallOutcome) -> None:
@@ -44,7 +43,7 @@ def recall(models: Iterable[Model], ledger: Ledger, events: Iterable[Event]) -> 
             requested = asked[payload.call]
             was_heard = isinstance(payload, ModelReplied) or payload.fault != OUTCOME_UNKNOWN
             if was_heard and requested.model in scripts:
-                scripts[requested.model].recall(ledger.asked(requested))
+                scripts[requested.model].recall(ledger.read_ask(requested))
 
 
 def teach(model: Model, ledger: Ledger) -> None:

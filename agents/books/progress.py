@@ -31,10 +31,10 @@ from ...traces.events import (
 )
 from ...traces.fold import Fold
 from ...traces.place import Place, in_round
-from ...traces.records import Advice, Protocol
+from ...traces.records import Advice, Depth
 from ..search.archive import Archive
 from ..search.championship import best_challenger
-from .candidate import Candidate
+from .candidate import KnownCandidate
 from .decided import D, Decisions
 
 
@@ -42,12 +42,12 @@ class CutOff(NamedTuple):
     """An evaluation that was begun and has no verdict."""
 
     candidate: str
-    protocol: Protocol
+    protocol: Depth
     since: float = 0.0
     """When it began, by the store's clock."""
 
 
-class Progress(Fold[Candidate]):
+class Progress(Fold[KnownCandidate]):
     """The fold with archive, places and challenges. `apply` every event in order; read the rest."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -62,11 +62,11 @@ class Progress(Fold[Candidate]):
         """Every champion there was, with ln(new / old) of the credited speed-up."""
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
-        self.last_took_s: dict[Protocol, float] = {}
+        self.last_took_s: dict[Depth, float] = {}
         """How long the last evaluation of each protocol took."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
-        super().__init__(Candidate, events)
+        super().__init__(KnownCandidate, events)
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
@@ -82,7 +82,7 @@ class Progress(Fold[Candidate]):
             case Decided():
                 self.decisions.add(payload)
             case EvaluationStarted():
-                self.open = CutOff(payload.candidate, Protocol(payload.protocol), event.at)
+                self.open = CutOff(payload.candidate, Depth(payload.protocol), event.at)
             case EvaluationFinished():
                 self._rank(payload, event.at)
             case AdviceGiven() if payload.place:
@@ -116,48 +116,48 @@ class Progress(Fold[Candidate]):
             self.archive.add(candidate, found.family, found.basis)
 
     @property
-    def candidates(self) -> Mapping[str, Candidate]:
+    def candidates(self) -> Mapping[str, KnownCandidate]:
         """All of them, in the order they were proposed."""
         return self.entries
 
     @property
-    def leader(self) -> Candidate | None:
+    def leader(self) -> KnownCandidate | None:
         """The champion."""
         return self.entries[self.champion] if self.champion else None
 
-    def find(self, candidate: str | None) -> Candidate | None:
+    def find(self, candidate: str | None) -> KnownCandidate | None:
         """What is known of a candidate; None for none."""
         return self.entries.get(candidate) if candidate else None
 
-    def known(self, candidate: str) -> Candidate:
+    def get_candidate(self, candidate: str) -> KnownCandidate:
         """What is known of a candidate that was proposed."""
         return self.entries[candidate]
 
-    def candidate_at(self, place: Place) -> Candidate | None:
+    def candidate_at(self, place: Place) -> KnownCandidate | None:
         """The candidate that was proposed at a place."""
         return self.find(self.placed.get(place))
 
-    def screened_in(self, number: int) -> list[Candidate]:
+    def screened_in(self, number: int) -> list[KnownCandidate]:
         """The candidates of a round that have a verdict, by slot."""
         placed = in_round(number, self.placed.items())
-        return [found for c in placed if (found := self.known(c)).screened]
+        return [found for c in placed if (found := self.get_candidate(c)).screened]
 
     @property
     def count(self) -> int:
         """How many candidates were proposed."""
         return len(self.entries)
 
-    def decided(self, place: Place, kind: type[D]) -> D | None:
+    def find_decision(self, place: Place, kind: type[D]) -> D | None:
         """What of this kind was decided at a place."""
         return self.decisions.at(place, kind)
 
-    def require_decided(self, place: Place, kind: type[D]) -> D:
-        """As `decided`, where the campaign cannot be at this point without it.
+    def require_decision(self, place: Place, kind: type[D]) -> D:
+        """As `find_decision`, where the campaign cannot be at this point without it.
 
         Raises:
             StorageError: it is not there.
         """
-        found = self.decided(place, kind)
+        found = self.find_decision(place, kind)
         if found is None:
             raise StorageError(
                 f"campaign {self.campaign} does not hold what was decided at {place}",
@@ -167,11 +167,11 @@ class Progress(Fold[Candidate]):
 
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""
-        said = self.decided(place, SecondOpinion)
+        said = self.find_decision(place, SecondOpinion)
         return said is not None and said.label == "suspect"
 
     @property
-    def last(self) -> Candidate | None:
+    def last(self) -> KnownCandidate | None:
         """The candidate that was proposed last; every one before it is done with."""
         return next(reversed(self.entries.values())) if self.entries else None
 

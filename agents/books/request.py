@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a campaign is asked and what it answers: its request, its first event and its result.
 
-It only describes; how a campaign is run stands in `campaign.py`, its rounds in `workflows/`.
+It only describes; how a campaign is run stands in `running.py`, its rounds in `workflows/`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def first_event(
 ) -> CampaignStarted:
     """The resolved request, the machine and the versions: a resumption needs no more."""
     return CampaignStarted(
-        **dict(Options.of(request)),
+        **dict(Options.from_record(request)),
         problem=problem.name,
         problem_version=problem.version,
         workload=workload.name,
@@ -113,7 +113,7 @@ def first_event(
         machine=machine_facts(),
         versions=versions(),
         config={
-            "problem": _described(problem),
+            "problem": _describe_problem(problem),
             "request": request.model_dump(mode="json", exclude={"source"}),
             "facts": dict(referee.facts),
             "isolation": referee.isolation.model_dump(mode="json"),
@@ -122,7 +122,7 @@ def first_event(
     )
 
 
-def _described(problem: Problem) -> dict[str, JsonValue]:
+def _describe_problem(problem: Problem) -> dict[str, JsonValue]:
     """What the viewer and the exports need of a Problem, since they read the store only."""
 
     def tensors(of: tuple[Tensor, ...]) -> list[JsonValue]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
-from typing import Protocol as Interface
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -15,7 +14,7 @@ from ..model import Ask, Finish, Message, Reply
 from ..prompting.render import render
 from ..text.found import ReplyOutcome, Unusable
 from ..text.json_text import read
-from ..text.untrusted import one_line, readable
+from ..text.untrusted import make_readable, one_line
 
 REASON_CHARACTERS = 500
 """Of what was wrong with a reply, when it is asked for again."""
@@ -27,7 +26,7 @@ KEPT = "All else in it was fine: keep that, and mend this alone."
 Form = TypeVar("Form", bound=BaseModel)
 
 
-class Asks(Interface):
+class Asks(Protocol):
     """Asks one model on a campaign's account: `asking.Asker`."""
 
     model_name: str
@@ -73,7 +72,7 @@ class Typed(Generic[Form]):
     """What was asked again and why, and how structure was asked for."""
 
 
-def again(ask: Ask, reply: Reply, fault: Unusable, request: str, echo: int) -> Ask:
+def repeat_ask(ask: Ask, reply: Reply, fault: Unusable, request: str, echo: int) -> Ask:
     """The question once more, with the useless reply and what was wrong with it.
 
     A reply that was cut off is not shown, and gets twice the room.
@@ -81,7 +80,7 @@ def again(ask: Ask, reply: Reply, fault: Unusable, request: str, echo: int) -> A
     if fault.outcome is ReplyOutcome.TRUNCATED:
         limit = ask.max_output_tokens * (2 if reply.finish is Finish.LENGTH else 1)
         return _with_more(ask, "", request).model_copy(update={"max_output_tokens": limit})
-    return _with_more(ask, readable(reply.text)[:echo], request)
+    return _with_more(ask, make_readable(reply.text)[:echo], request)
 
 
 def ask_typed(
@@ -121,25 +120,27 @@ def ask_typed(
         notes.append(f"{'asked again' if turn == 0 else 'given up'}: {fault.outcome}: {reason}")
         kept = "" if isinstance(value, Unusable) else KEPT
         request = render("again_json", problem=reason, kept=kept)
-        ask = again(ask, reply, replace(fault, reason=reason), request, JSON_ECHO)
+        ask = repeat_ask(ask, reply, replace(fault, reason=reason), request, JSON_ECHO)
     return Typed(None, call, tuple(dict.fromkeys(notes)))
 
 
 def schema_of(form: type[BaseModel]) -> dict[str, JsonValue]:
     """The form's JSON schema as strict servers want it: everything required, nothing more."""
     schema: dict[str, JsonValue] = form.model_json_schema()
-    return _strict(schema)
+    return _tighten_schema(schema)
 
 
-def _strict(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _tighten_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     kept: dict[str, JsonValue] = {}
     for key, value in schema.items():
         if key in ("title", "default") and not isinstance(value, dict):
             continue
         if isinstance(value, dict):
-            kept[key] = _strict(value)
+            kept[key] = _tighten_schema(value)
         elif isinstance(value, list):
-            kept[key] = [_strict(each) if isinstance(each, dict) else each for each in value]
+            kept[key] = [
+                _tighten_schema(each) if isinstance(each, dict) else each for each in value
+            ]
         else:
             kept[key] = value
     properties = kept.get("properties")

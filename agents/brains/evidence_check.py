@@ -25,7 +25,7 @@ class Cited(BaseModel):
     value: float
 
 
-def unsupported(evidence: Sequence[Cited], figures: Mapping[str, float]) -> str:
+def find_faults(evidence: Sequence[Cited], figures: Mapping[str, float]) -> str:
     """What is wrong with the evidence, in words for whoever gave it; empty: it holds."""
     faults = [fault for cited in evidence if (fault := _fault(cited, figures))]
     if faults:
@@ -37,7 +37,7 @@ def unsupported(evidence: Sequence[Cited], figures: Mapping[str, float]) -> str:
     return ""
 
 
-def supported(evidence: Sequence[Cited], figures: Mapping[str, float]) -> dict[str, float]:
+def select_figures(evidence: Sequence[Cited], figures: Mapping[str, float]) -> dict[str, float]:
     """The cited metrics with the profile's own values, at most MOST."""
     names = dict.fromkeys(cited.metric for cited in evidence if cited.metric in figures)
     return {name: figures[name] for name in list(names)[:MOST]}

@@ -36,7 +36,7 @@ def _spills(evidence: Evidence) -> RuleFinding | None:
         "Keep fewer values alive per thread: a smaller register tile, less unrolling, or more "
         "registers per thread by __launch_bounds__.",
         evidence.cite("spill_stores", "spill_loads", "registers"),
-        evidence.smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "vector", "coarsen"),
+        evidence.list_smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "vector", "coarsen"),
     )
 
 
@@ -47,16 +47,16 @@ def _bank_conflicts(evidence: Evidence) -> RuleFinding | None:
     return RuleFinding(
         "shared-memory bank conflicts",
         "Pad each row of the shared tile by one word, or swizzle it, so that the threads of a warp "
-        "fall on different banks." + _where(evidence, "wavefronts per shared"),
+        "fall on different banks." + _worst_line(evidence, "wavefronts per shared"),
         evidence.cite(*names, "shared_load_bank_conflicts", "shared_store_bank_conflicts"),
-        evidence.others("pad", "padding", "swizzle"),
+        evidence.list_others("pad", "padding", "swizzle"),
     )
 
 
-def _uncoalesced(evidence: Evidence) -> RuleFinding | None:
+def _find_uncoalesced(evidence: Evidence) -> RuleFinding | None:
     for kind in ("load", "store"):
         if evidence.is_below(f"global_{kind}_efficiency", WASTED):
-            hints = evidence.larger("vector", "width")
+            hints = evidence.list_larger("vector", "width")
             better = evidence.family_with("crc")
             if better and kind == "load":
                 hints["family"] = better
@@ -64,7 +64,7 @@ def _uncoalesced(evidence: Evidence) -> RuleFinding | None:
                 f"uncoalesced global {kind}s",
                 f"Let neighbouring threads of a warp {kind} neighbouring addresses; where that "
                 "cannot be, stage a tile through shared memory."
-                + _where(evidence, "sectors per request"),
+                + _worst_line(evidence, "sectors per request"),
                 evidence.cite(f"global_{kind}_efficiency", f"global_{kind}_sectors_per_request"),
                 hints,
             )
@@ -78,7 +78,7 @@ def _too_few_blocks(evidence: Evidence) -> RuleFinding | None:
         "too few blocks",
         "Split the work further: smaller tiles, or split the reduction over several blocks.",
         evidence.cite("grid_blocks", "blocks_per_sm"),
-        evidence.smaller("rows", "rows_per_block", "tile_m", "tile_n", "block"),
+        evidence.list_smaller("rows", "rows_per_block", "tile_m", "tile_n", "block"),
     )
 
 
@@ -92,7 +92,7 @@ def _low_occupancy(evidence: Evidence) -> RuleFinding | None:
         "low occupancy",
         f"Have more warps resident{by}: fewer registers or less shared memory per block.",
         evidence.cite("occupancy", "registers", "shared_bytes", *LIMITS),
-        evidence.smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "stages", "num_stages"),
+        evidence.list_smaller("unroll", "tile_m", "tile_n", *PER_THREAD, "stages", "num_stages"),
     )
 
 
@@ -114,7 +114,7 @@ def _narrow_loads(evidence: Evidence) -> RuleFinding | None:
         "narrow loads",
         "Load two or four values at once (float4) where addresses are aligned, with a scalar tail.",
         evidence.cite("load_bytes", "modelled_us"),
-        evidence.larger("vector", "width", "columns"),
+        evidence.list_larger("vector", "width", "columns"),
     )
 
 
@@ -123,11 +123,11 @@ def _neighbours(evidence: Evidence) -> RuleFinding:
         "no single cause by the model",
         "Move one knob to a neighbouring value.",
         evidence.cite("modelled_us", "roofline_share", "occupancy"),
-        evidence.near(),
+        evidence.list_neighbours(),
     )
 
 
-def _where(evidence: Evidence, words: str) -> str:
+def _worst_line(evidence: Evidence, words: str) -> str:
     """The worst line that the emulation saw, if there is one."""
     profile = evidence.member.verdict.profile
     lines = [r for r in profile.remarks if words in r] if profile else []
@@ -137,7 +137,7 @@ def _where(evidence: Evidence, words: str) -> str:
 RULES: tuple[Rule, ...] = (
     _spills,
     _bank_conflicts,
-    _uncoalesced,
+    _find_uncoalesced,
     _too_few_blocks,
     _low_occupancy,
     _at_roof,

@@ -12,12 +12,11 @@ from ..prompting import parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
 from ..roles import Member, Situation
-from ..text.untrusted import clip_sentences, fenced, one_line
+from ..text.untrusted import clip_sentences, fence_text, one_line
 from .asks import Asks, Parameters, ask_typed
 
 MOST_LESSONS = 3
 LESSON_WORDS = 30
-MOST_ATTEMPTS = 12
 _REASON = 240
 
 
@@ -42,11 +41,11 @@ def reflect(
         attempts: Each candidate with the one line that its Coder said of it, oldest first.
     """
     place = situation.assignment.place.for_purpose("reflect")
-    lines = "\n".join(_line(member, said) for member, said in attempts[-MOST_ATTEMPTS:])
+    lines = "\n".join(_line(member, said) for member, said in attempts)
     user = render(
         "lessons",
         **parts.task(situation, briefing),
-        attempts=fenced(lines, what="a list of attempts", place=place),
+        attempts=fence_text(lines, what="a list of attempts", place=place),
     )
     ask = (parameters or Parameters(max_output_tokens=4_096)).ask("reflect", render("judge"), user)
     form = ask_typed(asker, ask, Lessons, place).form

@@ -20,11 +20,11 @@ from ..prompting.past import past
 from ..prompting.render import render
 from ..roles import Assignment, Member, Mode, NoProposal, Proposal, Situation
 from ..text.candidate_text import extract
-from ..text.edits import revised
+from ..text.edits import revise_source
 from ..text.found import FoundSource, ReplyOutcome, Unusable
 from ..text.thinking import without_thinking
 from ..text.untrusted import one_line
-from .asks import CODE_ECHO, REASON_CHARACTERS, Asks, Parameters, again
+from .asks import CODE_ECHO, REASON_CHARACTERS, Asks, Parameters, repeat_ask
 from .identity import ensure_one
 
 FAMILY = "model"
@@ -55,7 +55,7 @@ class LlmCoder:
         """
         assignment = situation.assignment
         place = assignment.place.for_purpose(assignment.mode)
-        base = _patched(assignment)
+        base = _source_to_patch(assignment)
         ask = self._parameters.ask(
             str(assignment.mode),
             parts.system(
@@ -67,13 +67,13 @@ class LlmCoder:
             _PROMPTS[assignment.mode](situation, self._briefing),
         )
         reply = self._asker.ask(ask, place.at_turn(0))
-        found = _found(reply, situation, base)
+        found = _find_source(reply, situation, base)
         call = self._asker.key(ask, place.at_turn(0))
         if isinstance(found, Unusable) and found.outcome is not ReplyOutcome.NO_CHANGE:
-            ask = again(ask, reply, found, _request(found, situation.language), CODE_ECHO)
+            ask = repeat_ask(ask, reply, found, _request(found, situation.language), CODE_ECHO)
             reply = self._asker.ask(ask, place.at_turn(1))
             call = self._asker.key(ask, place.at_turn(1))
-            found = _found(reply, situation, base)
+            found = _find_source(reply, situation, base)
         if isinstance(found, Unusable):
             return NoProposal(str(found.outcome), one_line(found.reason, REASON_CHARACTERS), call)
         return Proposal(
@@ -82,9 +82,9 @@ class LlmCoder:
             family=FAMILY,
             knobs={},
             operator=str(assignment.mode),
-            parents=tuple(member.candidate for member in _shown(assignment)),
+            parents=tuple(member.candidate for member in _shown_members(assignment)),
             strategy=strategy_of(reply.text),
-            techniques=techniques.declared(_words(reply.text)),
+            techniques=techniques.parse_declared(_words(reply.text)),
             notes=_notes(reply.text, found, assignment),
         )
 
@@ -95,7 +95,7 @@ def strategy_of(reply_text: str) -> str:
     return one_line(found[1], STRATEGY_CHARACTERS) if found else ""
 
 
-def labelled(assignment: Assignment) -> tuple[tuple[str, Member], ...]:
+def label_exemplars(assignment: Assignment) -> tuple[tuple[str, Member], ...]:
     """The exemplars under the labels of the prompt.
 
     Two variants to be contrasted stand in an order that no position gives away.
@@ -109,7 +109,7 @@ def labelled(assignment: Assignment) -> tuple[tuple[str, Member], ...]:
     return tuple((chr(ord("A") + number), member) for number, member in enumerate(members))
 
 
-def _patched(assignment: Assignment) -> str | None:
+def _source_to_patch(assignment: Assignment) -> str | None:
     """The source that edits would be made of; None where only a whole source is taken."""
     base = assignment.base
     is_change = assignment.mode in (Mode.REPAIR, Mode.OPTIMISE, Mode.FEATURES)
@@ -129,10 +129,10 @@ def _request(fault: Unusable, language: str) -> str:
 def _read(reply: Reply, language: str, base: str | None) -> FoundSource | Unusable:
     if base is None:
         return extract(reply.text, reply.finish, language)
-    return revised(reply.text, reply.finish, language, base)
+    return revise_source(reply.text, reply.finish, language, base)
 
 
-def _found(reply: Reply, situation: Situation, base: str | None) -> FoundSource | Unusable:
+def _find_source(reply: Reply, situation: Situation, base: str | None) -> FoundSource | Unusable:
     """What a reply holds. That nothing is to be changed is an answer where a change was asked."""
     found = _read(reply, situation.language, base)
     if not isinstance(found, Unusable) or situation.assignment.mode is not Mode.OPTIMISE:
@@ -142,7 +142,7 @@ def _found(reply: Reply, situation: Situation, base: str | None) -> FoundSource 
     return Unusable(ReplyOutcome.NO_CHANGE, said[1]) if said and is_none else found
 
 
-def _shown(assignment: Assignment) -> tuple[Member, ...]:
+def _shown_members(assignment: Assignment) -> tuple[Member, ...]:
     return ((assignment.base,) if assignment.base else ()) + assignment.exemplars
 
 
@@ -162,13 +162,18 @@ def _contrast_holds(reply_text: str, assignment: Assignment) -> bool:
     """Whether the reply names the faster of the variants, which stand slow to fast."""
     said = _FASTER.search(_words(reply_text))
     label = next(
-        (name for name, member in labelled(assignment) if member is assignment.exemplars[-1]), ""
+        (
+            name
+            for name, member in label_exemplars(assignment)
+            if member is assignment.exemplars[-1]
+        ),
+        "",
     )
     return bool(said and label and said[1].strip(" `*_.").upper().startswith(label))
 
 
 def _common(situation: Situation, briefing: Briefing) -> dict[str, str]:
-    told = parts.told(situation.assignment, situation.assignment.place)
+    told = parts.word_told(situation.assignment, situation.assignment.place)
     return {
         **parts.task(situation, briefing),
         "told": told,
@@ -176,7 +181,7 @@ def _common(situation: Situation, briefing: Briefing) -> dict[str, str]:
     }
 
 
-def _based(situation: Situation) -> dict[str, str]:
+def _word_base(situation: Situation) -> dict[str, str]:
     """What is shown of the base. Raises SandboxError where it is not one candidate."""
     assignment = situation.assignment
     base = assignment.base
@@ -204,7 +209,7 @@ def _repair(situation: Situation, briefing: Briefing) -> str:
     return render(
         "repair",
         **_common(situation, briefing),
-        **_based(situation),
+        **_word_base(situation),
         advice=parts.advice(situation.assignment, situation.assignment.place),
         statuses=render("statuses"),
     )
@@ -212,7 +217,7 @@ def _repair(situation: Situation, briefing: Briefing) -> str:
 
 def _optimise(situation: Situation, briefing: Briefing) -> str:
     assignment = situation.assignment
-    based = _based(situation)
+    based = _word_base(situation)
     assert assignment.base is not None
     return render(
         "optimise",
@@ -223,13 +228,13 @@ def _optimise(situation: Situation, briefing: Briefing) -> str:
     )
 
 
-def _several(situation: Situation, briefing: Briefing) -> str:
+def _prompt_with_several(situation: Situation, briefing: Briefing) -> str:
     assignment = situation.assignment
     if len(assignment.exemplars) < 2:
         raise ValueError(f"the mode {assignment.mode} needs at least two exemplars")
     for member in assignment.exemplars:
         ensure_one(member)
-    shown = parts.exemplars(labelled(assignment), situation, assignment.place)
+    shown = parts.exemplars(label_exemplars(assignment), situation, assignment.place)
     prompt = "contrast" if assignment.mode is Mode.CONTRAST else "cross_over"
     return render(prompt, **_common(situation, briefing), exemplars=shown)
 
@@ -237,11 +242,11 @@ def _several(situation: Situation, briefing: Briefing) -> str:
 def _features(situation: Situation, briefing: Briefing) -> str:
     assignment = situation.assignment
     known = techniques.catalogue()
-    wanted = techniques.worded([known[name] for name in assignment.features])
+    wanted = techniques.word_techniques([known[name] for name in assignment.features])
     based = {"candidate": "", "source": "", "verdict": "", "profile": ""}
     if assignment.base is not None:
         shown = profile(assignment.base, situation, assignment.place)
-        based = {**_based(situation), "profile": shown}
+        based = {**_word_base(situation), "profile": shown}
     return render("features", **_common(situation, briefing), **based, features=wanted)
 
 
@@ -258,8 +263,8 @@ _PROMPTS: dict[Mode, Callable[[Situation, Briefing], str]] = {
     Mode.WRITE: _write,
     Mode.REPAIR: _repair,
     Mode.OPTIMISE: _optimise,
-    Mode.CROSS_OVER: _several,
-    Mode.CONTRAST: _several,
+    Mode.CROSS_OVER: _prompt_with_several,
+    Mode.CONTRAST: _prompt_with_several,
     Mode.FEATURES: _features,
     Mode.TRANSLATE: _foreign,
     Mode.CONVERT: _foreign,

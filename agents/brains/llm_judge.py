@@ -23,9 +23,9 @@ from ..prompting.past import past
 from ..prompting.render import render
 from ..prompting.techniques import Technique
 from ..roles import Judge, Member, Situation
-from ..text.untrusted import clip_sentences, readable
+from ..text.untrusted import clip_sentences, make_readable
 from .asks import Asks, Parameters, Typed, ask_typed, schema_of
-from .evidence_check import LEAST, MOST, Cited, supported, unsupported
+from .evidence_check import LEAST, MOST, Cited, find_faults, select_figures
 from .identity import ensure_one
 
 FALLBACK = "rules (fallback)"
@@ -108,20 +108,22 @@ class LlmJudge:
     def _repair(self, member: Member, situation: Situation) -> Advice:
         place = _place(member, situation)
         user = render(
-            "judge_repair", **self._shown(member, situation, place), statuses=render("statuses")
+            "judge_repair",
+            **self._word_member(member, situation, place),
+            statuses=render("statuses"),
         )
         ask = self._parameters.ask("judge repair", render("judge"), user)
-        said = ask_typed(self._asker, ask, RepairAdvice, place.for_purpose("judge repair"))
-        if said.form is None:
-            return self._by_rules(member, situation, said.notes)
-        cut = _Cut(said.notes)
+        reply = ask_typed(self._asker, ask, RepairAdvice, place.for_purpose("judge repair"))
+        if reply.form is None:
+            return self._by_rules(member, situation, reply.notes)
+        cut = _Cut(reply.notes)
         return Advice(
             candidate=member.candidate,
-            bottleneck=cut("critical_issue", said.form.critical_issue),
-            change=cut("minimal_fix_hint", said.form.minimal_fix_hint),
-            why=cut("why_it_matters", said.form.why_it_matters),
+            bottleneck=cut("critical_issue", reply.form.critical_issue),
+            change=cut("minimal_fix_hint", reply.form.minimal_fix_hint),
+            why=cut("why_it_matters", reply.form.why_it_matters),
             mode="repair",
-            confidence=said.form.confidence,
+            confidence=reply.form.confidence,
             by=self.name,
             notes=cut.notes,
         )
@@ -129,14 +131,14 @@ class LlmJudge:
     def _optimise(self, member: Member, situation: Situation) -> Advice:
         place = _place(member, situation)
         figures, shown = figures_of(member), shown_figures(member)
-        known = techniques.applicable(
+        known = techniques.list_applicable(
             situation.problem, situation.language, situation.target, figures
         )
         user = render(
             "judge_optimise",
-            **self._shown(member, situation, place),
+            **self._word_member(member, situation, place),
             profile=profile(member, situation, place),
-            techniques=techniques.worded(known),
+            techniques=techniques.word_techniques(known),
         )
         ask = self._parameters.ask("judge optimise", render("judge"), user)
         said = ask_typed(
@@ -145,11 +147,11 @@ class LlmJudge:
             OptimiseAdvice,
             place.for_purpose("judge optimise"),
             schema=_schema(known, shown),
-            fault_of=lambda form: unsupported(form.evidence, shown),
+            fault_of=lambda form: find_faults(form.evidence, shown),
         )
-        return self._optimising(member, situation, said, known)
+        return self._advise_optimising(member, situation, said, known)
 
-    def _optimising(
+    def _advise_optimising(
         self,
         member: Member,
         situation: Situation,
@@ -169,7 +171,7 @@ class LlmJudge:
             bottleneck=cut("bottleneck", form.bottleneck),
             change=cut("plan", form.plan),
             why=cut("method", form.method),
-            rests_on=supported(form.evidence, shown_figures(member)),
+            rests_on=select_figures(form.evidence, shown_figures(member)),
             mode="optimise",
             technique=technique,
             nothing_left=named == techniques.NONE,
@@ -177,7 +179,7 @@ class LlmJudge:
             notes=cut.notes,
         )
 
-    def _shown(self, member: Member, situation: Situation, place: Place) -> dict[str, str]:
+    def _word_member(self, member: Member, situation: Situation, place: Place) -> dict[str, str]:
         return {
             **parts.task(situation, self._briefing),
             "candidate": member.candidate[:12],
@@ -200,7 +202,7 @@ class _Cut:
         self.notes = notes
 
     def __call__(self, field: str, text: str) -> str:
-        kept, was_cut = clip_sentences(readable(text), WORDS[field])
+        kept, was_cut = clip_sentences(make_readable(text), WORDS[field])
         if was_cut:
             self.note(f"{field} cut to {WORDS[field]} words")
         return kept
@@ -225,15 +227,15 @@ def _schema(known: Sequence[Technique], figures: Iterable[str]) -> dict[str, Jso
         "description": "other: a method that is not listed; none: nothing is left to gain",
     }
     metrics: list[JsonValue] = list(figures)
-    cited = _at(schema, "$defs", "Cited", "properties")
+    cited = _find_schema(schema, "$defs", "Cited", "properties")
     cited["metric"] = {"type": "string", "description": "a name of the profile"}
     if metrics:
         # An empty list of choices is an error to servers.
-        _at(cited, "metric")["enum"] = metrics
+        _find_schema(cited, "metric")["enum"] = metrics
     return schema
 
 
-def _at(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
+def _find_schema(schema: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
     found = schema
     for key in keys:
         inner = found[key]

@@ -79,29 +79,31 @@ class RecipeCoder:
         families = len(self._recipes)
         if situation.round < families:
             recipe = self._recipes[situation.round]
-            yield Point(recipe, recipe.first(), "initial", note=f"the default of {recipe.family}")
+            yield Point(
+                recipe, recipe.first_knobs(), "initial", note=f"the default of {recipe.family}"
+            )
         if situation.round < families * SAMPLES_PER_FAMILY or not situation.parents:
             recipe = self._recipes[situation.round % families]
-            yield from (_sampled(recipe, "initial", rng) for _ in range(TRIES))
+            yield from (_sample_point(recipe, "initial", rng) for _ in range(TRIES))
         else:
-            yield from self._evolved(situation, rng)
-        yield from self._everything(situation.facts, rng)
+            yield from self._evolve_points(situation, rng)
+        yield from self._list_all_points(situation.facts, rng)
 
-    def _evolved(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
+    def _evolve_points(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
         draw: dict[str, Callable[[Situation, random.Random], Point | None]] = {
-            ADVISED: self._advised,
-            MUTATE: self._mutated,
-            CROSS: self._crossed,
-            SAMPLE: self._fresh,
+            ADVISED: self._follow_advice,
+            MUTATE: self._mutate,
+            CROSS: self._cross,
+            SAMPLE: self._sample,
         }
-        for operator in _shuffled(MIX, rng):
+        for operator in _shuffle_operators(MIX, rng):
             for _ in range(TRIES):
                 point = draw[operator](situation, rng)
                 if point is None:
                     break
                 yield point
 
-    def _advised(self, situation: Situation, rng: random.Random) -> Point | None:
+    def _follow_advice(self, situation: Situation, rng: random.Random) -> Point | None:
         """Does what the Judge said of a parent: the best one with usable hints comes first."""
         advised = [p for p in situation.parents if p.advice and p.advice.hints]
         if not advised:
@@ -111,7 +113,7 @@ class RecipeCoder:
         said = parent.advice.change if parent.advice else ""
         family = hints.pop("family", None)
         other = self._by_family.get(family) if isinstance(family, str) else None
-        choices = _usable(hints, self._by_family.get(parent.family))
+        choices = _select_usable_hints(hints, self._by_family.get(parent.family))
         if other is not None and (not choices or rng.random() < 0.5):
             knobs = _carried_over(parent.knobs, other, rng)
             return Point(other, knobs, ADVISED, (parent.candidate,), said)
@@ -121,7 +123,7 @@ class RecipeCoder:
         knobs = {**parent.knobs, knob: rng.choice(choices[knob])}
         return Point(self._by_family[parent.family], knobs, ADVISED, (parent.candidate,), said)
 
-    def _mutated(self, situation: Situation, rng: random.Random) -> Point | None:
+    def _mutate(self, situation: Situation, rng: random.Random) -> Point | None:
         """Moves one or two knobs of the first parent to neighbouring values."""
         parent = situation.parents[0]
         recipe = self._by_family.get(parent.family)
@@ -133,7 +135,7 @@ class RecipeCoder:
             knobs[knob.name] = _neighbour(knob, knobs.get(knob.name), rng)
         return Point(recipe, knobs, MUTATE, (parent.candidate,), _change(parent.knobs, knobs))
 
-    def _crossed(self, situation: Situation, rng: random.Random) -> Point | None:
+    def _cross(self, situation: Situation, rng: random.Random) -> Point | None:
         """Takes every knob from one of two parents of one family."""
         first = situation.parents[0]
         mates = [m for m in situation.parents[1:] if m.family == first.family]
@@ -148,10 +150,10 @@ class RecipeCoder:
         note = _change(first.knobs, knobs)
         return Point(recipe, knobs, CROSS, (first.candidate, mate.candidate), note)
 
-    def _fresh(self, _situation: Situation, rng: random.Random) -> Point | None:
-        return _sampled(rng.choice(self._recipes), SAMPLE, rng)
+    def _sample(self, _situation: Situation, rng: random.Random) -> Point | None:
+        return _sample_point(rng.choice(self._recipes), SAMPLE, rng)
 
-    def _everything(self, facts: Facts, rng: random.Random) -> Iterator[Point]:
+    def _list_all_points(self, facts: Facts, rng: random.Random) -> Iterator[Point]:
         """Every legal point, families in turn, so that nothing is missed before giving up."""
         for recipe in rng.sample(self._recipes, len(self._recipes)):
             space = list(recipe.space(facts))
@@ -173,11 +175,11 @@ class RecipeCoder:
         return self._sources[key]
 
 
-def _sampled(recipe: Recipe, operator: str, rng: random.Random) -> Point:
+def _sample_point(recipe: Recipe, operator: str, rng: random.Random) -> Point:
     return Point(recipe, {knob.name: rng.choice(knob.values) for knob in recipe.knobs}, operator)
 
 
-def _shuffled(mix: dict[str, float], rng: random.Random) -> list[str]:
+def _shuffle_operators(mix: dict[str, float], rng: random.Random) -> list[str]:
     """The operators in a random order, the likely ones likely first."""
     return sorted(mix, key=lambda operator: rng.random() ** (1 / mix[operator]), reverse=True)
 
@@ -190,7 +192,9 @@ def _neighbour(knob: Knob, value: KnobValue | None, rng: random.Random) -> KnobV
     return knob.values[rng.choice(near)] if near else value
 
 
-def _usable(hints: Mapping[str, object], recipe: Recipe | None) -> dict[str, list[KnobValue]]:
+def _select_usable_hints(
+    hints: Mapping[str, object], recipe: Recipe | None
+) -> dict[str, list[KnobValue]]:
     """The hints that name a knob of the recipe, each with those of its values that exist."""
     if recipe is None:
         return {}
@@ -208,7 +212,7 @@ def _carried_over(knobs: Knobs, recipe: Recipe, rng: random.Random) -> Knobs:
     The move makes repeated draws differ, so that the advice is not lost once its first answer has
     been seen.
     """
-    carried = recipe.first()
+    carried = recipe.first_knobs()
     shared = [k for k in recipe.knobs if knobs.get(k.name) in k.values]
     carried.update({k.name: knobs[k.name] for k in shared if rng.random() < 0.75})
     if rng.random() < 0.5 and recipe.knobs:

@@ -92,7 +92,7 @@ def _imbalance(evidence: Evidence) -> RuleFinding | None:
     if not (is_uneven and is_dealt_by_rows) or is_busy:
         return None
     balanced = evidence.family_with("nnz")
-    hints: Hints = evidence.others("schedule", "chunk")
+    hints: Hints = evidence.list_others("schedule", "chunk")
     change = "Deal rows out in smaller pieces as threads become free."
     if balanced:
         hints["family"] = balanced
@@ -102,14 +102,14 @@ def _imbalance(evidence: Evidence) -> RuleFinding | None:
     )
 
 
-def _idle(evidence: Evidence) -> RuleFinding | None:
+def _find_idle_cores(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("cpu_utilisation", IDLE):
         return None
     return RuleFinding(
         "idle cores",
         "Keep every core busy: all threads, and pieces small enough to share out.",
         evidence.cite("cpu_utilisation"),
-        evidence.changed_to("threads", 0) | evidence.others("schedule", "chunk", "pieces"),
+        evidence.changed_to("threads", 0) | evidence.list_others("schedule", "chunk", "pieces"),
     )
 
 
@@ -125,19 +125,20 @@ def _not_vectorised(evidence: Evidence) -> RuleFinding | None:
         "not vectorised" if is_scalar else "narrow vectors",
         "Make the inner loop work on whole vectors of the machine's width.",
         evidence.cite("vectorised_loops", "missed_loops", "vector_bytes"),
-        evidence.changed_to("vector", "native") | evidence.larger("width", "vectors", "unroll"),
+        evidence.changed_to("vector", "native")
+        | evidence.list_larger("width", "vectors", "unroll"),
     )
 
 
-def _waiting(evidence: Evidence) -> RuleFinding | None:
+def _find_waiting_for_memory(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("roofline", WAITING):
         return None
     return RuleFinding(
         "waiting for memory",
         "Have more loads in flight: prefetch further ahead and keep more columns in registers.",
         evidence.cite("roofline", "cpu_utilisation"),
-        evidence.others("prefetch", "block", "tile")
-        | evidence.larger("width", "vectors", "unroll"),
+        evidence.list_others("prefetch", "block", "tile")
+        | evidence.list_larger("width", "vectors", "unroll"),
     )
 
 
@@ -146,7 +147,7 @@ def _bandwidth(evidence: Evidence) -> RuleFinding:
         "between compute and memory",
         "No single cause stands out: move one knob to a neighbouring value.",
         evidence.cite("roofline", "cpu_utilisation", "latency_us"),
-        evidence.near(),
+        evidence.list_neighbours(),
     )
 
 
@@ -155,9 +156,9 @@ RULES: tuple[Rule, ...] = (
     _call_overhead,
     _at_roof,
     _imbalance,
-    _idle,
+    _find_idle_cores,
     _not_vectorised,
-    _waiting,
+    _find_waiting_for_memory,
     _bandwidth,
 )
 

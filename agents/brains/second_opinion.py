@@ -16,7 +16,7 @@ from ..prompting import hack_cases, parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
 from ..roles import Member, Situation
-from ..text.untrusted import clip_words, readable
+from ..text.untrusted import clip_words, make_readable
 from .asks import Asks, Parameters, ask_typed
 from .identity import ensure_one
 
@@ -55,7 +55,7 @@ class LlmSecondLook:
         """
         ensure_one(member, base=situation.assignment.base)
         place = situation.assignment.place.for_purpose("second opinion")
-        near = hack_cases.nearest(member.source, SHOWN)
+        near = hack_cases.find_nearest(member.source, SHOWN)
         user = render(
             "second_opinion",
             **parts.task(situation, self._briefing),
@@ -67,19 +67,19 @@ class LlmSecondLook:
             cases="\n".join(f"- `{case.name}`: {case.words}" for case in near),
         )
         ask = self._parameters.ask("second opinion", render("doubter"), user)
-        said = ask_typed(self._asker, ask, _Label, place).form
+        label = ask_typed(self._asker, ask, _Label, place).form
         shown = tuple(case.name for case in near)
-        if said is None:
+        if label is None:
             return SecondOpinion(
                 candidate=member.candidate, label="none", shown=shown, by=self.name
             )
-        named = said.case.strip().strip("`")
+        named = label.case.strip().strip("`")
         return SecondOpinion(
             candidate=member.candidate,
-            label=said.label,
+            label=label.label,
             case=named if named in {case.name for case in hack_cases.cases()} else "",
-            line=max(0, said.line),
-            reason=clip_words(readable(said.reason), REASON_WORDS).text,
+            line=max(0, label.line),
+            reason=clip_words(make_readable(label.reason), REASON_WORDS).text,
             shown=shown,
             by=self.name,
         )

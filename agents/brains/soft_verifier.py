@@ -20,7 +20,7 @@ from ..prompting import parts
 from ..prompting.parts import Briefing
 from ..prompting.render import render
 from ..roles import Situation
-from ..text.untrusted import clip_words, readable
+from ..text.untrusted import clip_words, make_readable
 from .asks import Asks, Parameters, ask_typed
 
 VOTES = 3
@@ -67,10 +67,10 @@ class LlmSoftVerifier:
             ask_typed(self._asker, ask, Vote, place.for_vote(number)).form
             for number in range(self._votes)
         ]
-        return joined(kind, self.name, [vote for vote in said if vote is not None])
+        return join_votes(kind, self.name, [vote for vote in said if vote is not None])
 
 
-def joined(kind: SoftKind, model: str, votes: Sequence[Vote]) -> Opinion:
+def join_votes(kind: SoftKind, model: str, votes: Sequence[Vote]) -> Opinion:
     """The opinion of the majority; without one, and without votes, nothing is called broken."""
     counts = {word: sum(vote.verdict == word for vote in votes) for word in ("ok", "broken")}
     word: Literal["ok", "suspect", "broken"] = "suspect"
@@ -79,7 +79,7 @@ def joined(kind: SoftKind, model: str, votes: Sequence[Vote]) -> Opinion:
     elif 2 * counts["ok"] > len(votes) or not votes:
         word = "ok"
     first = next((vote for vote in votes if vote.verdict == word), None)
-    reason = clip_words(readable(first.reason), REASON_WORDS).text if first else ""
+    reason = clip_words(make_readable(first.reason), REASON_WORDS).text if first else ""
     return Opinion(
         kind=kind,
         model=model,

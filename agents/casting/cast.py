@@ -19,7 +19,7 @@ from ...errors import UsageError
 from ...kernelbench.problem import Problem
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
-from ...traces.records import Protocol, Verdict
+from ...traces.records import Depth, Verdict
 from ..aids import Aids
 from ..books.asking import Asker, Asking
 from ..books.budget import CAPS_OF_WORK, Budget
@@ -43,7 +43,7 @@ class Players:
     problem: Problem
     coder: Coder | Asking[Coder]
     judge: Judge | Asking[Judge]
-    recorded: Mapping[tuple[str, Protocol], Verdict] = field(default_factory=dict)
+    recorded: Mapping[tuple[str, Depth], Verdict] = field(default_factory=dict)
     """In a replay: the verdicts of the recorded campaign."""
     aids: Asking[Aids] | None = None
     """Help beside the brains, by a model that they ask anyway."""
@@ -82,7 +82,7 @@ class Players:
 
 
 @contextmanager
-def seated(
+def seat_players(
     players: Players | None,
     names: CampaignRequest | CampaignStarted,
     records: replay.RecordedAnswers | None,
@@ -110,11 +110,11 @@ def choose(
     from ...kernelbench.registry import get
 
     recipes = recipes_for(names.problem, names.language)
-    problem = get(names.problem).on(names.target)
+    problem = get(names.problem).for_target(names.target)
     if names.model.startswith(replay.PREFIX):
         assert records is not None, "a replay needs the store of its recording"
         recording = recording_of(records, names.model.removeprefix(replay.PREFIX))
-        return _replayed(names, problem, recording)
+        return _replay_players(names, problem, recording)
     models: dict[str, Model] = {}
 
     def find(name: str) -> Model:
@@ -184,7 +184,7 @@ _KEPT = (
 )
 
 
-def _replayed(
+def _replay_players(
     names: CampaignRequest | CampaignStarted, problem: Problem, recording: replay.Recording
 ) -> Players:
     from ...kernelbench.recipes.catalogue import recipes_for

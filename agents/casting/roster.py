@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...kernelbench.recipe import Recipe
 from ..books.asking import Asker, Asking
-from ..models.choosing import is_model, unknown
+from ..models.choosing import is_model, unknown_name_error
 from ..roles import Coder, Judge
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def coder(name: str, recipes: Sequence[Recipe], find: Find) -> Coder | Asking[Co
 
         return Asking(find(name), make)
     if name != "recipe":
-        raise unknown(name, offline="recipe")
+        raise unknown_name_error(name, offline="recipe")
     from ..brains.recipe import RecipeCoder
 
     return RecipeCoder(recipes)
@@ -52,7 +52,7 @@ def judge(name: str, recipes: Sequence[Recipe], find: Find) -> Judge | Asking[Ju
 
         return Asking(find(name), make)
     if name != "rules":
-        raise unknown(name, offline="rules")
+        raise unknown_name_error(name, offline="rules")
     return RuleJudge(recipes)
 
 

@@ -26,7 +26,7 @@ class Named(NamedTuple):
     """Fields of an Ask."""
 
 
-def named(text: str) -> Named:
+def parse_name(text: str) -> Named:
     """Splits `NAME@temperature=0.9,effort=high`; a name without such an end is a name.
 
     Raises:
@@ -68,7 +68,7 @@ class MannerModel:
 
     def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost."""
-        return self._model.bound(self._asked(ask))
+        return self._model.bound(self._with_manner(ask))
 
     def cost(self, usage: TokenUsage) -> float | None:
         """US dollars of a call; None where the price is unknown."""
@@ -76,7 +76,7 @@ class MannerModel:
 
     def complete(self, ask: Ask) -> Reply:
         """One attempt."""
-        return self._model.complete(self._asked(ask))
+        return self._model.complete(self._with_manner(ask))
 
     @property
     def pause_s(self) -> float:
@@ -87,6 +87,6 @@ class MannerModel:
         """Gives connections back. May be called twice."""
         self._model.close()
 
-    def _asked(self, ask: Ask) -> Ask:
+    def _with_manner(self, ask: Ask) -> Ask:
         is_open = {"temperature": ask.temperature is None, "effort": not ask.effort}
         return ask.model_copy(update={k: v for k, v in self._manner.items() if is_open[k]})

@@ -75,7 +75,7 @@ class CapabilityFile(Record):
     capability: tuple[Endpoint, ...] = ()
 
 
-def presumed(base_url: str, model: str) -> Capabilities:
+def presume_capabilities(base_url: str, model: str) -> Capabilities:
     """What is known before anybody was asked."""
     if base_url.rstrip("/") != OPENAI_URL:
         return Capabilities()
@@ -90,7 +90,7 @@ def capabilities_for(base_url: str, model: str, file: Path | None = None) -> Cap
     Raises:
         ConfigError: the file cannot be read, or names what is no capability.
     """
-    found = presumed(base_url, model).model_dump()
+    found = presume_capabilities(base_url, model).model_dump()
     for entry in _read(file).capability if file else ():
         if entry.endpoint.rstrip("/") in ("", base_url.rstrip("/")) and entry.model in ("", model):
             found |= entry.takes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import Ask, Finish, Reply, TokenUsage
-from ..text.untrusted import capped
+from ..text.untrusted import cut_middle
 from .capabilities import Capabilities, Rung
 from .corrections import nearest_effort
 from .tokens import most_prompt_tokens, most_tokens
@@ -159,7 +159,7 @@ def reply_of(
         text=(text or refusal)[:MOST_CHARACTERS],
         finish=finish,
         usage=usage_of(received, ask, finish, limit),
-        reasoning=capped("".join(received.thoughts), MOST_REASONING),
+        reasoning=cut_middle("".join(received.thoughts), MOST_REASONING),
         model=received.model,
         request_id=request_id or received.identity,
         rung=rung,
@@ -177,12 +177,12 @@ def _finish(received: PartialReply, text: str, refusal: str) -> Finish:
 
 def usage_of(received: PartialReply, ask: Ask, finish: Finish, limit: int | None) -> TokenUsage:
     """The server's figures where they can be, else an upper estimate that says so."""
-    told = received.usage or {}
-    prompt, completion = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
-    total = _count(told, "total_tokens")
-    cached = _detail(told, "prompt_tokens_details", "cached_tokens")
-    written = _detail(told, "prompt_tokens_details", "cache_write_tokens")
-    reasoning = _detail(told, "completion_tokens_details", "reasoning_tokens")
+    usage = received.usage or {}
+    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    total = _count(usage, "total_tokens")
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    written = _detail(usage, "prompt_tokens_details", "cache_write_tokens")
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
     is_estimated = False
     if not prompt:
         prompt, is_estimated = most_prompt(ask), True

@@ -13,7 +13,7 @@ from ...config import DEFAULT_PATIENCE_S, DEFAULT_SILENCE_S, OPENAI_URL, Config,
 from ...errors import PrerequisiteError, UnknownNameError, UsageError
 from ..model import Model
 from ..offered import MODELS
-from .arms import MannerModel, named
+from .arms import MannerModel, parse_name
 from .capabilities import capabilities_for
 from .keys import VARIABLE, find_key
 from .openai_client import Connection, OpenAIModel
@@ -42,14 +42,17 @@ class ModelSettings:
     """Whether anything will be sent; who only plans needs no key."""
 
     @classmethod
-    def of(cls, config: Config, seed: int = 0, *, is_to_be_asked: bool = True) -> ModelSettings:
+    def from_config(
+        cls, config: Config, seed: int = 0, *, is_to_be_asked: bool = True
+    ) -> ModelSettings:
         """The settings of a configuration; files of the user's folder where there are any."""
         folder = user_file().parent
         return cls(
             base_url=config.base_url,
             key_file=config.key_file or folder / "keys.toml",
-            prices_file=config.prices_file or _existing(folder / "prices.toml"),
-            capabilities_file=config.capabilities_file or _existing(folder / "capabilities.toml"),
+            prices_file=config.prices_file or _file_or_none(folder / "prices.toml"),
+            capabilities_file=config.capabilities_file
+            or _file_or_none(folder / "capabilities.toml"),
             silence_s=config.model_silence,
             patience_s=config.model_patience,
             slots=config.model_slots,
@@ -58,7 +61,7 @@ class ModelSettings:
         )
 
 
-def _existing(file: Path) -> Path | None:
+def _file_or_none(file: Path) -> Path | None:
     return file if file.is_file() else None
 
 
@@ -77,7 +80,7 @@ def model(name: str, settings: ModelSettings) -> Model:
     """
     parts = _BETWEEN.split(name)
     opened: dict[str, Connection] = {}
-    models = [_single(part, settings, opened) for part in parts]
+    models = [_open_single(part, settings, opened) for part in parts]
     if len(models) == 1:
         return models[0]
     from .ensemble import Ensemble
@@ -85,16 +88,16 @@ def model(name: str, settings: ModelSettings) -> Model:
     return Ensemble(models, settings.seed)
 
 
-def _single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -> Model:
+def _open_single(name: str, settings: ModelSettings, opened: dict[str, Connection]) -> Model:
     if name.startswith(SCRIPTED):
         from .scripted import ScriptedModel, read_script
 
         return ScriptedModel(name, read_script(Path(name.removeprefix(SCRIPTED)).expanduser()))
     if not name.startswith(OPENAI):
-        raise unknown(name)
-    bare, manner = named(name)
+        raise unknown_name_error(name)
+    bare, manner = parse_name(name)
     if manner:
-        return MannerModel(_single(bare, settings, opened), name, manner)
+        return MannerModel(_open_single(bare, settings, opened), name, manner)
     short = name.removeprefix(OPENAI)
     if not re.fullmatch(r"[\x21-\x7e]{1,200}", short):
         raise UsageError(
@@ -124,7 +127,7 @@ def _connection(settings: ModelSettings) -> Connection:
     return Connection(settings.base_url, key, slots=settings.slots, silence_s=settings.silence_s)
 
 
-def unknown(name: str, offline: str = "") -> UnknownNameError:
+def unknown_name_error(name: str, offline: str = "") -> UnknownNameError:
     """The error for a name of no known form: the form that was probably meant, and all others.
 
     Args:

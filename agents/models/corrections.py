@@ -64,7 +64,7 @@ def learn(refusal: ServerRefusal, sent: dict[str, Any], known: Capabilities) -> 
     """What the refusal of `sent` teaches; None where it names nothing that could be changed."""
     if refusal.status not in _TAUGHT_BY:
         return None
-    name = _named(refusal, sent)
+    name = _find_parameter(refusal, sent)
     if name is None:
         return None
     change = _change(name, refusal, sent, known)
@@ -104,7 +104,7 @@ def step_down(known: Capabilities, because: str) -> Learned | None:
     return Learned(update, Correction("response_format", words, because))
 
 
-def _named(refusal: ServerRefusal, sent: dict[str, Any]) -> str | None:
+def _find_parameter(refusal: ServerRefusal, sent: dict[str, Any]) -> str | None:
     """The sent parameter that the refusal is about: by its `param`, else by its words."""
     param = re.split(r"[.\[]", refusal.param)[0]
     if param == "messages":

@@ -116,7 +116,7 @@ class Ensemble:
         with self._lock:
             return fold(tuple(self.models), self._outcomes.values())
 
-    def seeded(self, seed: int) -> Ensemble:
+    def with_seed(self, seed: int) -> Ensemble:
         """The same models for a campaign of this seed."""
         return Ensemble(tuple(self.models.values()), seed)
 

@@ -137,10 +137,10 @@ def _of_connection(error: BaseException, endpoint: str, received: int) -> ModelF
     if _was_never_sent(error) and not received:
         why = _cut(str(error.__cause__ or error))
         return ModelFault(FaultKind.UNREACHABLE, f"{endpoint} cannot be reached: {why}")
-    return dropped(endpoint, received)
+    return dropped_fault(endpoint, received)
 
 
-def dropped(endpoint: str, received: int) -> ModelFault:
+def dropped_fault(endpoint: str, received: int) -> ModelFault:
     """The fault of a reply that broke off."""
     after = f"after {received} characters of the reply" if received else "before the reply"
     return ModelFault(FaultKind.DROPPED, f"the connection to {endpoint} was lost {after}")
@@ -170,7 +170,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     text = headers.get("retry-after", "").strip()
     seconds = _number(text)
     if seconds is None and text:
-        seconds = _until(text, headers.get("date", ""))
+        seconds = _seconds_until(text, headers.get("date", ""))
     return seconds if seconds is not None else reset_s(headers)
 
 
@@ -199,7 +199,7 @@ def _duration(text: str) -> float | None:
     return parts[0] * 3600 + parts[1] * 60 + parts[2] + parts[3] / 1000
 
 
-def _until(text: str, now: str) -> float | None:
+def _seconds_until(text: str, now: str) -> float | None:
     """Seconds to an HTTP date, by the server's own clock (a reply without a date tells nothing)."""
     try:
         span = email.utils.parsedate_to_datetime(text) - email.utils.parsedate_to_datetime(now)

@@ -20,7 +20,7 @@ from ..model import Ask, CostBound, FaultKind, Finish, ModelFault, Reply, TokenU
 from .capabilities import Capabilities, Rung
 from .chat import PartialReply, is_json_of, most_prompt, parameters, reply_of
 from .corrections import Correction, Learned, learn, learn_window, step_down
-from .faults import dropped, fault_of, refusal_of, reset_s
+from .faults import dropped_fault, fault_of, refusal_of, reset_s
 from .keys import Key
 from .pricing import Price
 
@@ -67,7 +67,7 @@ class Connection:
         """The client's chat.completions, with the raw response at hand."""
         with self._lock:
             if self._client is None:
-                self._client = self._opened()
+                self._client = self._open_client()
             return self._client.chat.completions.with_streaming_response
 
     def lengthen(self, silence_s: float) -> None:
@@ -81,7 +81,7 @@ class Connection:
 
         return openai.Timeout(silence_s, connect=min(CONNECT_TIMEOUT_S, silence_s))
 
-    def _opened(self) -> Any:
+    def _open_client(self) -> Any:
         import openai
 
         timeout = self.timeout(self.silence_s)
@@ -151,7 +151,7 @@ class OpenAIModel:
     def bound(self, ask: Ask) -> CostBound:
         """The most an attempt may cost."""
         prompt = most_prompt(ask)
-        usd = None if self.price is None else self.price.most(prompt, ask.max_output_tokens)
+        usd = None if self.price is None else self.price.compute_most(prompt, ask.max_output_tokens)
         return CostBound(prompt + ask.max_output_tokens, usd)
 
     def cost(self, usage: TokenUsage) -> float | None:
@@ -202,7 +202,7 @@ class OpenAIModel:
             if refusal is not None and fault.kind in _TEACHING:
                 raise _Refused(refusal, fault) from None
             if refusal is None and fault.kind is FaultKind.TIMED_OUT:
-                raise self._silent(fault, silence_s) from None
+                raise self._silence_fault(fault, silence_s) from None
             raise fault from None
         self._check(received, url)
         request_id = headers.get("x-request-id", "")
@@ -211,7 +211,7 @@ class OpenAIModel:
         self._test(reply, ask, known)
         return reply
 
-    def _silent(self, fault: ModelFault, silence_s: float) -> ModelFault:
+    def _silence_fault(self, fault: ModelFault, silence_s: float) -> ModelFault:
         """The fault of an attempt that was given up; the next one may take longer."""
         self._connection.lengthen(silence_s)
         longer = format_duration(self._connection.silence_s)
@@ -226,7 +226,7 @@ class OpenAIModel:
         if received.is_cut or received.finish or (received.usage and received.characters):
             return
         if received.characters or received.identity:
-            raise dropped(url, received.characters)
+            raise dropped_fault(url, received.characters)
         raise ModelFault(FaultKind.MALFORMED, f"{url} answered with an empty stream")
 
     def _test(self, reply: Reply, ask: Ask, known: Capabilities) -> None:

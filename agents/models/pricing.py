@@ -66,7 +66,7 @@ class Price(Record):
         dear += usage.written_tokens * rate.written + usage.completion_tokens * rate.output
         return dear / MILLION
 
-    def most(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def compute_most(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The most that so many tokens can cost, however they are cached."""
         rate = self._rates(prompt_tokens)
         dearest = max(rate.input, rate.cached, rate.written)
@@ -103,7 +103,7 @@ class PriceList(Record):
 
 
 @cache
-def shipped() -> PriceList:
+def load_shipped() -> PriceList:
     """The table that comes with the package."""
     text = resources.files(__package__).joinpath("prices.toml").read_text("utf-8")
     return PriceList.model_validate(tomllib.loads(text))
@@ -133,7 +133,7 @@ def read_prices(file: Path) -> PriceList:
 
 def find_price(base_url: str, model: str, own: Iterable[Price] = ()) -> Price | None:
     """The price of a model at an endpoint; the user's own first. None where nobody knows it."""
-    return _best(base_url, model, own) or _best(base_url, model, shipped().price)
+    return _best(base_url, model, own) or _best(base_url, model, load_shipped().price)
 
 
 def _best(base_url: str, model: str, prices: Iterable[Price]) -> Price | None:

@@ -23,7 +23,7 @@ import functools
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol as Interface
+from typing import Protocol
 
 from ...errors import ProviderError, StorageError
 from ...traces.events import (
@@ -37,7 +37,7 @@ from ...traces.events import (
     ModelRequested,
 )
 from ...traces.place import Place
-from ...traces.records import Protocol, Verdict
+from ...traces.records import Depth, Verdict
 from ...traces.spending import never_asked
 from ..model import Ask, CostBound, FaultKind, Model, ModelFault, Reply, TokenUsage
 from ..stop import Halt
@@ -60,7 +60,7 @@ Answer = str | ModelFailed
 """The blob of a reply, or why there was none."""
 
 
-class RecordedAnswers(Interface):
+class RecordedAnswers(Protocol):
     """What is needed of a store."""
 
     def events(self, campaign: str, after: int = 0) -> list[Event]:
@@ -81,7 +81,7 @@ class Recording:
     stopped_by: str
     answers: Mapping[tuple[Place, str], Answer]
     """By place and the SHA-256 of the canonical Ask."""
-    verdicts: Mapping[tuple[str, Protocol], Verdict]
+    verdicts: Mapping[tuple[str, Depth], Verdict]
     candidates: int
     records: RecordedAnswers
     same_words: bool = True
@@ -120,7 +120,7 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
     stopped_by, candidates = "the record ends", 0
     asked: dict[str, tuple[Place, str]] = {}
     answers: dict[tuple[Place, str], Answer] = {}
-    verdicts: dict[tuple[str, Protocol], Verdict] = {}
+    verdicts: dict[tuple[str, Depth], Verdict] = {}
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelReplied | ModelFailed) and payload.call not in asked:

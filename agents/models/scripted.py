@@ -124,7 +124,7 @@ class ScriptedModel:
         """The most an attempt may cost."""
         prompt = most_prompt(ask)
         price = self._script.price
-        usd = price.most(prompt, ask.max_output_tokens) if price else 0.0
+        usd = price.compute_most(prompt, ask.max_output_tokens) if price else 0.0
         return CostBound(prompt + ask.max_output_tokens, usd)
 
     def cost(self, usage: TokenUsage) -> float | None:
@@ -137,11 +137,11 @@ class ScriptedModel:
         A resumed campaign calls it for every recorded attempt, in their order, so that the script
         goes on where it stopped.
         """
-        self._next(ask)
+        self._take_turn(ask)
 
     def complete(self, ask: Ask) -> Reply:
         """The next turn for this purpose. Raises ModelFault where it says so, or is missing."""
-        turn = self._next(ask)
+        turn = self._take_turn(ask)
         time.sleep(turn.delay_s)
         if turn.fault is not None:
             raise ModelFault(turn.fault, turn.reason, retry_after_s=turn.retry_after_s)
@@ -164,7 +164,7 @@ class ScriptedModel:
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _next(self, ask: Ask) -> Turn:
+    def _take_turn(self, ask: Ask) -> Turn:
         with self._lock:
             for number, turn in enumerate(self._script.turn):
                 if number not in self._played and turn.purpose in ("", ask.purpose):

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from ...traces.place import Place
 from ...traces.records import CHAMPION, Speedup, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, TriedChange
-from ..text.diffs import changed_lines, unified
+from ..text.diffs import changed_lines, unified_diff
 from ..text.untrusted import one_line
 
 LINES, LINE_CHARACTERS = 6, 96
@@ -29,35 +29,38 @@ Source = Callable[[str], str]
 """Gives the source of a candidate."""
 
 
-def is_before(place: Place, assignment: Assignment) -> bool:
+def before(assignment: Assignment) -> Callable[[Place], bool]:
     """Whether the work of a place was done before the assignment's was begun.
 
     What is asked for a whole round stands behind its slots. A workflow without places works on one
     thing at a time: all that is recorded is before.
     """
-    now = assignment.place
-    if not now:
-        return True
-    if now.round is None:
-        return False
+    now, number = assignment.place, assignment.place.round
+    if number is None:
+        is_all = not now
+        return lambda _: is_all
     wave = assignment.first if now.is_slot else math.inf
-    is_in_earlier_wave = isinstance(place.slot, int) and place.slot < wave
-    return place.is_before(now.round) or (place.round == now.round and is_in_earlier_wave)
+
+    def is_before(place: Place) -> bool:
+        if place.round == number:
+            return isinstance(place.slot, int) and place.slot < wave
+        return place.is_before(number)
+
+    return is_before
 
 
-def known(progress: Progress, assignment: Assignment) -> list[Candidate]:
+def list_known(progress: Progress, assignment: Assignment) -> list[KnownCandidate]:
     """Every evaluated candidate that the assignment's place may be told of, oldest first."""
+    is_before = before(assignment)
     return [
-        each
-        for each in progress.candidates.values()
-        if each.relied_on and is_before(each.place, assignment)
+        each for each in progress.candidates.values() if each.relied_on and is_before(each.place)
     ]
 
 
-def attempt(progress: Progress, made: Candidate, source: Source | None = None) -> TriedChange:
+def attempt(progress: Progress, made: KnownCandidate, source: Source | None = None) -> TriedChange:
     """What is told of a candidate; its change only where sources are given."""
     parent = progress.candidates.get(made.parents[0]) if made.parents else None
-    found, was = looked_at(made), looked_at(parent)
+    found, was = made.shown, parent.shown if parent else None
     advised = progress.advised.get(made.place)
     told = TriedChange(
         number=made.number,
@@ -72,11 +75,6 @@ def attempt(progress: Progress, made: Candidate, source: Source | None = None) -
         failure=_failure(made),
     )
     return _with_change(told, progress, made, source) if source else told
-
-
-def looked_at(candidate: Candidate | None) -> Verdict | None:
-    """The screening, since times of one kind of look can be compared."""
-    return (candidate.screened or candidate.basis) if candidate else None
 
 
 def speedup(verdict: Verdict | None) -> Speedup | None:
@@ -97,19 +95,19 @@ def _time_us(verdict: Verdict | None) -> float | None:
     return timed.candidate.median_us if timed else (verdict.modelled_us or None)
 
 
-def _beside_champion(candidate: Candidate) -> Speedup | None:
+def _beside_champion(candidate: KnownCandidate) -> Speedup | None:
     confirmed = candidate.confirmed
     timed = confirmed.measurement if confirmed and confirmed.status.is_pass else None
     return timed.speedup.get(CHAMPION) if timed else None
 
 
-def _failure(candidate: Candidate) -> str:
+def _failure(candidate: KnownCandidate) -> str:
     verdict = candidate.fault
     return ": ".join([str(verdict.status), *verdict.reasons[:1]]) if verdict else ""
 
 
 def _with_change(
-    told: TriedChange, progress: Progress, made: Candidate, source: Source
+    told: TriedChange, progress: Progress, made: KnownCandidate, source: Source
 ) -> TriedChange:
     """Against the parent that it is most like: a cross-over has several."""
     new = source(made.candidate)
@@ -132,7 +130,7 @@ def _change(old: str, new: str) -> str:
         return size
     changed = [
         f"{line[0]} {one_line(line[1:], LINE_CHARACTERS)}"
-        for line in unified(old, new).splitlines()[2:]
+        for line in unified_diff(old, new).splitlines()[2:]
         if line[:1] in "+-" and line[1:].strip()
     ]
     left = len(changed) - LINES

@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...traces.records import Status, Verdict
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Digest
-from ..search.archive import score_of
 from ..text.untrusted import one_line
-from .attempts import Source, attempt, looked_at
+from .attempts import Source, attempt
 
 MOST_BEST, MOST_FAILED, MOST_REFUSED = 3, 5, 6
 ERRORS_OF_ONE, ERROR_CHARACTERS = 2, 200
@@ -28,7 +27,7 @@ _ERROR = re.compile(r"^.*?\b(?:fatal )?error\b(?: [A-Z]+\d+)?[^:\n]*: *(.+)$", r
 """As g++, NVRTC, ptxas and Python name one, behind file and line."""
 
 
-def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest:
+def make_digest(progress: Progress, known: Sequence[KnownCandidate], source: Source) -> Digest:
     """The digest of these candidates.
 
     Args:
@@ -38,33 +37,30 @@ def of(progress: Progress, known: Sequence[Candidate], source: Source) -> Digest
     return Digest(
         best=tuple(attempt(progress, each, source) for each in _best(progress, known)),
         failed=tuple(attempt(progress, each, source) for each in failed[-MOST_FAILED:]),
-        refused_code=_refused(failed),
+        refused_code=_list_errors(failed),
     )
 
 
-def _best(progress: Progress, known: Sequence[Candidate]) -> list[Candidate]:
+def _best(progress: Progress, known: Sequence[KnownCandidate]) -> list[KnownCandidate]:
     """Fastest first. What a model holds for unearned is no example to others."""
     ranked = [
-        (-score, each.number, each)
+        (-each.standing, each.number, each)
         for each in known
-        if not each.fault
-        and (screened := looked_at(each)) is not None
-        and (score := score_of(screened)) is not None
-        and not progress.is_suspected(each.place)
+        if not each.fault and each.standing is not None and not progress.is_suspected(each.place)
     ]
     return [each for _, _, each in sorted(ranked, key=lambda ranking: ranking[:2])[:MOST_BEST]]
 
 
-def _refused(failed: Sequence[Candidate]) -> tuple[str, ...]:
+def _list_errors(failed: Sequence[KnownCandidate]) -> tuple[str, ...]:
     """The newest errors of builds, each once."""
     said: dict[str, None] = {}
-    for each in failed:
+    for each in reversed(failed):
         verdict = each.fault
         if verdict and verdict.status in BY_TOOLS:
-            for error in _errors(verdict):
-                said.pop(error, None)
-                said[error] = None
-    return tuple(said)[-MOST_REFUSED:]
+            said |= dict.fromkeys(reversed(list(_errors(verdict))))
+        if len(said) >= MOST_REFUSED:
+            break
+    return tuple(reversed([*said][:MOST_REFUSED]))
 
 
 def _errors(verdict: Verdict) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...traces.place import Place
 from ..roles import Digest, TriedChange
-from ..text.untrusted import fenced, one_line
+from ..text.untrusted import fence_text, one_line
 from .attempts import interval
 
 STRATEGY_CHARACTERS, CAUSE_CHARACTERS = 160, 200
@@ -20,7 +20,7 @@ BEST_CHARACTERS, FAILED_CHARACTERS, REFUSED_CHARACTERS = 3_200, 1_800, 1_400
 def told_digest(digest: Digest, place: Place) -> str:
     """The section's words; empty while nothing is known."""
     best = "\n".join(_best(each) for each in digest.best)
-    failed = "\n".join(_failed(each) for each in digest.failed)
+    failed = "\n".join(_word_failure(each) for each in digest.failed)
     refused = "\n".join(f"- {text}" for text in digest.refused_code)
     parts = [
         _list(
@@ -51,24 +51,24 @@ def told_digest(digest: Digest, place: Place) -> str:
 def _list(head: str, lines: str, what: str, place: Place, characters: int) -> str:
     if not lines:
         return ""
-    return f"{head}\n\n{fenced(lines, what=what, place=place, characters=characters)}"
+    return f"{head}\n\n{fence_text(lines, what=what, place=place, characters=characters)}"
 
 
 def _best(attempt: TriedChange) -> str:
     return "\n".join(
         [
-            f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
+            f"#{attempt.number}{_word_parent(attempt)} {_claim(attempt)} -> {_figures(attempt)}",
             *(f"    {line}" for line in attempt.change.splitlines()),
         ]
     )
 
 
-def _failed(attempt: TriedChange) -> str:
+def _word_failure(attempt: TriedChange) -> str:
     cause = one_line(attempt.failure, CAUSE_CHARACTERS)
-    return f"#{attempt.number}{_of(attempt)} {_claim(attempt)} -> {cause}"
+    return f"#{attempt.number}{_word_parent(attempt)} {_claim(attempt)} -> {cause}"
 
 
-def _of(attempt: TriedChange) -> str:
+def _word_parent(attempt: TriedChange) -> str:
     return f" (a change of #{attempt.parent})" if attempt.parent else ""
 
 

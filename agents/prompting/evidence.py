@@ -47,13 +47,13 @@ class Evidence:
         """Whether the figure is known and above the limit."""
         return name in self.figures and self.figures[name] > limit
 
-    def others(self, *knobs: str) -> Hints:
+    def list_others(self, *knobs: str) -> Hints:
         """The values not in use of those of the knobs that the member's recipe has."""
-        return {knob.name: list(self._unused(knob)) for knob in self._knobs(knobs)}
+        return {knob.name: list(self._list_unused(knob)) for knob in self._knobs(knobs)}
 
     def changed_to(self, knob: str, *values: KnobValue) -> Hints:
         """Those of the values that the knob of the member's recipe has and that are not in use."""
-        usable = [v for k in self._knobs([knob]) for v in self._unused(k) if v in values]
+        usable = [v for k in self._knobs([knob]) for v in self._list_unused(k) if v in values]
         return {knob: list(usable)} if usable else {}
 
     def fewer_threads(self) -> Hints:
@@ -62,7 +62,7 @@ class Evidence:
         values = [v for k in self._knobs(["threads"]) for v in k.values if 0 < int(v) < now]
         return {"threads": list(values)} if values else {}
 
-    def larger(self, *knobs: str) -> Hints:
+    def list_larger(self, *knobs: str) -> Hints:
         """The values after the one in use; in a recipe's natural order they are the larger ones."""
         hints: Hints = {}
         for knob in self._knobs(knobs):
@@ -72,7 +72,7 @@ class Evidence:
                 hints[knob.name] = list(after)
         return hints
 
-    def smaller(self, *knobs: str) -> Hints:
+    def list_smaller(self, *knobs: str) -> Hints:
         """The values before the one in use; in a recipe's natural order the smaller ones."""
         hints: Hints = {}
         for knob in self._knobs(knobs):
@@ -82,7 +82,7 @@ class Evidence:
                 hints[knob.name] = list(before)
         return hints
 
-    def near(self) -> Hints:
+    def list_neighbours(self) -> Hints:
         """The values beside the one in use, of every knob."""
         knobs = self.recipe.knobs if self.recipe else ()
         hints: Hints = {}
@@ -103,9 +103,9 @@ class Evidence:
 
     def _knobs(self, names: Sequence[str]) -> list[Knob]:
         knobs = self.recipe.knobs if self.recipe else ()
-        return [knob for knob in knobs if knob.name in names and len(self._unused(knob))]
+        return [knob for knob in knobs if knob.name in names and len(self._list_unused(knob))]
 
-    def _unused(self, knob: Knob) -> tuple[KnobValue, ...]:
+    def _list_unused(self, knob: Knob) -> tuple[KnobValue, ...]:
         return tuple(v for v in knob.values if v != self.member.knobs.get(knob.name))
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from ...kernelbench.targets import target_of
 from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
-from ...verifier.profile.metrics import STALLS, packaged
+from ...verifier.profile.metrics import STALLS, load_packaged
 from ..roles import Member, Situation
-from ..text.untrusted import fenced
+from ..text.untrusted import fence_text
 from .evidence import figures_of
 
 PACKAGED = Path(__file__).with_name("figures.toml")
@@ -69,7 +69,7 @@ def profile(member: Member, situation: Situation, place: Place) -> str:
     known = member.verdict.profile
     metrics = {m.name: m for m in known.metrics} if known else {}
     lines = [
-        _worded(metrics.get(name) or Metric(name=name, value=value, level=Level.MEASURED))
+        _word_metric(metrics.get(name) or Metric(name=name, value=value, level=Level.MEASURED))
         for name, value in shown_figures(member).items()
     ]
     parts = ["\n".join(lines) or "No figure is known."]
@@ -79,7 +79,9 @@ def profile(member: Member, situation: Situation, place: Place) -> str:
         parts.append("Missing here, so that nothing can rest on them: " + ", ".join(missing))
     if said := _remarks(member):
         parts.append(
-            fenced(said, what="remarks of the tools", place=place, characters=REMARKS_CHARACTERS)
+            fence_text(
+                said, what="remarks of the tools", place=place, characters=REMARKS_CHARACTERS
+            )
         )
     return "\n\n".join(parts)
 
@@ -90,7 +92,7 @@ def missing_metrics(member: Member, situation: Situation) -> tuple[str, ...]:
     if target_of(situation.target).is_cpu:
         left_out = _OF_LOOPS if is_by_hand(member.source) else ()
         return tuple(name for name in CPU_METRICS if name not in known and name not in left_out)
-    wanted = packaged().judged(situation.target, situation.problem.tags)
+    wanted = load_packaged().judge_metrics(situation.target, situation.problem.tags)
     has_stalls = any(name.startswith("stall:") for name in known)
     return tuple(
         name for name in wanted if name not in known and not (name == STALLS and has_stalls)
@@ -154,12 +156,12 @@ def _tells(name: str, value: float, known: Mapping[str, float], member: Member) 
     return True
 
 
-def _worded(metric: Metric) -> str:
+def _word_metric(metric: Metric) -> str:
     told = metric.unit or ("µs" if metric.name.endswith("_us") else "")
     unit = f" {told}" if told else ""
     meaning = meanings().get(metric.name, "")
     if metric.name.startswith("stall:"):
-        meaning = packaged().meanings.get(metric.name.removeprefix("stall:"), "")
+        meaning = load_packaged().meanings.get(metric.name.removeprefix("stall:"), "")
     tail = f": {meaning}" if meaning else ""
     return f"- {metric.name} = {metric.value:.6g}{unit} ({metric.level}){tail}"
 

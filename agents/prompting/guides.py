@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import CPP, CUDA, PYTHON, TRITON, Language, language_of
 from ...kernelbench.problem import Problem
-from ...kernelbench.signature import signature
+from ...kernelbench.skeleton import signature
 from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
 from ...sandbox.builders.model import BuildVariant
 from ..roles import Situation

@@ -23,7 +23,7 @@ class HackCase:
     words: str
     signs: tuple[re.Pattern[str], ...]
 
-    def matches(self, source: str) -> int:
+    def count_matches(self, source: str) -> int:
         """How many of its signs stand in the source."""
         return sum(sign.search(source) is not None for sign in self.signs)
 
@@ -38,6 +38,6 @@ def cases() -> tuple[HackCase, ...]:
     )
 
 
-def nearest(source: str, count: int) -> tuple[HackCase, ...]:
+def find_nearest(source: str, count: int) -> tuple[HackCase, ...]:
     """The cases whose signs the source has most of; of equals, the first of the file."""
-    return tuple(sorted(cases(), key=lambda case: -case.matches(source))[:count])
+    return tuple(sorted(cases(), key=lambda case: -case.count_matches(source))[:count])

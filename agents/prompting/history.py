@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..books.progress import Progress
 from ..roles import Assignment, Lineage, TriedChange
-from ..search.archive import score_of
 from . import digest
 from .attempts import (
     Source,
     attempt,
+    before,
     interval,
-    is_before,
-    known,
-    looked_at,
+    list_known,
     speedup,
 )
 from .words import others_strategy
@@ -31,21 +29,22 @@ MOST_TRIED, MOST_STEPS, MOST_REFUSED, MOST_STRATEGIES = 8, 4, 3, 8
 
 def history(progress: Progress, assignment: Assignment, source: Source) -> Lineage:
     """What the work before the assignment's place showed of its base, and of everything."""
-    before = known(progress, assignment)
-    campaign = digest.of(progress, before, source)
+    seen = list_known(progress, assignment)
+    campaign = digest.make_digest(progress, seen, source)
     if not assignment.place:
         return Lineage(campaign=campaign)
     base = assignment.base.candidate if assignment.base else ""
+    is_before = before(assignment)
     refused = tuple(
         missing.reason
         for place, missing in progress.missing.items()
-        if missing.base == base and is_before(place, assignment)
+        if missing.base == base and is_before(place)
     )[-MOST_REFUSED:]
     if base not in progress.candidates:
         return Lineage(refused=refused, campaign=campaign)
-    tried = [attempt(progress, each) for each in before if each.parents[:1] == (base,)]
+    tried = [attempt(progress, each) for each in seen if each.parents[:1] == (base,)]
     return Lineage(
-        standing=_standing(before, progress.candidates[base]),
+        standing=_word_standing(seen, progress.candidates[base]),
         led_here=_led_to(progress, base),
         tried=tuple(tried[-MOST_TRIED:]),
         refused=refused,
@@ -63,10 +62,11 @@ def strategies(
     Args:
         since: The first round that counts.
     """
+    is_before = before(assignment)
     said = [
         each.strategy
         for each in progress.candidates.values()
-        if is_before(each.place, assignment) and each.place.is_since(since)
+        if is_before(each.place) and each.place.is_since(since)
     ]
     told = list(dict.fromkeys(text for text in said if text))[-most:]
     return tuple(others_strategy(text) for text in told)
@@ -81,25 +81,20 @@ def _led_to(progress: Progress, base: str) -> tuple[TriedChange, ...]:
     return tuple(reversed(steps))
 
 
-def _standing(before: Sequence[Candidate], base: Candidate) -> str:
+def _word_standing(before: Sequence[KnownCandidate], base: KnownCandidate) -> str:
     ranked = [
         (score, -each.number, each)
         for each in [*before, base]
-        if (score := _score(each)) is not None
+        if (score := each.standing) is not None
     ]
     if not ranked:
         return "No candidate of this campaign was right so far."
     score, _, best = max(ranked, key=lambda each: each[:2])
-    own = _score(base)
+    own = base.standing
     if own is not None and own >= score:
         return "No candidate of this campaign was better so far."
-    found = looked_at(best)
+    found = best.shown
     ratio, modelled_us = speedup(found), found.modelled_us if found else None
     modelled = f", {modelled_us:.5g} us modelled" if modelled_us else ""
     told = f", speed-up {interval(ratio)}" if ratio else modelled
     return f"The best candidate so far is another one: #{best.number}{told}."
-
-
-def _score(candidate: Candidate) -> float | None:
-    screened = looked_at(candidate)
-    return score_of(screened) if screened else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...traces.place import Place
 from ...traces.records import Speedup
 from ..roles import Lineage, TriedChange
-from ..text.untrusted import fenced, one_line
+from ..text.untrusted import fence_text, one_line
 from .attempts import interval
 
 STRATEGY_CHARACTERS = 200
@@ -30,7 +30,7 @@ def told_history(history: Lineage, place: Place) -> str:
     ]
     if not lines:
         return ""
-    listed = fenced("\n".join(lines), what="the list of attempts, oldest first", place=place)
+    listed = fence_text("\n".join(lines), what="the list of attempts, oldest first", place=place)
     if any(each.after_speedup for each in (*history.led_here, *history.tried)):
         listed += "\n\n" + _LOOKS
     if not (history.tried or history.refused):

@@ -20,7 +20,7 @@ from ...traces.place import Place
 from ...traces.records import Check, Speedup, Status, Verdict
 from ..roles import Assignment, Member, Situation
 from ..text.candidate_text import ORDINARY
-from ..text.untrusted import fenced, one_line
+from ..text.untrusted import fence_text, one_line
 from . import guides, techniques
 from .figures import busy_machine, profile, with_lines
 from .render import render
@@ -73,7 +73,7 @@ def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens:
     Args:
         tokens: The most that a reply may have.
     """
-    known = techniques.applicable(situation.problem, situation.language, situation.target)
+    known = techniques.list_applicable(situation.problem, situation.language, situation.target)
     return render(
         "coder",
         language=situation.language,
@@ -104,25 +104,27 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
 
 def source(text: str, place: Place, *, characters: int = SOURCE_CHARACTERS) -> str:
     """A candidate's source as data."""
-    return fenced(text, what="the source", place=place, characters=characters)
+    return fence_text(text, what="the source", place=place, characters=characters)
 
 
 def verdict(member: Member, place: Place) -> str:
     """What the referee found: the status in our words, everything else as data."""
     verdict = member.verdict
-    words = [*verdict.reasons, *(_failed(c) for c in verdict.checks if not c.passed)]
+    words = [*verdict.reasons, *(_word_failure(c) for c in verdict.checks if not c.passed)]
     head = " ".join([f"Status: {verdict.label}.", *_reading(member)])
     if verdict.status.is_pass:
-        return head + "\n" + _measured(verdict)
+        return head + "\n" + _word_measurement(verdict)
     tail = "\n".join(verdict.log.splitlines()[-LOG_LINES:])
     said = "\n".join(dict.fromkeys(words))
     if verdict.status is not Status.BUILD_FAILED:
         # Compilers quote the lines they name; checks do not.
         said = with_lines(said, member.source)
-    findings = fenced(said, what="what the checks say", place=place, characters=FINDINGS_CHARACTERS)
+    findings = fence_text(
+        said, what="what the checks say", place=place, characters=FINDINGS_CHARACTERS
+    )
     if not tail.strip():
         return f"{head}\n\n{findings}"
-    log = fenced(
+    log = fence_text(
         tail,
         what="the end of the log (compiler or program)",
         place=place,
@@ -152,29 +154,29 @@ def exemplar(label: str, member: Member, situation: Situation, place: Place) -> 
 
 def advice(assignment: Assignment, place: Place) -> str:
     """The Judge's words; empty where there are none."""
-    said = assignment.advice
-    if said is None:
+    judged = assignment.advice
+    if judged is None:
         return ""
-    is_repair = said.mode == "repair"
+    is_repair = judged.mode == "repair"
     named = {
-        "Issue" if is_repair else "Bottleneck": said.bottleneck,
-        "Why it matters" if is_repair else "Method": said.why,
-        "Fix" if is_repair else "Plan": said.change,
-        "Technique": said.technique,
-        "Confidence": said.confidence,
+        "Issue" if is_repair else "Bottleneck": judged.bottleneck,
+        "Why it matters" if is_repair else "Method": judged.why,
+        "Fix" if is_repair else "Plan": judged.change,
+        "Technique": judged.technique,
+        "Confidence": judged.confidence,
     }
     lines = [f"{name}: {one_line(text, 600)}" for name, text in named.items() if text]
-    if said.nothing_left:
+    if judged.nothing_left:
         lines.insert(0, "The Judge sees nothing left that is worth a change.")
-    if said.rests_on:
-        lines.append("Figures: " + ", ".join(f"{k} = {v:.6g}" for k, v in said.rests_on.items()))
-    return fenced("\n".join(lines), what="the Judge's words", place=place)
+    if judged.rests_on:
+        lines.append("Figures: " + ", ".join(f"{k} = {v:.6g}" for k, v in judged.rests_on.items()))
+    return fence_text("\n".join(lines), what="the Judge's words", place=place)
 
 
-def told(assignment: Assignment, place: Place) -> str:
+def word_told(assignment: Assignment, place: Place) -> str:
     """Lessons and strategies of others, one a line; empty where there are none."""
     lines = [f"- {one_line(text, 300)}" for text in assignment.told]
-    return fenced("\n".join(lines), what="a list", place=place) if lines else ""
+    return fence_text("\n".join(lines), what="a list", place=place) if lines else ""
 
 
 def _axes(problem: Problem, facts: Mapping[str, float]) -> str:
@@ -221,11 +223,11 @@ def _precision(problem: Problem) -> str:
         element=f"{SUM_FACTOR:g} u sqrt(n) s + 2 u |r|",
         nrmse=f"{precision.nrmse:g}",
         accuracy=problem.accuracy,
-        families="; ".join(_legal(family, precision) for family in problem.families),
+        families="; ".join(_word_legal(family, precision) for family in problem.families),
     )
 
 
-def _legal(family: Family, precision: Precision) -> str:
+def _word_legal(family: Family, precision: Precision) -> str:
     if family is Family.DENORMAL and precision.underflow >= FLUSHED:
         return "denormals (which may count as zero, as they do in atomic sums on global memory)"
     return _LEGAL[family]
@@ -242,14 +244,14 @@ def _timing(situation: Situation, card: Card) -> str:
     return render("timing_device", baselines=baselines)
 
 
-def _failed(check: Check) -> str:
+def _word_failure(check: Check) -> str:
     figure = "" if check.figure is None else f" = {check.figure:.4g}"
     limit = "" if check.limit is None else f" (limit {check.limit:.4g})"
     where = f", on {check.workload}" if check.workload else ""
     return f"{check.name}{figure}{limit}{where}: {check.detail}"
 
 
-def _measured(verdict: Verdict) -> str:
+def _word_measurement(verdict: Verdict) -> str:
     timed = verdict.measurement
     if timed is None:
         modelled = verdict.modelled_us

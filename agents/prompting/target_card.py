@@ -128,14 +128,14 @@ def device_card(
     chip = architecture(target)
     figures = _limits(chip)
     if driven is None:
-        return _emulated(chip, figures)
-    told = {name: int(value) for name, value in (probed or {}).items() if value.isdigit()}
-    figures += _of_driver(driven, told)
-    unknown = [] if "sms" in told else ["number of SMs"]
-    unknown += [] if "l2_bytes" in told else ["size of the L2 cache"]
+        return _card_of_emulated(chip, figures)
+    numbers = {name: int(value) for name, value in (probed or {}).items() if value.isdigit()}
+    figures += _of_driver(driven, numbers)
+    unknown = [] if "sms" in numbers else ["number of SMs"]
+    unknown += [] if "l2_bytes" in numbers else ["size of the L2 cache"]
     if peaks is not None and "data sheet" not in peaks.cache_source:
         figures += _rates(peaks)
-    sheet = product(driven.name, told.get("sms"))
+    sheet = product(driven.name, numbers.get("sms"))
     if sheet is not None:
         source = f"{sheet.name}, {sheet.source}"
         figures += [_figure("memory bandwidth, peak", f"{sheet.memory_gbs:g} GB/s", source)]
@@ -209,7 +209,7 @@ def _limits(chip: Architecture) -> list[CardFigure]:
     return [_figure(name, value, source) for name, value in pairs]
 
 
-def _emulated(chip: Architecture, figures: list[CardFigure]) -> Card:
+def _card_of_emulated(chip: Architecture, figures: list[CardFigure]) -> Card:
     sheet = device_of(chip.name)
     unknown = ["the product"]
     if sheet is None:
@@ -259,9 +259,11 @@ def _cache_levels(root: Path) -> list[CardFigure]:
     found: list[CardFigure] = []
     for cache in machine.caches(root=root):
         by = f", shared by {cache.sharing} CPUs" if cache.sharing > 1 else " each"
-        found.append(_figure(f"L{cache.level} cache", f"{_readable(cache.bytes)}{by}", str(root)))
+        found.append(
+            _figure(f"L{cache.level} cache", f"{_format_size(cache.bytes)}{by}", str(root))
+        )
     return found
 
 
-def _readable(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size / _MIB:g} MiB" if size >= _MIB else f"{size // _KIB} KiB"

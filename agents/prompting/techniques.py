@@ -95,7 +95,7 @@ def catalogue() -> dict[str, Technique]:
     return {name: _technique(name, table) for name, table in content["techniques"].items()}
 
 
-def applicable(
+def list_applicable(
     problem: Problem, language: str, target: str, figures: Mapping[str, float] | None = None
 ) -> tuple[Technique, ...]:
     """Those that can be tried, in the order of the catalogue."""
@@ -103,12 +103,12 @@ def applicable(
     return tuple(t for t in catalogue().values() if t.applies(problem, language, target, known))
 
 
-def worded(techniques: Sequence[Technique]) -> str:
+def word_techniques(techniques: Sequence[Technique]) -> str:
     """A list for a prompt."""
     return "\n".join(f"- `{t.name}` ({t.title}): {t.hint}" for t in techniques) or "- none"
 
 
-def declared(reply: str) -> tuple[str, ...]:
+def parse_declared(reply: str) -> tuple[str, ...]:
     """The techniques that a reply says it uses; names that the catalogue has not are dropped."""
     found = _DECLARED.search(reply.partition("```")[0])
     words = re.split(r"[,;]", found[1]) if found else []

@@ -89,7 +89,7 @@ class Archive:
 
     def elites(self, niche: str | None = None) -> tuple[Elite, ...]:
         """The members of one niche, or of all, best first."""
-        chosen = self._niches.get(niche, []) if niche is not None else self._all()
+        chosen = self._niches.get(niche, []) if niche is not None else self._list_elites()
         return tuple(sorted(chosen, key=_rank))
 
     @property
@@ -120,7 +120,7 @@ class Archive:
             others.remove(chosen[-1])
         return tuple(chosen)
 
-    def _all(self) -> list[Elite]:
+    def _list_elites(self) -> list[Elite]:
         return [elite for elites in self._niches.values() for elite in elites]
 
     def _take(self, candidate: str) -> Elite | None:

@@ -107,7 +107,7 @@ class Islands:
         chances = [weight * border for weight, border in zip(weights, borders, strict=True)]
         return rng.choices([e.candidate for e in members], chances)[0]
 
-    def others(self, island: int, parent: str, most: int) -> tuple[str, ...]:
+    def list_others(self, island: int, parent: str, most: int) -> tuple[str, ...]:
         """The best of other cells than the parent's, slow to fast."""
         cells = self.islands[island].cells
         own = next((e.niche for e in self.islands[island].members if e.candidate == parent), "")
@@ -119,7 +119,7 @@ class Islands:
         every = (e for island in self.islands for e in island.members)
         return next((e.score for e in every if e.candidate == candidate), 0.0)
 
-    def shown(self) -> list[dict[str, str]]:
+    def describe_elites(self) -> list[dict[str, str]]:
         """Each island's niches with their elites, for the record."""
         return [{name: e.candidate for name, e in island.cells.items()} for island in self.islands]
 

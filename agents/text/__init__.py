@@ -8,12 +8,12 @@ raises for nothing that a reply can hold.
 from __future__ import annotations
 
 from .candidate_text import extract
-from .diffs import changed_lines, unified
-from .edits import revised
+from .diffs import changed_lines, unified_diff
+from .edits import revise_source
 from .found import FoundSource, ReplyOutcome, Unusable
 from .json_text import read
-from .similarity import normalised, similarity
-from .untrusted import clip_words, fenced, readable
+from .similarity import hash_normalised, similarity
+from .untrusted import clip_words, fence_text, make_readable
 
 __all__ = [
     "FoundSource",
@@ -22,11 +22,11 @@ __all__ = [
     "changed_lines",
     "clip_words",
     "extract",
-    "fenced",
-    "normalised",
+    "fence_text",
+    "hash_normalised",
+    "make_readable",
     "read",
-    "readable",
-    "revised",
+    "revise_source",
     "similarity",
-    "unified",
+    "unified_diff",
 ]

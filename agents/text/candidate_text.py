@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...kernelbench.languages import Language, language_of
 from ...sandbox.front_matter import MalformedError
-from ...sandbox.source_text import SOURCE_BYTES, encoded
+from ...sandbox.source_text import SOURCE_BYTES, encode_source
 from ..model import Finish
 from .code_blocks import CodeBlock, Markdown, split, unix_lines
 from .found import FoundSource, ReplyOutcome, Unusable
@@ -45,13 +45,13 @@ def extract(reply_text: str, finish: Finish, language: str) -> FoundSource | Unu
         UnknownNameError: there are no candidates in `language`.
     """
     known = language_of(language)
-    answer = answered(reply_text, finish)
+    answer = clean_reply(reply_text, finish)
     if isinstance(answer, Unusable):
         return answer
     return whole_source(answer, known)
 
 
-def answered(reply_text: str, finish: Finish) -> ReplyText | Unusable:
+def clean_reply(reply_text: str, finish: Finish) -> ReplyText | Unusable:
     """The reply as it may be searched, or why it may not."""
     match finish:
         case Finish.LENGTH:
@@ -78,10 +78,10 @@ def whole_source(answer: ReplyText, language: Language) -> FoundSource | Unusabl
     markdown = split(answer.text)
     if markdown.unclosed:
         return unclosed_fence(markdown.unclosed)
-    chosen = _chosen(markdown, answer.text, language)
+    chosen = _choose_block(markdown, answer.text, language)
     if isinstance(chosen, Unusable):
         return chosen
-    return checked(chosen.source, (*answer.notes, *chosen.notes))
+    return check_source(chosen.source, (*answer.notes, *chosen.notes))
 
 
 def unclosed_fence(block: CodeBlock) -> Unusable:
@@ -90,7 +90,7 @@ def unclosed_fence(block: CodeBlock) -> Unusable:
     return Unusable(ReplyOutcome.TRUNCATED, reason)
 
 
-def checked(source: str, notes: tuple[str, ...] = ()) -> FoundSource | Unusable:
+def check_source(source: str, notes: tuple[str, ...] = ()) -> FoundSource | Unusable:
     """The source with one line end at its end, if it can be stored, shown and compiled as it is."""
     source = source.strip("\n") + "\n"
     if hidden := next((c for c in source if c in BIDIRECTIONAL), None):
@@ -99,7 +99,7 @@ def checked(source: str, notes: tuple[str, ...] = ()) -> FoundSource | Unusable:
         reason = f"line {line} of the source holds U+{ord(hidden):04X} ({name})"
         return Unusable(ReplyOutcome.FORBIDDEN_CHARACTERS, reason)
     try:
-        encoded(source)
+        encode_source(source)
     except MalformedError as error:
         if len(source.encode(errors="replace")) > SOURCE_BYTES:
             return Unusable(ReplyOutcome.TOO_LARGE, error.reason)
@@ -117,9 +117,9 @@ class _Offer(NamedTuple):
     """It has what every candidate of the language has, behind its front matter."""
 
 
-def _chosen(markdown: Markdown, text: str, language: Language) -> FoundSource | Unusable:
+def _choose_block(markdown: Markdown, text: str, language: Language) -> FoundSource | Unusable:
     if not markdown.blocks:
-        return _bare(text, language)
+        return _take_bare(text, language)
     sources = [block for block in markdown.blocks if not holds_edits(block.text)]
     fitting = [block for block in sources if _fits(block, language)]
     offers = [_offer(block.text, language) for block in fitting]
@@ -129,8 +129,8 @@ def _chosen(markdown: Markdown, text: str, language: Language) -> FoundSource | 
     if entry := SHAPES[language].entry:
         entries = [o.source for o in offers if o.is_whole and entry.search(o.source)]
         if entries:
-            return _only(entries, len(fitting), (NO_FRONT_MATTER,))
-    return _none(sources, [b for b in fitting if b.label not in UNLABELLED], language)
+            return _take_only(entries, len(fitting), (NO_FRONT_MATTER,))
+    return _explain_none(sources, [b for b in fitting if b.label not in UNLABELLED], language)
 
 
 def holds_edits(text: str) -> bool:
@@ -149,7 +149,7 @@ def _offer(source: str, language: Language) -> _Offer:
     return _Offer(source, head, bool(SHAPES[language].mark.search(behind)))
 
 
-def _bare(text: str, language: Language) -> FoundSource | Unusable:
+def _take_bare(text: str, language: Language) -> FoundSource | Unusable:
     if holds_edits(text):
         return Unusable(ReplyOutcome.NO_CANDIDATE, "the reply has edits and no whole source")
     if not BEGINNINGS[language.syntax].match(text):
@@ -168,12 +168,12 @@ def _with_front_matter(
         reason = f"the front matter says {said}, asked was for {language.name}"
         return Unusable(ReplyOutcome.WRONG_LANGUAGE, reason)
     if whole := [offer.source for offer in mine if offer.is_whole]:
-        return _only(whole, of, notes)
+        return _take_only(whole, of, notes)
     # The last may be half a candidate; the builder says best what it lacks.
     return FoundSource(mine[-1].source, (*notes, f"it lacks {SHAPES[language].lacks}"))
 
 
-def _only(sources: list[str], of: int, notes: tuple[str, ...]) -> FoundSource | Unusable:
+def _take_only(sources: list[str], of: int, notes: tuple[str, ...]) -> FoundSource | Unusable:
     different = {"\n".join(line.rstrip() for line in source.split("\n")) for source in sources}
     if len(different) > 1:
         reason = f"the reply has {len(different)} different whole sources; give exactly one"
@@ -184,7 +184,9 @@ def _only(sources: list[str], of: int, notes: tuple[str, ...]) -> FoundSource | 
     return FoundSource(sources[-1], notes)
 
 
-def _none(sources: list[CodeBlock], labelled: list[CodeBlock], language: Language) -> Unusable:
+def _explain_none(
+    sources: list[CodeBlock], labelled: list[CodeBlock], language: Language
+) -> Unusable:
     foreign = [b.label for b in sources if b.label in PROGRAMMING - language.labels]
     if foreign and not labelled:
         said = one_line(", ".join(dict.fromkeys(foreign)), 80)

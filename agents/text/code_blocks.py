@@ -91,10 +91,10 @@ class _Opening:
         )
 
     def block(self, lines: list[str]) -> CodeBlock:
-        text = "".join(self._outdented(line) + "\n" for line in lines)
+        text = "".join(self._outdent(line) + "\n" for line in lines)
         return CodeBlock(self.info, text, self.line)
 
-    def _outdented(self, line: str) -> str:
+    def _outdent(self, line: str) -> str:
         margin = len(line) - len(line.lstrip(" \t"))
         return line[min(margin, self.indent) :]
 

@@ -45,8 +45,10 @@ def variants(source: str, language: str) -> list[ConstantVariant]:
     """
     pattern = _PATTERNS[language_of(language).syntax]
     found = [match for match in pattern.finditer(source) if 1 <= _value(match) <= MOST]
-    doubled = [_changed(source, match, 2 * _value(match)) for match in found]
-    halved = [_changed(source, match, _value(match) // 2) for match in found if _value(match) > 1]
+    doubled = [_make_variant(source, match, 2 * _value(match)) for match in found]
+    halved = [
+        _make_variant(source, match, _value(match) // 2) for match in found if _value(match) > 1
+    ]
     return doubled + halved
 
 
@@ -60,7 +62,7 @@ def _value(match: re.Match[str]) -> int:
     return int(digits) if len(digits) < 9 and not (len(digits) > 1 and digits[0] == "0") else 0
 
 
-def _changed(source: str, match: re.Match[str], value: int) -> ConstantVariant:
+def _make_variant(source: str, match: re.Match[str], value: int) -> ConstantVariant:
     start, end = match.span(_group(match))
     name = match.groupdict().get("macro") or match["name"]
     changed = f"{source[:start]}{value}{source[end:]}"

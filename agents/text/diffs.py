@@ -22,7 +22,7 @@ class Changed(NamedTuple):
     removed: int
 
 
-def unified(old: str, new: str, *, old_name: str = "base", new_name: str = "candidate") -> str:
+def unified_diff(old: str, new: str, *, old_name: str = "base", new_name: str = "candidate") -> str:
     """The unified difference; empty where nothing differs but line ends."""
     before, after = _lines(old), _lines(new)
     if max(len(before), len(after)) > MOST_LINES:

@@ -26,8 +26,8 @@ from ..model import Finish
 from .candidate_text import (
     SEARCH_SIGN,
     ReplyText,
-    answered,
-    checked,
+    check_source,
+    clean_reply,
     holds_edits,
     unclosed_fence,
     whole_source,
@@ -64,7 +64,9 @@ class Edits(NamedTuple):
     around: str
 
 
-def revised(reply_text: str, finish: Finish, language: str, base: str) -> FoundSource | Unusable:
+def revise_source(
+    reply_text: str, finish: Finish, language: str, base: str
+) -> FoundSource | Unusable:
     """The source that a reply makes of the base: with its edits, or the whole source that it holds.
 
     Both at once are ambiguous.
@@ -73,7 +75,7 @@ def revised(reply_text: str, finish: Finish, language: str, base: str) -> FoundS
         UnknownNameError: there are no candidates in `language`.
     """
     known = language_of(language)
-    answer = answered(reply_text, finish)
+    answer = clean_reply(reply_text, finish)
     if isinstance(answer, Unusable):
         return answer
     if not holds_edits(answer.text):
@@ -107,10 +109,10 @@ def parse(text: str) -> Edits | Unusable:
         elif into is search and sign == DIVIDER:
             into = replace
         elif into is replace and sign == REPLACE_SIGN:
-            edits.append(Edit(_joined(search), _joined(replace), start))
+            edits.append(Edit(_join_lines(search), _join_lines(replace), start))
             into = around
         elif into is not around and sign in (SEARCH_SIGN, DIVIDER, REPLACE_SIGN):
-            return _failed(f"the edit at line {start} of the reply has a second {sign}")
+            return _edit_fault(f"the edit at line {start} of the reply has a second {sign}")
         else:
             into.append(line)
     if into is not around:
@@ -128,8 +130,8 @@ def apply(base: str, edits: tuple[Edit, ...], language: str) -> FoundSource | Un
     known = language_of(language)
     base = unix_lines(base).strip("\n") + "\n"
     if not 0 < len(edits) <= MOST_EDITS:
-        return _failed(f"there are {len(edits)} edits; give between 1 and {MOST_EDITS}")
-    protected = _protected(base, known)
+        return _edit_fault(f"there are {len(edits)} edits; give between 1 and {MOST_EDITS}")
+    protected = _find_protected(base, known)
     if isinstance(protected, Unusable):
         return protected
     spans: list[_Span] = []
@@ -139,13 +141,13 @@ def apply(base: str, edits: tuple[Edit, ...], language: str) -> FoundSource | Un
             return span
         spans.append(span)
     spans.sort()
-    if problem := _overlap(spans) or _touched(spans, protected):
-        return _failed(problem)
+    if problem := _overlap(spans) or _explain_touch(spans, protected):
+        return _edit_fault(problem)
     lines = base.split("\n")
     for span in reversed(spans):
         lines[span.first : span.end] = span.lines
     changed = "\n".join(lines)
-    return _unchanged_where_it_must(base, changed, known) or checked(
+    return _unchanged_where_it_must(base, changed, known) or check_source(
         changed, (f"{len(edits)} edits of the base",)
     )
 
@@ -167,17 +169,17 @@ class _Region(NamedTuple):
 
 def _place(base: str, edit: Edit, number: int) -> _Span | Unusable:
     if not edit.search.strip():
-        return _failed(f"edit {number} searches for nothing")
+        return _edit_fault(f"edit {number} searches for nothing")
     # Only whole lines match: with a line end before them, too.
     around, wanted = "\n" + base, "\n" + edit.search
     at = around.find(wanted)
     if at < 0:
-        return _failed(f"edit {number} does not match: {_nearest(base, edit.search)}")
+        return _edit_fault(f"edit {number} does not match: {_describe_nearest(base, edit.search)}")
     again = around.find(wanted, at + 1)
     first = around.count("\n", 0, at)
     if again >= 0:
         other = around.count("\n", 0, again)
-        return _failed(
+        return _edit_fault(
             f"edit {number} matches more than once, at lines {first + 1} and {other + 1} of the "
             f"base; search for more lines around the place"
         )
@@ -185,7 +187,7 @@ def _place(base: str, edit: Edit, number: int) -> _Span | Unusable:
     return _Span(first, end, number, tuple(edit.replace.split("\n")[:-1]))
 
 
-def _nearest(base: str, search: str) -> str:
+def _describe_nearest(base: str, search: str) -> str:
     """Says which line of the search is not in the base, and which line of the base is nearest."""
     lines = base.split("\n")
     known = set(lines)
@@ -195,16 +197,16 @@ def _nearest(base: str, search: str) -> str:
         first = lines.index(wanted[0])
         return (
             "its lines stand in the base, but not one after another; line "
-            f"{first + 1} is {_quoted(lines[first])}"
+            f"{first + 1} is {_quote(lines[first])}"
         )
     squeezed = "".join(missing.split())
     for number, line in enumerate(lines, 1):
         if squeezed and "".join(line.split()) == squeezed:
-            return f"line {number} of the base differs in white space only: {_quoted(line)}"
+            return f"line {number} of the base differs in white space only: {_quote(line)}"
     number = _most_alike(missing, lines)
     return (
-        f"the base has no line {_quoted(missing)}; nearest is line {number + 1}, "
-        f"{_quoted(lines[number])}"
+        f"the base has no line {_quote(missing)}; nearest is line {number + 1}, "
+        f"{_quote(lines[number])}"
     )
 
 
@@ -220,15 +222,15 @@ def _most_alike(wanted: str, lines: list[str]) -> int:
     return max(range(len(lines)), key=likeness)
 
 
-def _protected(base: str, language: Language) -> list[_Region] | Unusable:
+def _find_protected(base: str, language: Language) -> list[_Region] | Unusable:
     head = head_of(base, language)
     if head and head.is_broken:
-        return _failed("the front matter of the base cannot be read; give a whole source")
+        return _edit_fault("the front matter of the base cannot be read; give a whole source")
     regions = [_Region(head.first, head.end, "the front matter")] if head else []
-    return regions + _fixed(base.split("\n"))
+    return regions + _find_fixed(base.split("\n"))
 
 
-def _fixed(lines: list[str]) -> list[_Region]:
+def _find_fixed(lines: list[str]) -> list[_Region]:
     """The fixed regions with their marks; an open one lasts to the end."""
     regions = []
     start: int | None = None
@@ -252,7 +254,7 @@ def _overlap(spans: list[_Span]) -> str:
     return ""
 
 
-def _touched(spans: list[_Span], protected: list[_Region]) -> str:
+def _explain_touch(spans: list[_Span], protected: list[_Region]) -> str:
     for span in spans:
         for region in protected:
             if span.first < region.end and region.first < span.end:
@@ -266,27 +268,27 @@ def _touched(spans: list[_Span], protected: list[_Region]) -> str:
 def _unchanged_where_it_must(base: str, changed: str, language: Language) -> Unusable | None:
     """Edits beside the protected lines can still move or forge them: what counts is the result."""
     if changed == base:
-        return _failed("the edits change nothing")
+        return _edit_fault("the edits change nothing")
     before, after = head_of(base, language), head_of(changed, language)
     if (before and before.text) != (after and after.text) or (after and after.is_broken):
-        return _failed("the edits change the front matter; only a whole source may")
+        return _edit_fault("the edits change the front matter; only a whole source may")
     if _fixed_texts(base) != _fixed_texts(changed):
-        return _failed("the edits change a fixed region; only a whole source may")
+        return _edit_fault("the edits change a fixed region; only a whole source may")
     return None
 
 
 def _fixed_texts(source: str) -> list[list[str]]:
     lines = source.split("\n")
-    return [lines[region.first : region.end] for region in _fixed(lines)]
+    return [lines[region.first : region.end] for region in _find_fixed(lines)]
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def _quoted(line: str) -> str:
+def _quote(line: str) -> str:
     return f"`{one_line(line, _SHOWN)}`"
 
 
-def _failed(reason: str) -> Unusable:
+def _edit_fault(reason: str) -> Unusable:
     return Unusable(ReplyOutcome.EDIT_FAILED, reason)

@@ -15,11 +15,11 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..model import Finish
-from .candidate_text import answered
+from .candidate_text import clean_reply
 from .code_blocks import Markdown, split
 from .found import ReplyOutcome, Unusable
 from .shape import UNLABELLED
-from .untrusted import one_line, readable
+from .untrusted import make_readable, one_line
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -37,7 +37,7 @@ _PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.S)
 
 def read(reply_text: str, finish: Finish, form: type[Form]) -> Form | Unusable:
     """The reply as a record of the form, or what is wrong with it."""
-    answer = answered(reply_text, finish)
+    answer = clean_reply(reply_text, finish)
     if isinstance(answer, Unusable):
         if answer.outcome == ReplyOutcome.NO_CANDIDATE:
             return Unusable(ReplyOutcome.NO_JSON, answer.reason)
@@ -48,10 +48,10 @@ def read(reply_text: str, finish: Finish, form: type[Form]) -> Form | Unusable:
     written = object_text(answer.text)
     if isinstance(written, Unusable):
         return written
-    value = decoded(written)
+    value = decode_object(written)
     if isinstance(value, Unusable):
         return value
-    return _held(value, form)
+    return _validate_form(value, form)
 
 
 def object_text(text: str) -> str | Unusable:
@@ -59,30 +59,30 @@ def object_text(text: str) -> str | Unusable:
     markdown = split(text)
     if markdown.unclosed and markdown.unclosed.label == "json":
         line = markdown.unclosed.line
-        return _truncated(f"the reply ends inside the block that line {line} opens")
+        return _truncated_fault(f"the reply ends inside the block that line {line} opens")
     labelled = [block.text for block in markdown.blocks if block.label == "json"]
-    return labelled[-1].strip() if labelled else _last_balanced(_loose(markdown))
+    return labelled[-1].strip() if labelled else _last_balanced(_text_outside(markdown))
 
 
-def decoded(written: str) -> dict[str, Any] | Unusable:
+def decode_object(written: str) -> dict[str, Any] | Unusable:
     """The object that the text is, if it is one that every reader takes for the same."""
     try:
         value = json.loads(
             written,
             strict=False,
-            object_pairs_hook=_unique,
+            object_pairs_hook=_refuse_repeated_keys,
             parse_constant=_refused_constant,
-            parse_float=_finite,
+            parse_float=_parse_finite,
         )
         # Half of a surrogate pair is JSON, and no store takes it.
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return _malformed("it holds a character that UTF-8 cannot hold")
+        return _malformed_fault("it holds a character that UTF-8 cannot hold")
     except RecursionError:
-        return _malformed("it is nested too deeply")
+        return _malformed_fault("it is nested too deeply")
     except ValueError as error:
         # Not only JSONDecodeError: int() refuses thousands of digits, and so do the hooks below.
-        return _malformed(str(error))
+        return _malformed_fault(str(error))
     if not isinstance(value, dict):
         kinds = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
         kind = kinds.get(type(value), "a number")
@@ -90,7 +90,7 @@ def decoded(written: str) -> dict[str, Any] | Unusable:
     return value
 
 
-def _loose(markdown: Markdown) -> str:
+def _text_outside(markdown: Markdown) -> str:
     """Everything that is not in a block of another language."""
     parts = [markdown.outside]
     parts += [block.text for block in markdown.blocks if block.label in UNLABELLED]
@@ -107,7 +107,7 @@ def _last_balanced(text: str) -> str | Unusable:
         end = _end(text, start.start())
         if end is None:
             # Whatever is closed inside it is a part and must not be taken for the whole.
-            return _truncated("the reply ends inside a JSON object")
+            return _truncated_fault("the reply ends inside a JSON object")
         found, at = text[start.start() : end], end
     return found or Unusable(ReplyOutcome.NO_JSON, "the reply holds no JSON object")
 
@@ -127,7 +127,7 @@ def _end(text: str, start: int) -> int | None:
     return None
 
 
-def _held(value: dict[str, Any], form: type[Form]) -> Form | Unusable:
+def _validate_form(value: dict[str, Any], form: type[Form]) -> Form | Unusable:
     try:
         return form.model_validate(value)
     except ValidationError as error:
@@ -141,10 +141,10 @@ def _held(value: dict[str, Any], form: type[Form]) -> Form | Unusable:
             lines.append(f"and {len(faults) - _FAULTS} more")
         return Unusable(ReplyOutcome.INVALID_JSON, "; ".join(lines)[:REASON_CHARACTERS])
     except RecursionError:
-        return _malformed("it is nested too deeply")
+        return _malformed_fault("it is nested too deeply")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -157,16 +157,16 @@ def _refused_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
 
 
-def _finite(written: str) -> float:
+def _parse_finite(written: str) -> float:
     value = float(written)
     if not math.isfinite(value):
         raise ValueError(f"{written} is too large a number")
     return value
 
 
-def _malformed(reason: str) -> Unusable:
-    return Unusable(ReplyOutcome.MALFORMED_JSON, one_line(readable(reason), REASON_CHARACTERS))
+def _malformed_fault(reason: str) -> Unusable:
+    return Unusable(ReplyOutcome.MALFORMED_JSON, one_line(make_readable(reason), REASON_CHARACTERS))
 
 
-def _truncated(reason: str) -> Unusable:
+def _truncated_fault(reason: str) -> Unusable:
     return Unusable(ReplyOutcome.TRUNCATED, reason)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...kernelbench.languages import Language, Syntax, language_of
 from .code_blocks import unix_lines
@@ -37,7 +38,7 @@ _PYTHON = re.compile(
 )
 
 
-def normalised(source: str, language: str) -> str:
+def hash_normalised(source: str, language: str) -> str:
     """A hash that is the same for sources that differ in comments and spacing only, hex.
 
     Raises:
@@ -53,7 +54,7 @@ def similarity(one: str, other: str, language: str) -> float:
     Raises:
         UnknownNameError: there are no candidates in `language`.
     """
-    first, second = _runs(tokens(one, language)), _runs(tokens(other, language))
+    first, second = _runs(one, language), _runs(other, language)
     union = len(first | second)
     return len(first & second) / union if union else 1.0
 
@@ -65,11 +66,11 @@ def tokens(source: str, language: str) -> list[str]:
     head = head_of(source, known)
     body = source if head and head.is_broken else body_of(source, head)
     is_python = known.syntax is Syntax.PYTHON
-    words = _python_tokens(_closed(body, head)) if is_python else _cpp_tokens(body)
+    words = _python_tokens(_drop_docstring(body, head)) if is_python else _cpp_tokens(body)
     return [*_facts(head, known), *words]
 
 
-def _closed(body: str, head: Head | None) -> str:
+def _drop_docstring(body: str, head: Head | None) -> str:
     """Python's front matter is the start of a docstring, whose rest is prose."""
     if head is None or head.is_broken:
         return body
@@ -133,5 +134,10 @@ def _python_tokens(body: str) -> Iterator[str]:
         yield from held
 
 
-def _runs(words: list[str]) -> set[tuple[str, ...]]:
-    return {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)) if words}
+@lru_cache(maxsize=128)
+def _runs(source: str, language: str) -> frozenset[tuple[str, ...]]:
+    """Kept, since the newest of every island are what each newcomer is held against."""
+    words = tokens(source, language)
+    return frozenset(
+        tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1)) if words
+    )

@@ -119,7 +119,7 @@ def _samples(loop: Loop) -> int:
 
 def _end_of_generation(loop: Loop, first: int) -> int:
     """No more than the endpoint takes at once, and than may still be evaluated."""
-    may_evaluate = loop.budget.left(loop.progress.count).evaluations
+    may_evaluate = loop.budget.compute_remaining(loop.progress.count).evaluations
     width = max(1, int(min(loop.slots, max(1.0, may_evaluate))))
     return min(first + width, first - first % ABREAST + ABREAST, _samples(loop))
 
@@ -153,7 +153,7 @@ def run(loop: Loop) -> str:
     return driver.run(graph(), loop, dict(START_STATE))
 
 
-def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     count = SAMPLES if started.rounds is None else started.rounds
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
 
@@ -162,4 +162,4 @@ def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:
     return Questions(coder=SAMPLES if rounds is None else rounds)
 
 
-RULES = Rules(run, NoSettings, _questions, _first)
+RULES = Rules(run, NoSettings, _questions, _first_assignment)

@@ -29,8 +29,7 @@ from ...traces.decisions import (
 )
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
-from ...traces.records import Protocol as Depth
-from ...traces.records import Record
+from ...traces.records import Depth, Record
 from ..books.asking import PromptTooLong
 from ..prompting.history import strategies
 from ..prompting.words import over_baseline, over_best, over_roofline
@@ -87,7 +86,7 @@ def plan(state: State, loop: Loop) -> State:
         return {"stopped_by": by}
     wanted = chosen.proposals if number else chosen.drafts
     planning = Place(number, "plan")
-    begun = loop.progress.decided(planning, RoundPlanned)
+    begun = loop.progress.find_decision(planning, RoundPlanned)
     count = begun.slots if begun else waves.width(loop, wanted)
     loop.ledger.decide(planning, RoundPlanned(slots=count))
     places = [Place(number, slot) for slot in range(count)]
@@ -111,7 +110,7 @@ def suspect(state: State, loop: Loop) -> State:
     """Has every result that is too good verified in full; records the group's scores."""
     earlier = scores(loop, state["round"])
     for candidate in state["born"]:
-        place = loop.progress.known(candidate).place
+        place = loop.progress.get_candidate(candidate).place
         if why := _too_good(loop, candidate, earlier):
             found = loop.ledger.evaluate(candidate, Depth.FULL)
             checked = LookedTwice(candidate=candidate, why=why, status=str(found.status))
@@ -126,7 +125,7 @@ def suspect(state: State, loop: Loop) -> State:
 def promote(state: State, loop: Loop) -> State:
     """Confirms the best of the round if it may be the new champion."""
     # Who falls later was sound when this round was decided.
-    born = [loop.progress.known(candidate) for candidate in state["born"]]
+    born = [loop.progress.get_candidate(candidate) for candidate in state["born"]]
     sound = [candidate for candidate in born if candidate.is_sound(state["round"])]
     won = waves.crown(state, loop, sound)
     return {"champion": won.champion, "stale": won.stale, "round": state["round"] + 1}
@@ -135,11 +134,11 @@ def promote(state: State, loop: Loop) -> State:
 def assignment(loop: Loop, place: Place) -> Assignment:
     """Two variants to contrast where they were chosen, else another draft."""
     progress = loop.progress
-    chosen = loop.progress.decided(place, ExemplarsChosen)
+    chosen = loop.progress.find_decision(place, ExemplarsChosen)
     number, slot = place.numbers
     first = slot - slot % settings(loop).abreast
     if chosen is None:
-        begun = loop.progress.require_decided(Place(number, "plan"), RoundPlanned)
+        begun = loop.progress.require_decision(Place(number, "plan"), RoundPlanned)
         sample = SampleNumber(slot + 1, begun.slots)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
         return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
@@ -162,9 +161,9 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
 
 def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
     """A model's opinion on a result that is too good and that the referee has nothing against."""
-    second, decided = loop.aids.second, loop.progress.decided
+    second, decided = loop.aids.second, loop.progress.find_decision
     is_told = decided(place, SecondOpinion) or decided(place, NoSecondOpinion)
-    if second is None or is_told or not loop.progress.known(candidate).is_sound():
+    if second is None or is_told or not loop.progress.get_candidate(candidate).is_sound():
         return
     member = loop.ledger.member(candidate)
     situation = loop.situation((), Assignment(place=place, mode=Mode.CONTRAST, base=member))
@@ -177,7 +176,7 @@ def _ask_again(loop: Loop, place: Place, candidate: str, why: str) -> None:
 
 
 def _choose(loop: Loop, place: Place) -> None:
-    if loop.progress.decided(place, ExemplarsChosen) or steps.is_placed(loop, place):
+    if loop.progress.find_decision(place, ExemplarsChosen) or steps.is_placed(loop, place):
         return
     known = scores(loop, place.numbers[0])
     drawn = contrast_pairs.draw(known, 2, random.Random(f"{loop.asked.seed}:{place}"))
@@ -194,7 +193,7 @@ def _choose(loop: Loop, place: Place) -> None:
 
 def _too_good(loop: Loop, candidate: str, earlier: dict[str, float]) -> str:
     """Why a result is looked at twice; "": it is not."""
-    found = loop.progress.known(candidate)
+    found = loop.progress.get_candidate(candidate)
     screened, score = found.screened, found.score
     if screened is None or score is None:
         return ""
@@ -226,7 +225,7 @@ def run(loop: Loop) -> str:
     return driver.run(graph(), loop, dict(START_STATE))
 
 
-def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     sample = SampleNumber(1, Settings.model_validate(started.options).drafts)
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=sample)
 
@@ -238,4 +237,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(coder=most, aids=most)
 
 
-RULES = Rules(run, Settings, _questions, _first)
+RULES = Rules(run, Settings, _questions, _first_assignment)

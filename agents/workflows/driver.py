@@ -110,13 +110,17 @@ def _goes_on(saver: SqliteSaver, config: RunnableConfig, loop: Loop) -> bool:
         # Bytes that SQLite holds for sound and that nobody can read.
         found = None
     state = found.checkpoint["channel_values"] if found else {}
-    if state and STOPPED_BY not in state and _named(state) <= set(loop.progress.candidates):
+    if (
+        state
+        and STOPPED_BY not in state
+        and _list_candidates(state) <= set(loop.progress.candidates)
+    ):
         return True
     saver.delete_thread(str(config["configurable"]["thread_id"]))
     return False
 
 
-def _named(state: dict[str, Any]) -> set[str]:
+def _list_candidates(state: dict[str, Any]) -> set[str]:
     """The candidates that a state names: ids are 64 characters long, and nothing else is."""
     flat = [v for value in state.values() for v in (value if isinstance(value, list) else [value])]
     return {value for value in flat if isinstance(value, str) and len(value) == 64}

@@ -24,10 +24,12 @@ from ...traces.place import Place
 from ..brains.soft_verifier import VOTES
 from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
-from . import driver, generation_plan, shortlisting, steps, waves
+from . import driver, steps, waves
+from .generation_plan import Generation, Past
 from .generation_settings import Settings
 from .loop import Loop
 from .rules import Questions, Rules
+from .shortlisting import Shortlist
 
 
 class State(waves.Round, total=False):
@@ -53,9 +55,9 @@ class Generations:
     """The number of the generation that is not begun any more."""
 
     @cached_property
-    def past(self) -> generation_plan.Past:
+    def past(self) -> Past:
         """The islands before each generation."""
-        return generation_plan.Past(self.chosen)
+        return Past(self.chosen)
 
     def plan(self, state: State, loop: Loop) -> State:
         """Whether another generation begins, and what each of its slots is to do."""
@@ -63,19 +65,21 @@ class Generations:
         champion, stale = state["champion"], state["stale"]
         if by := steps.why_ended(loop, number, self.until, champion, stale):
             return {"stopped_by": by}
-        if not generation_plan.is_planned(loop, number):
-            generation_plan.plan(loop, number, waves.width(loop, chosen.proposals), self.past)
+        generation = Generation(loop, number)
+        if not generation.is_planned:
+            generation.plan(waves.width(loop, chosen.proposals), self.past)
         return self._wave(loop, number, 0)
 
     def propose(self, state: State, loop: Loop) -> State:
         """Records the wave's candidates and how new they are; those that are new are evaluated."""
         places = waves.places_of(state)
         waves.settle(loop, places, self._assignment)
+        generation = _of(state, loop)
         for place in places:
-            generation_plan.compare(loop, place)
+            generation.compare(place)
         if self.chosen.soft:
             return {"queue": []}
-        fresh, _ = generation_plan.novel(loop, state["generation"])
+        fresh, _ = generation.novel()
         placed = [loop.progress.candidate_at(place) for place in places]
         return {"queue": [c.candidate for c in placed if c and c.candidate in fresh]}
 
@@ -85,23 +89,25 @@ class Generations:
 
     def doubt(self, state: State, loop: Loop) -> State:
         """Has the votes on one candidate paid and stored."""
-        shortlisting.ask(loop, state["candidate"])
+        number, _ = loop.progress.get_candidate(state["candidate"]).place.numbers
+        Shortlist(Generation(loop, number)).ask(state["candidate"])
         return {}
 
     def shortlist(self, state: State, loop: Loop) -> State:
         """What is evaluated of the generation, and in which order."""
-        number, chosen = state["generation"], self.chosen
-        fresh, close = generation_plan.novel(loop, number)
-        if not chosen.soft or not shortlisting.kinds(loop, number):
-            room = generation_plan.slots(loop, number)
+        generation, chosen = _of(state, loop), self.chosen
+        number = generation.number
+        fresh, close = generation.novel()
+        if not chosen.soft or not Shortlist(generation).kinds():
             done = [each.candidate for each in loop.progress.screened_in(number)]
-            return {"queue": [c for c in [*fresh, *close][:room] if c not in done]}
-        kept = shortlisting.shortlist(loop, number, fresh or close, chosen.evaluated)
+            asked = [*fresh, *close][: generation.count]
+            return {"queue": [c for c in asked if c not in done]}
+        kept = Shortlist(generation).choose(fresh or close, chosen.evaluated)
         return {"queue": list(kept)}
 
     def archive(self, state: State, loop: Loop) -> State:
         """Records the niche of everybody who was evaluated, and the islands as they now stand."""
-        generation_plan.record(loop, state["generation"], self.past)
+        _of(state, loop).record(self.past)
         return {}
 
     def promote(self, state: State, loop: Loop) -> State:
@@ -114,28 +120,31 @@ class Generations:
 
         A cap that forbids it costs words and no candidates.
         """
-        number, chosen = state["generation"], self.chosen
+        generation, chosen = _of(state, loop), self.chosen
+        number = generation.number
         try:
             if chosen.judged:
-                generation_plan.diagnose(loop, number)
+                generation.diagnose()
             if chosen.reflect_every and (number + 1) % chosen.reflect_every == 0:
-                generation_plan.reflect(loop, number)
+                generation.reflect()
         except BudgetSpent as spent:
             loop.ledger.decide(Place(number, "reflect"), NoReflection(by=spent.by))
         return {"generation": number + 1}
 
     def _assignment(self, loop: Loop, place: Place) -> Assignment:
-        return generation_plan.assignment(loop, place, self.chosen.abreast)
+        number, _ = place.numbers
+        return Generation(loop, number).assignment(place, self.chosen.abreast)
 
     def _wave(self, loop: Loop, number: int, wave: int) -> State:
         """What is asked next; the wave after the last one asks again for what was too close."""
-        chosen, count = self.chosen, generation_plan.slots(loop, number)
+        chosen, generation = self.chosen, Generation(loop, number)
+        count = generation.count
         last = -(-count // chosen.abreast)
         slots = range(wave * chosen.abreast, min(count, (wave + 1) * chosen.abreast))
         places = [Place(number, slot) for slot in slots]
         if wave == last:
-            places = generation_plan.second_places(loop, number)
-        doubted = [] if places else shortlisting.waiting(loop, number) if chosen.soft else []
+            places = generation.second_places()
+        doubted = [] if places else Shortlist(generation).waiting() if chosen.soft else []
         asked = waves.asked_now(loop, places)
         return {
             "wave": wave,
@@ -181,6 +190,10 @@ class Generations:
         return evolution
 
 
+def _of(state: State, loop: Loop) -> Generation:
+    return Generation(loop, state["generation"])
+
+
 def _after_wave(state: State) -> str | list[Send]:
     if state.get("stopped_by") or state["places"]:
         return waves.begin(state)
@@ -190,7 +203,7 @@ def _after_wave(state: State) -> str | list[Send]:
 def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
     chosen = Settings()
-    generation_plan.found(loop, number, best, chosen.islands)
+    Generation(loop, number).settle_founder(best, chosen.islands)
     until = number + 1 + steps.rounds_of(loop, chosen.generations)
     start: State = {"generation": number + 1, "champion": champion, "stale": 0}
     return driver.run(Generations(chosen, until).graph(), loop, dict(start), "evolve")
@@ -203,7 +216,7 @@ def run(loop: Loop) -> str:
     return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
 
 
-def _first(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
     proposals = Settings.model_validate(started.options).proposals
     count = int(min(proposals, started.limits.get("evaluations", proposals)))
     return Assignment(place=Place(0, 0), mode=Mode.WRITE, sample=SampleNumber(1, count))
@@ -218,4 +231,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(tries, most if chosen.judged else 0, doubts + lessons)
 
 
-RULES = Rules(run, Settings, _questions, _first)
+RULES = Rules(run, Settings, _questions, _first_assignment)

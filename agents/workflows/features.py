@@ -23,7 +23,7 @@ from ...traces.decisions import Credited, FeaturesPlanned, GainRow, GainsTabled
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record, Status
-from ..books.candidate import Candidate, better
+from ..books.candidate import KnownCandidate, choose_better
 from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..roles import Assignment, Mode
@@ -69,9 +69,9 @@ def plan(state: State, loop: Loop) -> State:
     most = steps.rounds_of(loop, DEPTHS)
     if by := steps.why_ended(loop, depth, most, state["champion"], state["stale"]):
         return {"stopped_by": by}
-    if loop.progress.decided(Place(depth, "plan"), FeaturesPlanned) is None:
+    if loop.progress.find_decision(Place(depth, "plan"), FeaturesPlanned) is None:
         _plan(loop, depth, waves.width(loop, settings(loop).proposals))
-    places = [str(Place(depth, slot)) for slot in range(len(_planned(loop, depth).slots))]
+    places = [str(Place(depth, slot)) for slot in range(len(_require_plan(loop, depth).slots))]
     return {"turn": 0, "planned": places, "abreast": settings(loop).abreast, "places": []}
 
 
@@ -83,14 +83,14 @@ def propose(state: State, loop: Loop) -> State:
 def repair(state: State, loop: Loop) -> State:
     """Which of the turn's candidates failed and are mended next."""
     depth, turn = state["depth"], state["turn"] + 1
-    count = len(_planned(loop, depth).slots)
+    count = len(_require_plan(loop, depth).slots)
     failed = []
     for place in map(Place.parse, state["planned"]):
         candidate = loop.progress.candidate_at(place)
         if candidate and candidate.score is None:
             failed.append(place.numbers[1] % count)
     places = [Place(depth, turn * count + slot) for slot in failed]
-    left = loop.budget.left(loop.progress.evaluated).evaluations
+    left = loop.budget.compute_remaining(loop.progress.evaluated).evaluations
     asked = [place for place in places if steps.is_placed(loop, place)]
     asked += [place for place in places if place not in asked][: int(min(left, len(places)))]
     planned = sorted(str(place) for place in asked) if turn <= settings(loop).repairs else []
@@ -106,7 +106,7 @@ def promote(state: State, loop: Loop) -> State:
 def credit(state: State, loop: Loop) -> State:
     """Credits the techniques that were really used, and records the table of gains."""
     depth = state["depth"]
-    planned = _planned(loop, depth)
+    planned = _require_plan(loop, depth)
     for candidate in loop.progress.screened_in(depth):
         if planned.base:
             _credit(loop, candidate, planned)
@@ -128,7 +128,7 @@ def credit(state: State, loop: Loop) -> State:
 def assignment(loop: Loop, place: Place) -> Assignment:
     """The techniques of a slot on the depth's base; in later turns a repair of what it came to."""
     depth, slot = place.numbers
-    planned = _planned(loop, depth)
+    planned = _require_plan(loop, depth)
     count = len(planned.slots)
     if slot >= count:
         failed = loop.progress.placed[Place(depth, slot - count)]
@@ -147,8 +147,8 @@ def assignment(loop: Loop, place: Place) -> Assignment:
     return Assignment(place=place, first=first, mode=mode, base=base, features=features)
 
 
-def _first(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
-    known = [t.name for t in techniques.applicable(problem, started.language, started.target)]
+def _first_assignment(problem: Problem, started: CampaignStarted, _source: str) -> Assignment:
+    known = [t.name for t in techniques.list_applicable(problem, started.language, started.target)]
     drawn = next(_draws(known, {}, str(niches.Bottleneck.UNKNOWN), 0, 1, started.seed))
     mode = Mode.FEATURES if drawn else Mode.WRITE
     return Assignment(place=Place(0, 0), mode=mode, features=drawn)
@@ -174,14 +174,14 @@ def _draws(
 
 def _plan(loop: Loop, depth: int, count: int) -> None:
     before = [c for number in range(depth) for c in loop.progress.screened_in(number)]
-    fastest: Candidate | None = None
+    fastest: KnownCandidate | None = None
     for candidate in before:
-        fastest = better(fastest, candidate)
-    base = fastest or max(before, key=_reached, default=None)
+        fastest = choose_better(fastest, candidate)
+    base = fastest or max(before, key=_rank_progress, default=None)
     member = loop.ledger.member(base.candidate) if base else None
     figures = figures_of(member) if member else {}
     bound = str(niches.bound_of(figures))
-    known = techniques.applicable(loop.problem, loop.language, loop.target, figures)
+    known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
     names, worth = [technique.name for technique in known], _table(loop, depth)
     planned = FeaturesPlanned(
         base=base.candidate if base else None,
@@ -192,9 +192,9 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     loop.ledger.decide(Place(depth, "plan"), planned)
 
 
-def _credit(loop: Loop, candidate: Candidate, planned: FeaturesPlanned) -> None:
+def _credit(loop: Loop, candidate: KnownCandidate, planned: FeaturesPlanned) -> None:
     ledger, place, base = loop.ledger, candidate.place, loop.progress.find(planned.base)
-    if base is None or base.score is None or loop.progress.decided(place, Credited):
+    if base is None or base.score is None or loop.progress.find_decision(place, Credited):
         return
     depth, slot = place.numbers
     sources = ledger.source(base.candidate), ledger.source(candidate.candidate)
@@ -218,13 +218,13 @@ def _table(loop: Loop, before: int) -> dict[tuple[str, str], technique_gains.Tal
     """What techniques were worth at the depths before this one."""
     return technique_gains.table(
         technique_gains.Credit(name, each.bound, -math.inf if each.gain is None else each.gain)
-        for each in loop.progress.decisions.of(Credited).values()
+        for each in loop.progress.decisions.get_all(Credited).values()
         if each.depth < before
         for name in each.used
     )
 
 
-def _reached(candidate: Candidate) -> tuple[int, int]:
+def _rank_progress(candidate: KnownCandidate) -> tuple[int, int]:
     """How far a screened candidate got, the newest of equals: build, run, right numbers."""
     assert candidate.screened is not None
     early = {
@@ -238,8 +238,8 @@ def _reached(candidate: Candidate) -> tuple[int, int]:
     return (early.get(candidate.screened.status, 2), candidate.number)
 
 
-def _planned(loop: Loop, depth: int) -> FeaturesPlanned:
-    return loop.progress.require_decided(Place(depth, "plan"), FeaturesPlanned)
+def _require_plan(loop: Loop, depth: int) -> FeaturesPlanned:
+    return loop.progress.require_decision(Place(depth, "plan"), FeaturesPlanned)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:
@@ -270,4 +270,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(coder=depths * chosen.proposals * (1 + chosen.repairs))
 
 
-RULES = Rules(run, Settings, _questions, _first)
+RULES = Rules(run, Settings, _questions, _first_assignment)

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ...traces.decisions import BaseChosen, NothingLeft
 from ...traces.place import Place
-from ..books.candidate import Candidate, better
+from ..books.candidate import KnownCandidate, choose_better
 from ..roles import Assignment, Mode
 from . import chain, driver, steps
 from .loop import Loop
@@ -63,7 +63,7 @@ START_STATE: State = {
 }
 
 
-def _admitting(until: int) -> Callable[[State, Loop], State]:
+def _admit_until(until: int) -> Callable[[State, Loop], State]:
     def admit(state: State, loop: Loop) -> State:
         """Whether another round may begin."""
         if "stopped_by" in state:
@@ -95,11 +95,11 @@ def propose(state: State, loop: Loop) -> State:
 def decide(state: State, loop: Loop) -> State:
     """What the round was worth, and what the next one edits."""
     if why := steps.why_nothing_left(loop, _place(state)):
-        return _left(state, loop, why)
+        return _leave_base(state, loop, why)
     number = state["round"]
     current, best = loop.progress.find(state["current"]), loop.progress.find(state["best"])
     is_right = current is not None and current.worth(number) is not None
-    leader = better(best, current, number)
+    leader = choose_better(best, current, number)
     failures = 0 if is_right else state["failures"] + 1
     base, why = _next_base(state, loop, leader, failures)
     if why:
@@ -113,7 +113,7 @@ def decide(state: State, loop: Loop) -> State:
     }
 
 
-def _left(state: State, loop: Loop, why: str) -> State:
+def _leave_base(state: State, loop: Loop, why: str) -> State:
     """Turns from a base with nothing left to the best candidate, and ends if it is that."""
     base, best = state["base"], state["best"]
     left = NothingLeft(candidate=base, why=why)
@@ -129,7 +129,7 @@ def _left(state: State, loop: Loop, why: str) -> State:
 
 
 def _next_base(
-    state: State, loop: Loop, best: Candidate | None, failures: int
+    state: State, loop: Loop, best: KnownCandidate | None, failures: int
 ) -> tuple[str | None, str]:
     """The base of the next edit and, where it is not the round's own candidate, why."""
     current, number = loop.progress.find(state["current"]), state["round"]
@@ -142,7 +142,7 @@ def _next_base(
     return state["current"] or state["base"], ""
 
 
-def _has_gained(state: State, loop: Loop, leader: Candidate | None) -> bool:
+def _has_gained(state: State, loop: Loop, leader: KnownCandidate | None) -> bool:
     """Whether the round's candidate became the champion, or leads where nothing is timed."""
     current = loop.progress.find(state["current"])
     if current is None:
@@ -160,7 +160,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
         return Assignment(place=place, mode=Mode.WRITE)
-    is_right = loop.progress.known(base.candidate).worth() is not None
+    is_right = loop.progress.get_candidate(base.candidate).worth() is not None
     mode = Mode.OPTIMISE if is_right else Mode.REPAIR
     advice = loop.progress.advised.get(place)
     return Assignment(place=place, mode=mode, base=base, advice=advice)
@@ -173,7 +173,7 @@ def graph(until: int, *, has_judge: bool) -> StateGraph[State, Loop, State, Stat
         until: The number of the round that is not begun any more.
     """
     chained = StateGraph(State, context_schema=Loop)
-    for step in (_admitting(until), judge, propose, decide):
+    for step in (_admit_until(until), judge, propose, decide):
         chained.add_node(step.__name__, steps.node(step), input_schema=State)
 
     def begin(state: State) -> str:

@@ -17,10 +17,9 @@ from langgraph.runtime import Runtime
 from ...errors import SandboxError
 from ...traces.decisions import NothingLeft
 from ...traces.place import Place
-from ...traces.records import Advice, Status, Verdict
-from ...traces.records import Protocol as Depth
+from ...traces.records import Advice, Depth, Status, Verdict
 from ..books.asking import PromptTooLong
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..prompting.words import same_source
 from ..roles import Assignment, Member, NoProposal, Proposal, Situation
 from ..search.championship import best_of, may_challenge
@@ -131,7 +130,7 @@ def propose(loop: Loop, assignment: Assignment, parents: tuple[str, ...] = ()) -
     if proposal is None:
         raise Exhausted
     if isinstance(proposal, NoProposal):
-        ledger.missing(proposal, place, base)
+        ledger.record_missing(proposal, place, base)
         return None
     return record(loop, proposal, place)
 
@@ -144,8 +143,8 @@ def record(loop: Loop, proposal: Proposal, place: Place) -> str | None:
     before = loop.progress.count
     candidate = ledger.propose(proposal, place)
     if loop.progress.count == before:
-        same = NoProposal(DUPLICATE, same_source(loop.progress.known(candidate).number))
-        ledger.missing(same, place, *proposal.parents[:1])
+        same = NoProposal(DUPLICATE, same_source(loop.progress.get_candidate(candidate).number))
+        ledger.record_missing(same, place, *proposal.parents[:1])
         return None
     return candidate
 
@@ -223,7 +222,7 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     `champion` is the one of this point of the workflow: the same on every run.
     """
     ledger = loop.ledger
-    challenger, holder = loop.progress.known(candidate), loop.progress.find(champion)
+    challenger, holder = loop.progress.get_candidate(candidate), loop.progress.find(champion)
     to_beat = holder.screened if holder else None
     if candidate == champion or not may_challenge(challenger.screened, to_beat):
         return champion
@@ -231,7 +230,9 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     return ledger.settle(candidate, champion)
 
 
-def promote_best(loop: Loop, candidates: Sequence[Candidate], champion: str | None) -> str | None:
+def promote_best(
+    loop: Loop, candidates: Sequence[KnownCandidate], champion: str | None
+) -> str | None:
     """Confirms the best of a round, the next best where that one does not hold; the champion."""
     for candidate in best_of({each.candidate: each.score for each in candidates}):
         if promote(loop, candidate, champion) == candidate:

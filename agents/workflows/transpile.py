@@ -25,7 +25,7 @@ from ...traces.decisions import HandedOver, ModuleChecked, NothingLeft
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record
-from ..books.candidate import better
+from ..books.candidate import choose_better
 from ..books.request import CampaignRequest
 from ..prompting.words import source_checked
 from ..roles import Assignment, Mode, Proposal
@@ -135,7 +135,7 @@ def check_module(state: State, loop: Loop) -> State:
         and not foreign_source.is_cuda(loop.source)
     )
     text = foreign_source.as_module(loop.source) if is_here else ""
-    if not text or loop.progress.decided(CHECK, ModuleChecked):
+    if not text or loop.progress.find_decision(CHECK, ModuleChecked):
         return {}
     if by := steps.why_not_admitted(loop, CHECK):
         return {"stopped_by": by}
@@ -190,7 +190,7 @@ def decide(state: State, loop: Loop) -> State:
         left = NothingLeft(candidate=base, why=why)
         loop.ledger.decide(place, left)
         return {"stopped_by": left.what}
-    leader = better(loop.progress.find(state["best"]), loop.progress.find(current), number)
+    leader = choose_better(loop.progress.find(state["best"]), loop.progress.find(current), number)
     best = leader.candidate if leader else None
     return {
         "round": number + 1,
@@ -246,7 +246,7 @@ def _place(state: State) -> Place:
 def _assignment(state: State, loop: Loop) -> Assignment:
     place, base = _place(state), loop.ledger.find_member(state["base"])
     if base is None:
-        checked = loop.progress.decided(CHECK, ModuleChecked)
+        checked = loop.progress.find_decision(CHECK, ModuleChecked)
         return translation(place, loop.source, checked.told if checked else "")
     mode = Mode.OPTIMISE if state["best"] else Mode.REPAIR
     advice = loop.progress.advised.get(place)
@@ -274,7 +274,7 @@ def graph() -> StateGraph[State, Loop, State, State]:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     end = driver.run(graph(), loop, dict(START_STATE))
-    over = loop.progress.decided(HAND_OVER, HandedOver)
+    over = loop.progress.find_decision(HAND_OVER, HandedOver)
     if over is None or end != over.what:
         return end
     # Imported where they are needed: most translations need neither.
@@ -284,7 +284,7 @@ def run(loop: Loop) -> str:
     return follow(loop, over.round, over.best, over.champion)
 
 
-def _first(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
+def _first_assignment(_problem: Problem, _started: CampaignStarted, source: str) -> Assignment:
     return translation(Place(0, 0), source)
 
 
@@ -299,4 +299,4 @@ def _questions(chosen: Settings, rounds: int | None) -> Questions:
     return Questions(most if rounds is None else min(most, rounds), chosen.optimisations)
 
 
-RULES = Rules(run, Settings, _questions, _first, check)
+RULES = Rules(run, Settings, _questions, _first_assignment, check)

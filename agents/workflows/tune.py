@@ -22,8 +22,7 @@ from pydantic import Field
 from ...kernelbench.targets import target_of
 from ...traces.decisions import Challenged
 from ...traces.place import NOWHERE, Place
-from ...traces.records import Protocol as Depth
-from ...traces.records import Record
+from ...traces.records import Depth, Record
 from ..roles import Assignment, Mode, Proposal
 from ..stop import BudgetSpent
 from . import driver, steps
@@ -99,11 +98,11 @@ def judge(state: State, loop: Loop) -> State:
 def challenge(state: State, loop: Loop) -> State:
     """Who meets the champion in this round: decided once, whatever the clock says later."""
     place = _place(state)
-    decided = loop.progress.decided(place, Challenged)
+    decided = loop.progress.find_decision(place, Challenged)
     if decided is not None:
         return {"challenger": decided.candidate}
     is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
-    due = None if is_past else _due(state, loop)
+    due = None if is_past else _due_challenger(state, loop)
     if due is None:
         ended_by = state["ended_by"]
         return {"challenger": None, **({"stopped_by": ended_by} if ended_by else {})}
@@ -119,7 +118,7 @@ def promote(state: State, loop: Loop) -> State:
     return {"champion": champion, "round": state["round"] + 1}
 
 
-def _due(state: State, loop: Loop) -> str | None:
+def _due_challenger(state: State, loop: Loop) -> str | None:
     """The best of those that wait for a confirmation, if it is not to wait any longer."""
     progress = loop.progress
     best = progress.challenger
@@ -128,7 +127,7 @@ def _due(state: State, loop: Loop) -> str | None:
     if not _has_time_to_confirm(loop):
         # It waits for a resumption: the champion stands, and the user's limit is near.
         return None
-    waited = progress.count - progress.known(best).number
+    waited = progress.count - progress.get_candidate(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     is_last_call = bool(state["ended_by"]) or _is_last_call(loop)
     return best if is_last_call or waited >= confirm_after else None
@@ -137,14 +136,14 @@ def _due(state: State, loop: Loop) -> str | None:
 def _has_time_to_confirm(loop: Loop) -> bool:
     """Whether a confirmation that takes as long as the last one ends in time."""
     took_s = loop.progress.last_took_s.get(Depth.CONFIRM, 0.0)
-    return loop.budget.left(0).seconds >= took_s
+    return loop.budget.compute_remaining(0).seconds >= took_s
 
 
 def _is_last_call(loop: Loop) -> bool:
     """Whether one more screening would leave no time for a confirmation."""
     progress = loop.progress
     reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
-    return loop.budget.left(progress.count).seconds <= reserve_s
+    return loop.budget.compute_remaining(progress.count).seconds <= reserve_s
 
 
 def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
@@ -160,7 +159,7 @@ def _foresee(loop: Loop, candidate: str) -> None:
 
     A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
     """
-    is_screened = loop.progress.known(candidate).screened is not None
+    is_screened = loop.progress.get_candidate(candidate).screened is not None
     if target_of(loop.target).is_cpu or is_screened:
         return
     guess = loop.coder.propose(loop.situation(_parents(loop, NOWHERE)))
@@ -178,14 +177,14 @@ def graph() -> StateGraph[State, Loop, State, State]:
     for step in (propose, evaluate, judge, challenge, promote):
         search.add_node(step.__name__, steps.node(step), input_schema=State)
 
-    def onward(state: State) -> str:
+    def route(state: State) -> str:
         return END if state.get("stopped_by") else "promote"
 
     search.add_edge(START, "propose")
     search.add_edge("propose", "evaluate")
     search.add_edge("evaluate", "judge")
     search.add_edge("judge", "challenge")
-    search.add_conditional_edges("challenge", onward, ["promote", END])
+    search.add_conditional_edges("challenge", route, ["promote", END])
     search.add_edge("promote", "propose")
     return search
 

@@ -20,7 +20,7 @@ from langgraph.typing import StateT
 
 from ...traces.decisions import Cut
 from ...traces.place import Place
-from ..books.candidate import Candidate
+from ..books.candidate import KnownCandidate
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
 from . import steps
@@ -60,7 +60,7 @@ def width(loop: Loop, wanted: int) -> int:
     evaluated = loop.progress.evaluated
     if by := loop.budget.why_stopped(evaluated):
         raise Halt(by)
-    return int(min(wanted, loop.budget.left(evaluated).evaluations))
+    return int(min(wanted, loop.budget.compute_remaining(evaluated).evaluations))
 
 
 def places_of(state: Round) -> list[Place]:
@@ -75,7 +75,7 @@ def open_places(loop: Loop, places: Sequence[Place]) -> list[Place]:
     return [place for place in places if not steps.is_placed(loop, place)]
 
 
-def more(state: Round, loop: Loop) -> Round:
+def next_wave(state: Round, loop: Loop) -> Round:
     """The next wave of the round, the first where none was asked; no places where all were."""
     planned, before = state["planned"], state["places"]
     done = planned.index(before[-1]) + 1 if before else 0
@@ -93,7 +93,7 @@ def asked_now(loop: Loop, places: Sequence[Place]) -> Round:
     }
 
 
-def asking(plan: Plan) -> Callable[[PlacedAsk, Loop], PlacedAsk]:
+def make_asker(plan: Plan) -> Callable[[PlacedAsk, Loop], PlacedAsk]:
     """A step that has one place's answers paid and stored."""
 
     def ask(state: PlacedAsk, loop: Loop) -> PlacedAsk:
@@ -127,7 +127,7 @@ def settle(loop: Loop, places: Sequence[Place], plan: Plan) -> list[str]:
 
 def is_cut(loop: Loop, place: Place) -> bool:
     """Whether the round of this place was cut short: what it lacks is never made up for."""
-    return loop.progress.decided(place.whole_round, Cut) is not None
+    return loop.progress.find_decision(place.whole_round, Cut) is not None
 
 
 def _has_begun(loop: Loop, number: int | None) -> bool:
@@ -157,7 +157,7 @@ class RoundEnd(NamedTuple):
     stale: int
 
 
-def crown(state: Round, loop: Loop, candidates: Sequence[Candidate]) -> RoundEnd:
+def crown(state: Round, loop: Loop, candidates: Sequence[KnownCandidate]) -> RoundEnd:
     """Confirms the best of a round if it may be the new champion."""
     champion = steps.promote_best(loop, candidates, state["champion"])
     return RoundEnd(champion, 0 if champion != state["champion"] else state["stale"] + 1)
@@ -189,15 +189,15 @@ def wire(
         after: The steps that leave a queue.
         rest: Where to go, of `to`, once it is empty.
     """
-    graph.add_node("ask", steps.node(asking(plan)), input_schema=PlacedAsk)
+    graph.add_node("ask", steps.node(make_asker(plan)), input_schema=PlacedAsk)
     graph.add_node("evaluate", steps.node(evaluate), input_schema=Round)
     graph.add_edge("ask", "propose")
 
-    def onward(state: Any) -> str:
+    def route(state: Any) -> str:
         return "evaluate" if state["queue"] else rest(state)
 
     for step in (*after, "evaluate"):
-        graph.add_conditional_edges(step, onward, ["evaluate", *to])
+        graph.add_conditional_edges(step, route, ["evaluate", *to])
 
 
 def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, then: str) -> None:
@@ -206,9 +206,9 @@ def wire_waves(graph: StateGraph[StateT, Loop, StateT, StateT], plan: Plan, *, t
     Waves follow one another until all was asked; the workflow's step `propose` leaves the queue.
     """
     wire(graph, plan, after=["propose"], rest=lambda _state: "more", to=["more"])
-    graph.add_node("more", steps.node(more), input_schema=Round)
+    graph.add_node("more", steps.node(next_wave), input_schema=Round)
 
-    def onward(state: Any) -> str | list[Send]:
+    def route_wave(state: Any) -> str | list[Send]:
         return begin(state) if state["places"] else then
 
-    graph.add_conditional_edges("more", onward, ["ask", "propose", then])
+    graph.add_conditional_edges("more", route_wave, ["ask", "propose", then])

@@ -74,5 +74,5 @@ WORKFLOWS = {
 def find_workflow(name: str) -> Workflow:
     """The workflow of that name; UnknownNameError with the known ones."""
     if name not in WORKFLOWS:
-        raise UnknownNameError.among("workflow", name, WORKFLOWS)
+        raise UnknownNameError.for_name("workflow", name, WORKFLOWS)
     return WORKFLOWS[name]

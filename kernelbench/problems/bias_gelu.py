@@ -101,12 +101,14 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import gelu
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
-    return compiled(lambda x, bias, y: y.copy_(gelu(x + bias, approximate="tanh")), *views(call))
+    return prepare_compiled(
+        lambda x, bias, y: y.copy_(gelu(x + bias, approximate="tanh")), *views(call)
+    )
 
 
 PROBLEM = Problem(
@@ -152,7 +154,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of({"M": Range(), "N": Range()}),
     families=(
         Family.NORMAL,

@@ -35,7 +35,7 @@ from ..sparse import (
 )
 from ..standins import STAND_INS
 from ..twins import twins
-from .softmax import FARTHEST, drift, reach, roughened, softmax_scale
+from .softmax import FARTHEST, add_noise, drift, reach, softmax_scale
 
 AXES = ("M", "H", "nnz")
 
@@ -57,7 +57,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         e = draw(family, (nnz, heads), rng, varies=1)
         sink(e, lengths, rng)
         return {"e": e}
-    e = roughened(draw(family, (nnz * heads,), rng).reshape(nnz, heads), family, rng)
+    e = add_noise(draw(family, (nnz * heads,), rng).reshape(nnz, heads), family, rng)
     sink(e, lengths, rng)
     if family is Family.NONFINITE:
         is_masked = rng.random((nnz, heads)) < 1 / 8
@@ -124,10 +124,10 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     import torch
 
-    from ..torch_calls import compiled, dense_view
+    from ..torch_calls import dense_view, prepare_compiled
 
     e, alpha = dense_view(call.inputs["e"]), dense_view(call.outputs["alpha"])
     rows = dense_view(row_numbers(Structure(call.axes, call.inputs))).long()
@@ -140,7 +140,7 @@ def _compiled(call: BaselineCall) -> Prepared:
         sums = e.new_zeros(row_count).scatter_add(0, wide, risen)
         a.copy_(risen / sums[rows])
 
-    return compiled(softmax, e, rows, wide, alpha)
+    return prepare_compiled(softmax, e, rows, wide, alpha)
 
 
 PROBLEM = Problem(
@@ -199,7 +199,7 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     # scipy has nothing for it.
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of(*AXES, dense={"H": Range()}),
     families=(
         Family.NORMAL,

@@ -16,7 +16,7 @@ from ..families import (
     full_mantissa,
     make_denormal,
     probe_rows,
-    thin,
+    thin_columns,
 )
 from ..problem import (
     Arrays,
@@ -47,7 +47,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         make_denormal(a, denormal_rows(left[0], rng), rng)
         return {"A": a, "B": below_one(right, rng)}
     a, b = draw(family, left, rng, varies=0), draw(family, right, rng, varies=1)
-    thin(family, a, rng)
+    thin_columns(family, a, rng)
     if family is Family.NONFINITE:
         blemish(a, rng)
         blemish(b, rng)

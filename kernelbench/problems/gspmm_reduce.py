@@ -113,7 +113,7 @@ def _torch(call: BaselineCall) -> Prepared:
     b, c = dense_view(call.inputs["B"]), dense_view(call.outputs["C"])
     reduce = "amax" if call.axes["reduce"] == MAX else "mean"
     if b.is_cuda:
-        return scattered(call, a.values(), b, c, reduce)
+        return prepare_scattered(call, a.values(), b, c, reduce)
 
     def compute() -> None:
         with torch.inference_mode():
@@ -122,7 +122,7 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
+def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
     """Gathered rows, scattered: torch has no sparse product with a reduction on GPUs."""
     import torch
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dense import structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import LONG, blemish, draw, thin
+from ..families import LONG, blemish, draw, thin_columns
 from ..problem import (
     Arrays,
     Axes,
@@ -50,7 +50,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         x = np.rint(1000 + 8 * rng.standard_normal(shape, dtype=np.float32))
     else:
         x = draw(family, shape, rng)
-    thin(family, x, rng)
+    thin_columns(family, x, rng)
     if shape[1] > LONG and family is not Family.NORMAL:
         mirror(x, rng)
     if family is Family.NONFINITE:
@@ -127,13 +127,13 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import layer_norm
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
     shape = (call.axes["N"],)
-    return compiled(
+    return prepare_compiled(
         lambda x, gamma, beta, y: y.copy_(layer_norm(x, shape, gamma, beta, EPS)), *views(call)
     )
 
@@ -178,7 +178,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of({"M": Range(), "N": Range()}),
     families=(
         Family.NORMAL,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dense import structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, thin
+from ..families import blemish, draw, thin_columns
 from ..problem import (
     Arrays,
     Axes,
@@ -43,7 +43,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     shape = (structure.axes["M"], structure.axes["N"])
     gamma = gains(shape[1], rng)
     x = draw(family, shape, rng, varies=0)
-    thin(family, x, rng)
+    thin_columns(family, x, rng)
     if family is Family.CONSTANT:
         place = rng.integers(0, shape[1], (shape[0], 1))
         np.put_along_axis(x, place, np.take_along_axis(x, place, 1) * 2, 1)
@@ -97,13 +97,15 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import rms_norm
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
     shape = (call.axes["N"],)
-    return compiled(lambda x, gamma, y: y.copy_(rms_norm(x, shape, gamma, EPS)), *views(call))
+    return prepare_compiled(
+        lambda x, gamma, y: y.copy_(rms_norm(x, shape, gamma, EPS)), *views(call)
+    )
 
 
 PROBLEM = Problem(
@@ -146,7 +148,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of({"M": Range(), "N": Range()}),
     families=(
         Family.NORMAL,

@@ -105,13 +105,15 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
-    from ..torch_calls import compiled, dense_view
+def _prepare_compiled(call: BaselineCall) -> Prepared:
+    from ..torch_calls import dense_view, prepare_compiled
 
     rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))
     columns = dense_view(call.inputs["indices"])
     u, v, e = (dense_view(a) for a in (call.inputs["U"], call.inputs["V"], call.outputs["E"]))
-    return compiled(lambda r, c, u, v, e: e.copy_((u[r] * v[c]).sum(1)), rows, columns, u, v, e)
+    return prepare_compiled(
+        lambda r, c, u, v, e: e.copy_((u[r] * v[c]).sum(1)), rows, columns, u, v, e
+    )
 
 
 PROBLEM = Problem(
@@ -167,7 +169,7 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     # scipy has no sampled product; gathering with numpy would only be a slower torch.
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of(*AXES, dense={"D": Range()}),
     families=LINEAR_FAMILIES,
     twins=twins,

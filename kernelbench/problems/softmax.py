@@ -81,7 +81,7 @@ def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
     return distance
 
 
-def roughened(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
+def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
     """Logits with normal noise on top, except where a family is defined by having none.
 
     Thousands of nearly equal exponentials beside one that dominates round alike, and a plain
@@ -111,7 +111,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.
         place = rng.integers(0, shape[1], (shape[0], 1))
         np.put_along_axis(x, place, np.take_along_axis(x, place, 1) - np.float32(1), 1)
-    x = roughened(x, family, rng)
+    x = add_noise(x, family, rng)
     sink(x, shape[1], rng)
     if family is Family.NONFINITE:
         is_masked = np.arange(shape[1]) >= rng.integers(1, shape[1] + 1, (shape[0], 1))
@@ -166,12 +166,12 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
+def _prepare_compiled(call: BaselineCall) -> Prepared:
     import torch
 
-    from ..torch_calls import compiled, views
+    from ..torch_calls import prepare_compiled, views
 
-    return compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
+    return prepare_compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
 
 
 PROBLEM = Problem(
@@ -214,7 +214,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of({"M": Range(), "N": Range()}),
     families=(
         Family.NORMAL,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dense import structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, full_mantissa, probe_rows, thin
+from ..families import blemish, draw, full_mantissa, probe_rows, thin_columns
 from ..problem import (
     Arrays,
     Axes,
@@ -46,7 +46,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         return {"y": probe_rows(shape, rng) * PROBE_SCALE, "dy": full_mantissa(shape, rng)}
     risen = np.exp(rng.standard_normal(shape, dtype=np.float32))
     y = risen / risen.sum(1, keepdims=True)
-    thin(family, y, rng)
+    thin_columns(family, y, rng)
     dy = draw(family, shape, rng)
     if family is Family.NONFINITE:
         blemish(dy, rng)
@@ -97,10 +97,10 @@ def _torch(call: BaselineCall) -> Prepared:
     return compute
 
 
-def _compiled(call: BaselineCall) -> Prepared:
-    from ..torch_calls import compiled, views
+def _prepare_compiled(call: BaselineCall) -> Prepared:
+    from ..torch_calls import prepare_compiled, views
 
-    return compiled(
+    return prepare_compiled(
         lambda y, dy, dx: dx.copy_(y * (dy - (y * dy).sum(1, keepdim=True))), *views(call)
     )
 
@@ -148,7 +148,7 @@ PROBLEM = Problem(
     oracle=oracle,
     flops=flops,
     bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _compiled)),
+    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
     variations=variations_of({"M": Range(), "N": Range()}),
     # Without CONSTANT: of a constant gradient nothing is left but rounding errors.
     families=(

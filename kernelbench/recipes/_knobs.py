@@ -18,7 +18,7 @@ STREAM = Knob("stream", (0, 1), "1: the output is written past the caches, if it
 WIDE_VECTOR_BYTES = 64
 
 
-def chosen(name: str, *values: KnobValue, meaning: str) -> Knob:
+def make_knob(name: str, *values: KnobValue, meaning: str) -> Knob:
     """A knob of one recipe."""
     return Knob(name, values, meaning)
 

@@ -37,6 +37,6 @@ def get(problem: str, family: str, language: str = CPP.name) -> Recipe:
     for recipe in found:
         if recipe.family == family:
             return recipe
-    raise UnknownNameError.among(
+    raise UnknownNameError.for_name(
         f"{language} recipe of {problem}", family, [recipe.family for recipe in found]
     )

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 from ..recipe import Constraint, Facts, Knobs
-from ._knobs import THREADS, USEFUL_THREADS, chosen, integer, register_budget
+from ._knobs import THREADS, USEFUL_THREADS, integer, make_knob, register_budget
 from ._render import cpp_recipe
 
 L2_BYTES = 1 << 20
 """A common size of the second-level cache; a block of A should leave half of it to B and C."""
 
 KNOBS = (
-    chosen("rows", 4, 6, 8, 12, meaning="rows of the tile held in registers"),
-    chosen("vectors", 1, 2, 3, 4, meaning="vectors in a row of that tile"),
-    chosen("kc", 128, 256, 512, meaning="steps of the inner dimension per block"),
-    chosen("mc", 48, 96, 192, meaning="rows of A per block"),
-    chosen("nc", 128, 256, 512, meaning="columns of B per block"),
-    chosen("unroll", 1, 4, meaning="steps of the inner dimension per turn of the loop"),
-    chosen("vector", "native", "half", meaning="width of a vector"),
+    make_knob("rows", 4, 6, 8, 12, meaning="rows of the tile held in registers"),
+    make_knob("vectors", 1, 2, 3, 4, meaning="vectors in a row of that tile"),
+    make_knob("kc", 128, 256, 512, meaning="steps of the inner dimension per block"),
+    make_knob("mc", 48, 96, 192, meaning="rows of A per block"),
+    make_knob("nc", 128, 256, 512, meaning="columns of B per block"),
+    make_knob("unroll", 1, 4, meaning="steps of the inner dimension per turn of the loop"),
+    make_knob("vector", "native", "half", meaning="width of a vector"),
     THREADS,
 )
 DEFAULT: Knobs = {

@@ -13,11 +13,11 @@ from ._knobs import (
     USEFUL_THREADS,
     USEFUL_VECTOR,
     VECTOR,
-    chosen,
+    make_knob,
 )
 from ._render import cpp_recipe
 
-UNROLL = chosen("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
+UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 DEFAULT: Knobs = {
     "vector": "native",
     "unroll": 4,
@@ -51,7 +51,7 @@ SOFTMAX = (
         "softmax",
         "online",
         "One pass for maximum and sum, one that computes exponentials anew and writes.",
-        chosen("block", 256, 1024, 4096, meaning="floats that share one maximum"),
+        make_knob("block", 256, 1024, 4096, meaning="floats that share one maximum"),
     ),
     _recipe(
         "softmax",
@@ -73,7 +73,7 @@ LAYERNORM = (
         "layernorm",
         "blocked",
         "One pass over memory: mean and spread per block, merged; then the scaled output.",
-        chosen("block", 256, 1024, 4096, meaning="floats per block"),
+        make_knob("block", 256, 1024, 4096, meaning="floats per block"),
         stream=1,
     ),
 )
@@ -84,7 +84,7 @@ RMSNORM = (
         "rmsnorm",
         "row-group",
         "Several rows together, so that gamma is loaded once for all.",
-        chosen("group", 2, 4, 8, meaning="rows made together"),
+        make_knob("group", 2, 4, 8, meaning="rows made together"),
         stream=1,
     ),
 )
@@ -95,7 +95,7 @@ BIAS_GELU = (
         "bias_gelu",
         "flat",
         "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
-        chosen("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
+        make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
         block=16384,
         unroll=8,
         stream=1,

@@ -17,18 +17,20 @@ from ._knobs import (
     USEFUL_THREADS,
     USEFUL_VECTOR,
     VECTOR,
-    chosen,
     integer,
+    make_knob,
     register_budget,
 )
 from ._render import cpp_recipe
 
-PREFETCH = chosen(
+PREFETCH = make_knob(
     "prefetch", 0, 4, 8, 16, meaning="non-zeros ahead that a row of the dense operand is fetched"
 )
-VECTORS = chosen("vectors", 1, 2, 4, 8, 16, meaning="vectors of an output row held in registers")
-PIECES = chosen("pieces", 1, 2, 4, 16, meaning="equal pieces of the work per thread")
-PIECE_SCHEDULE = chosen("schedule", "static", "dynamic", meaning="how pieces are dealt to threads")
+VECTORS = make_knob("vectors", 1, 2, 4, 8, 16, meaning="vectors of an output row held in registers")
+PIECES = make_knob("pieces", 1, 2, 4, 16, meaning="equal pieces of the work per thread")
+PIECE_SCHEDULE = make_knob(
+    "schedule", "static", "dynamic", meaning="how pieces are dealt to threads"
+)
 NEVER = 1 << 30
 
 DEFAULT: Knobs = {
@@ -61,7 +63,7 @@ FITS_REGISTERS = Constraint("the accumulators fit in the vector registers", _acc
 PRODUCTS_FIT = Constraint("the group's accumulators fit in the vector registers", _products_fit)
 
 
-def _both(
+def _make_both(
     problem: str,
     by_row: str,
     by_nnz: str,
@@ -91,27 +93,27 @@ def _both(
     )
 
 
-SPMV = _both(
+SPMV = _make_both(
     "spmv_csr",
     f"{BY_ROW}; short rows are scalar, long ones gather.",
     f"{BY_NNZ}; {ADDED}.",
     (
-        chosen("unroll", 1, 2, 4, meaning="independent chains of sums"),
-        chosen("gather_from", 8, 32, 128, NEVER, meaning="row length from which x is gathered"),
-        chosen(
+        make_knob("unroll", 1, 2, 4, meaning="independent chains of sums"),
+        make_knob("gather_from", 8, 32, 128, NEVER, meaning="row length from which x is gathered"),
+        make_knob(
             "serial_below", 20_000, 100_000, 500_000, meaning="operations one thread does alone"
         ),
     ),
     default={"unroll": 1, "gather_from": 32, "serial_below": 100_000},
 )
 
-SPMM = _both(
+SPMM = _make_both(
     "spmm_csr",
     f"{BY_ROW}; a tile of an output row stays in registers.",
     f"{BY_NNZ}; {ADDED}.",
     (
         VECTORS,
-        chosen("unroll", 1, 2, meaning="non-zeros accumulated in parallel"),
+        make_knob("unroll", 1, 2, meaning="non-zeros accumulated in parallel"),
         PREFETCH,
         STREAM,
     ),
@@ -119,7 +121,7 @@ SPMM = _both(
     default={},
 )
 
-GSPMM = _both(
+GSPMM = _make_both(
     "gspmm_reduce",
     f"{BY_ROW}; a tile of an output row stays in registers.",
     f"{BY_NNZ}; {ADDED}.",
@@ -128,24 +130,28 @@ GSPMM = _both(
     default={},
 )
 
-SDDMM = _both(
+SDDMM = _make_both(
     "sddmm_csr",
     f"{BY_ROW}; products with the same row of U are made together.",
     "Pieces hold equal numbers of non-zeros, wherever rows begin.",
     (
-        chosen("group", 1, 2, 4, 8, meaning="products made together with one row of U"),
-        chosen("unroll", 1, 2, meaning="independent chains of sums in a product"),
+        make_knob("group", 1, 2, 4, 8, meaning="products made together with one row of U"),
+        make_knob("unroll", 1, 2, meaning="independent chains of sums in a product"),
         PREFETCH,
     ),
     PRODUCTS_FIT,
     default={"group": 4},
 )
 
-EDGE_SOFTMAX = _both(
+EDGE_SOFTMAX = _make_both(
     "edge_softmax",
     f"{BY_ROW}.",
     "Pieces hold the rows that begin in equal shares of the non-zeros.",
-    (chosen("layout", "flat", "heads", meaning="a row's heads share vectors, or a lane per head"),),
+    (
+        make_knob(
+            "layout", "flat", "heads", meaning="a row's heads share vectors, or a lane per head"
+        ),
+    ),
     default={"layout": "flat"},
 )
 

@@ -12,7 +12,9 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import asdict, replace
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,51 +27,97 @@ def key_of(parts: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def load(cache_dir: Path, key: str) -> Built | None:
-    """The artefact stored under `key`, or None where there is none that is whole."""
-    entry = _read(_place(cache_dir, "cpp", key), cache_dir, key)
-    return _built(entry.facts, entry.rest) if entry else None
+@dataclass(frozen=True)
+class BuildCache:
+    """The entries of one folder."""
+
+    folder: Path
+
+    def load(self, key: str) -> Built | None:
+        """The artefact stored under `key`, or None where there is none that is whole."""
+        entry = self._read("cpp", key)
+        return _read_built(entry.facts, entry.rest) if entry else None
+
+    def store(self, key: str, built: Built) -> None:
+        """Keeps `built` under `key`; readers see the old state or the whole new entry."""
+        self._write("cpp", key, {"key": key, **_facts(built)}, built.artefact)
+
+    def own(self, key: str, make: Callable[[], bytes], compiler: str = "") -> bytes:
+        """What `make` makes of sources of ours, and was made before where it is stored."""
+        if (kept := self.load(key)) is not None:
+            return kept.artefact
+        started = time.monotonic()
+        made = make()
+        digest = hashlib.sha256(made).hexdigest()
+        self.store(key, Built(made, digest, time.monotonic() - started, compiler=compiler))
+        return made
+
+    def load_device(self, key: str) -> DeviceBuilt | None:
+        """The cubins stored under `key` with their kernels, or None."""
+        entry = self._read("device", key)
+        if entry is None:
+            return None
+        cubins, at = [], 0
+        for facts in entry.facts["cubins"]:
+            cubins.append(_read_built(facts, entry.rest[at : at + facts["size"]]))
+            at += facts["size"]
+        if None in cubins:
+            return None
+        kernels = tuple(
+            KernelFacts(**{**facts, "parameters": tuple(facts["parameters"])})
+            for facts in entry.facts["kernels"]
+        )
+        return DeviceBuilt(
+            entry.facts["architecture"], tuple(filter(None, cubins)), kernels, is_cached=True
+        )
+
+    def store_device(self, key: str, built: DeviceBuilt) -> None:
+        """Keeps all cubins of `built` as one entry."""
+        facts = {
+            "key": key,
+            "architecture": built.architecture,
+            "cubins": [{**_facts(one), "size": len(one.artefact)} for one in built.cubins],
+            "kernels": [asdict(kernel) for kernel in built.kernels],
+        }
+        rest = b"".join(one.artefact for one in built.cubins)
+        self._write("device", key, facts, rest)
+
+    def _read(self, kind: str, key: str) -> _Entry | None:
+        try:
+            whole = self._place(kind, key).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(
+                f"the build cache {self.folder} cannot be read: {error}",
+                hint="check its permissions or give another cache folder",
+            ) from error
+        digest, _, rest = whole.partition(b"\n")
+        if hashlib.sha256(rest).hexdigest().encode() != digest:
+            return None
+        head, _, content = rest.partition(b"\n")
+        facts = json.loads(head)
+        return _Entry(facts, content) if facts["key"] == key else None
+
+    def _write(self, kind: str, key: str, facts: dict[str, Any], content: bytes) -> None:
+        place = self._place(kind, key)
+        rest = json.dumps(facts).encode() + b"\n" + content
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+                file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+            os.replace(file.name, place)
+        except OSError as error:
+            raise StorageError(
+                f"the build cache {self.folder} cannot be written: {error}",
+                hint="free space, check its permissions or give another cache folder",
+            ) from error
+
+    def _place(self, kind: str, key: str) -> Path:
+        return self.folder / kind / key[:2] / key
 
 
-def store(cache_dir: Path, key: str, built: Built) -> None:
-    """Keeps `built` under `key`; readers see the old state or the whole new entry."""
-    facts = {"key": key, **_facts(built)}
-    _write(_place(cache_dir, "cpp", key), cache_dir, facts, built.artefact)
-
-
-def load_device(cache_dir: Path, key: str) -> DeviceBuilt | None:
-    """The cubins stored under `key` with their kernels, or None."""
-    entry = _read(_place(cache_dir, "device", key), cache_dir, key)
-    if entry is None:
-        return None
-    cubins, at = [], 0
-    for facts in entry.facts["cubins"]:
-        cubins.append(_built(facts, entry.rest[at : at + facts["size"]]))
-        at += facts["size"]
-    if None in cubins:
-        return None
-    kernels = tuple(
-        KernelFacts(**{**facts, "parameters": tuple(facts["parameters"])})
-        for facts in entry.facts["kernels"]
-    )
-    return DeviceBuilt(
-        entry.facts["architecture"], tuple(filter(None, cubins)), kernels, is_cached=True
-    )
-
-
-def store_device(cache_dir: Path, key: str, built: DeviceBuilt) -> None:
-    """Keeps all cubins of `built` as one entry."""
-    facts = {
-        "key": key,
-        "architecture": built.architecture,
-        "cubins": [{**_facts(one), "size": len(one.artefact)} for one in built.cubins],
-        "kernels": [asdict(kernel) for kernel in built.kernels],
-    }
-    rest = b"".join(one.artefact for one in built.cubins)
-    _write(_place(cache_dir, "device", key), cache_dir, facts, rest)
-
-
-def fresh(built: Built, seconds: float) -> Built:
+def with_seconds(built: Built, seconds: float) -> Built:
     """A cached artefact with the time that finding it took."""
     return replace(built, seconds=seconds)
 
@@ -90,7 +138,7 @@ def _facts(built: Built) -> dict[str, Any]:
     }
 
 
-def _built(facts: dict[str, Any], artefact: bytes) -> Built | None:
+def _read_built(facts: dict[str, Any], artefact: bytes) -> Built | None:
     if hashlib.sha256(artefact).hexdigest() != facts["sha256"]:
         return None
     return Built(
@@ -103,39 +151,3 @@ def _built(facts: dict[str, Any], artefact: bytes) -> Built | None:
         compiler=facts["compiler"],
         is_cached=True,
     )
-
-
-def _read(place: Path, cache_dir: Path, key: str) -> _Entry | None:
-    try:
-        whole = place.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(
-            f"the build cache {cache_dir} cannot be read: {error}",
-            hint="check its permissions or give another cache folder",
-        ) from error
-    digest, _, rest = whole.partition(b"\n")
-    if hashlib.sha256(rest).hexdigest().encode() != digest:
-        return None
-    head, _, content = rest.partition(b"\n")
-    facts = json.loads(head)
-    return _Entry(facts, content) if facts["key"] == key else None
-
-
-def _write(place: Path, cache_dir: Path, facts: dict[str, Any], content: bytes) -> None:
-    rest = json.dumps(facts).encode() + b"\n" + content
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-            file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
-        os.replace(file.name, place)
-    except OSError as error:
-        raise StorageError(
-            f"the build cache {cache_dir} cannot be written: {error}",
-            hint="free space, check its permissions or give another cache folder",
-        ) from error
-
-
-def _place(cache_dir: Path, kind: str, key: str) -> Path:
-    return cache_dir / kind / key[:2] / key

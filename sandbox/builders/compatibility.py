@@ -32,12 +32,12 @@ class Assembler(NamedTuple):
     version: str
 
 
-def major_of(cuda: int | None) -> int | None:
-    """The major release of a driver that tells 13000; None where it is not known."""
-    return cuda // 1000 if cuda else None
+def major_of(cuda: int | None) -> int:
+    """The major release of a driver that tells 13000; any where it is not known."""
+    return cuda // 1000 if cuda else toolchain.ANY_RELEASE
 
 
-def compiler_for(language: str, newest: int | None) -> str:
+def compiler_for(language: str, newest: int) -> str:
     """What builds a language for a driver of the major release `newest`: `NVRTC 13.5`.
 
     Raises:
@@ -46,17 +46,17 @@ def compiler_for(language: str, newest: int | None) -> str:
     return _COMPILERS[language_of(language)](newest)
 
 
-def _triton_compiler(newest: int | None) -> str:
-    fit = {each.version: None for each in _fitting(newest)}
+def _triton_compiler(newest: int) -> str:
+    fit = {each.version: None for each in _list_fitting(newest)}
     names = list(fit) if not triton_settings(newest) else list(fit)[-1:]
     return f"Triton's ptxas {' and '.join(names)}"
 
 
-def _cuda_compiler(newest: int | None) -> str:
+def _cuda_compiler(newest: int) -> str:
     if toolchain.preferred_compiler() == "nvcc":
         nvcc = toolchain.find_nvcc()
         found = _RELEASE.search(nvcc.version)
-        if newest is not None and found and int(found[1]) > newest:
+        if found and int(found[1]) > newest:
             raise toolchain.too_new(f"nvcc at {nvcc.path}", int(found[1]), newest)
         return f"nvcc ({nvcc.version})"
     return f"NVRTC {toolchain.find_nvrtc(newest=newest).version}"
@@ -65,23 +65,23 @@ def _cuda_compiler(newest: int | None) -> str:
 _COMPILERS = {CUDA: _cuda_compiler, TRITON: _triton_compiler}
 
 
-def triton_settings(newest: int | None) -> dict[str, str]:
+def triton_settings(newest: int) -> dict[str, str]:
     """Variables that make Triton take an assembler whose code the driver loads.
 
     Raises:
         PrerequisiteError: it has none.
     """
-    fit = _fitting(newest)
+    fit = _list_fitting(newest)
     if len(fit) == len(_assemblers()):
         return {}
     return dict.fromkeys(_TRITON_SETTINGS, str(fit[-1].path))
 
 
-def _fitting(newest: int | None) -> list[Assembler]:
+def _list_fitting(newest: int) -> list[Assembler]:
     """Those of Triton's that make code for a driver of this release. Raises PrerequisiteError."""
     known = _assemblers()
-    fit = [each for each in known if newest is None or each.major <= newest]
-    if known and not fit and newest is not None:
+    fit = [each for each in known if each.major <= newest]
+    if known and not fit:
         oldest = known[0]
         raise toolchain.too_new(f"Triton's ptxas {oldest.version}", oldest.major, newest)
     return fit

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path
 
 from ...errors import SandboxError
 from ...kernelbench.problem import Problem, c_parameters
-from ..isolation.model import End, Jail, Outcome
+from ..isolation.model import End, Outcome
 from . import cache, diagnostics, precompiled
 from .compiler import LINK_FLAGS, Compiler, cpu_signature, find_compiler, flags
 from .model import BuildFailed, BuildVariant, Built
-from .workplace import LIMITS, Workplace, read_output, run, stopped, workplace
+from .workplace import LIMITS, Workplace, explain_stop, read_output, run, workplace
+from .workshop import Workshop
 
 FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
@@ -60,17 +60,14 @@ def prototype(problem: Problem) -> str:
 
 
 def build(
+    workshop: Workshop,
     source: str,
     problem_prototype: str,
     entry: str,
     *,
     variant: BuildVariant = BuildVariant.RELEASE,
-    cache_dir: Path,
-    jail: Jail | None,
 ) -> Built | BuildFailed:
     """Compiles `source` to a shared object that exports `entry` and `kw_entry`.
-
-    Without a jail the compiler is only held to the wall clock: for sources of our own.
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -90,23 +87,24 @@ def build(
         "cpu": cpu_signature(),
     }
     key = cache.key_of(asked)
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return cache.fresh(kept, time.monotonic() - started)
-    trampoline = _trampoline(problem_prototype, entry, compiler, cache_dir, jail)
+    if (kept := workshop.cache.load(key)) is not None:
+        return cache.with_seconds(kept, time.monotonic() - started)
+    trampoline = _trampoline(workshop, problem_prototype, entry, compiler)
     with workplace() as place:
         headers = ["prototype.h"]
-        if precompiled.place(source, variant, compiler, cache_dir, place.folder):
+        if precompiled.place(source, variant, compiler, workshop.cache, place.folder):
             headers.insert(0, precompiled.NAME)
         command = _command(compiler, variant, place, headers)
         result = _compile(
-            source, problem_prototype, entry, command, compiler, trampoline, place, jail
+            workshop, source, problem_prototype, entry, command, compiler, trampoline, place
         )
     if isinstance(result, Built):
-        cache.store(cache_dir, key, result)
+        workshop.cache.store(key, result)
     return result
 
 
 def _compile(
+    workshop: Workshop,
     source: str,
     declaration: str,
     entry: str,
@@ -114,14 +112,13 @@ def _compile(
     compiler: Compiler,
     trampoline: bytes,
     place: Workplace,
-    jail: Jail | None,
 ) -> Built | BuildFailed:
     (place.folder / "prototype.h").write_text(declaration + "\n")
     (place.folder / place.source(_SOURCE)).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
-    outcome = run(command, compiler, place, jail)
+    outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
-    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+    log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, prototype=declaration, entry=entry)
     artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
@@ -168,14 +165,12 @@ def _command(
 def _failure(
     outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
 ) -> BuildFailed:
-    limit = stopped(outcome, log)
+    limit = explain_stop(outcome, log)
     why = limit or diagnostics.reason(log, prototype=prototype, entry=entry)
     return BuildFailed(why, log, is_resource=bool(limit), seconds=outcome.wall_s, command=command)
 
 
-def _trampoline(
-    declaration: str, entry: str, compiler: Compiler, cache_dir: Path, jail: Jail | None
-) -> bytes:
+def _trampoline(workshop: Workshop, declaration: str, entry: str, compiler: Compiler) -> bytes:
     """The object code of the trampoline for this prototype; compiled once per machine."""
     text = _TRAMPOLINE.format(name=ENTRY, entry=entry)
     key = cache.key_of(
@@ -188,8 +183,16 @@ def _trampoline(
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return kept.artefact
+
+    def compile_it() -> bytes:
+        return _compiled_trampoline(workshop, text, declaration, entry, compiler)
+
+    return workshop.cache.own(key, compile_it, compiler.version)
+
+
+def _compiled_trampoline(
+    workshop: Workshop, text: str, declaration: str, entry: str, compiler: Compiler
+) -> bytes:
     with workplace() as place:
         (place.folder / "prototype.h").write_text(declaration + "\n")
         (place.folder / "trampoline.cpp").write_text(text)
@@ -201,9 +204,9 @@ def _trampoline(
             "-o",
             "trampoline.o",
         ]
-        outcome = run(command, compiler, place, jail)
+        outcome = run(workshop, command, compiler, place)
         code = read_output(place.folder / "trampoline.o", LIMITS.file_bytes)
-        log = diagnostics.readable(outcome.stderr, (str(place.folder),))
+        log = diagnostics.clean_words(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(
             f"the trampoline for `{declaration}` did not compile "
@@ -211,6 +214,4 @@ def _trampoline(
             + diagnostics.reason(log, prototype=declaration, entry=entry),
             hint="the prototype or this machine's compiler is broken; try `g++ --version`",
         )
-    digest = hashlib.sha256(code).hexdigest()
-    cache.store(cache_dir, key, Built(code, digest, outcome.wall_s, compiler=compiler.version))
     return code

@@ -114,7 +114,7 @@ def _entry(
         symbol=symbol,
         registers=facts.get(_REGISTERS, 0),
         shared_bytes=size,
-        stack_bytes=max(_known(facts.get(_FRAME, 0)), _known(facts.get(_STACK, 0))),
+        stack_bytes=max(_known_depth(facts.get(_FRAME, 0)), _known_depth(facts.get(_STACK, 0))),
         parameters=_parameters(own),
         max_threads=min(threads, default=None),
         cluster=clusters[0] if clusters else None,
@@ -181,7 +181,7 @@ def _parameters(attributes: tuple[_Attribute, ...]) -> tuple[int, ...]:
     return tuple(sizes[ordinal] for ordinal in sorted(sizes))
 
 
-def _known(size: int) -> int:
+def _known_depth(size: int) -> int:
     """0 for a stack whose depth the compiler cannot tell, as with recursion."""
     return 0 if size >= 1 << 31 else size
 

@@ -13,19 +13,17 @@ import hashlib
 import re
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
-from ...kernelbench.machine import usable_cpus
 from ...kernelbench.targets import SHARED_WITHOUT_OPT_IN, Architecture
-from ..isolation.model import Jail, Limits
+from ..isolation.model import Limits
 from ..plan.cuda_signature import read_cuda
 from . import cache, cubin, cuda_diagnostics, nvcc, nvrtc_job, shims, toolchain
 from .model import BuildFailed, Built, DeviceBuilt, KernelFacts
 from .nvrtc_job import Compilation, Compiled
 from .toolchain import CompilerName
 from .workplace import LIMITS
+from .workshop import Workshop
 
 FORMAT = 3
 """Raised whenever the recipe below changes: old cache entries are then not found."""
@@ -39,30 +37,18 @@ _SPILLS = (
 )
 
 
-class CudaRequest(NamedTuple):
-    """One source to be built."""
-
-    source: str
-    kernels: tuple[str, ...]
-    """As the launch plan names them: functions, or instances such as `reduce<float, 4>`."""
-    architecture: Architecture
-
-
 def build(
+    workshop: Workshop,
     source: str,
     kernels: Sequence[str],
     architecture: Architecture,
     *,
-    cache_dir: Path,
-    jail: Jail | None,
     compiler: CompilerName | None = None,
     home: Path | None = None,
-    newest: int | None = None,
+    newest: int = toolchain.ANY_RELEASE,
     limits: Limits = LIMITS,
 ) -> DeviceBuilt | BuildFailed:
     """Compiles `source` to a cubin that has `kernels`, in their order.
-
-    Without a jail the compiler is only held to the wall clock: for sources of our own.
 
     Args:
         compiler: The preferred one (`toolchain.prefer`) unless told otherwise.
@@ -85,7 +71,7 @@ def build(
         offline = toolchain.find_nvcc(home)
         recipe = {"compiler": offline.version, "options": nvcc.options(ask.build_name)}
     else:
-        tool = nvrtc_job.with_headers(toolchain.find_nvrtc(home, newest=newest), cache_dir)
+        tool = nvrtc_job.with_headers(workshop, toolchain.find_nvrtc(home, newest=newest))
         recipe = {"compiler": tool.identity, "options": nvrtc_job.options(ask.build_name)}
     key = cache.key_of(
         {
@@ -96,43 +82,18 @@ def build(
             **recipe,
         }
     )
-    if (kept := cache.load_device(cache_dir, key)) is not None:
+    if (kept := workshop.cache.load_device(key)) is not None:
         return kept
     if compiler == "nvcc":
-        compiled = nvcc.compile_source(ask, offline, jail)
+        compiled = nvcc.compile_source(workshop, ask, offline)
     else:
-        compiled = nvrtc_job.compile_source(ask, tool, jail, limits)
+        compiled = nvrtc_job.compile_source(workshop, ask, tool, limits)
     if isinstance(compiled, BuildFailed):
         return compiled
     result = _device_built(ask, compiled, str(recipe["compiler"]))
     if isinstance(result, DeviceBuilt):
-        cache.store_device(cache_dir, key, result)
+        workshop.cache.store_device(key, result)
     return result
-
-
-def build_many(
-    requests: Sequence[CudaRequest],
-    *,
-    cache_dir: Path,
-    jail: Jail | None,
-    compiler: CompilerName | None = None,
-    home: Path | None = None,
-    workers: int | None = None,
-) -> list[DeviceBuilt | BuildFailed]:
-    """Builds all, several side by side, and gives the results in order. Raises what `build` does.
-
-    Args:
-        workers: Compilers at the same time; as many as this process has CPUs, unless said.
-    """
-    count = workers or len(usable_cpus())
-    with ThreadPoolExecutor(max_workers=count, thread_name_prefix="kernelwright-build") as pool:
-        jobs = [
-            pool.submit(
-                build, *request, cache_dir=cache_dir, jail=jail, compiler=compiler, home=home
-            )
-            for request in requests
-        ]
-        return [job.result() for job in jobs]
 
 
 def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
@@ -159,20 +120,20 @@ def _refusal(source: str, kernels: tuple[str, ...]) -> str | None:
 
 
 def _device_built(ask: Compilation, compiled: Compiled, compiler: str) -> DeviceBuilt | BuildFailed:
-    def failed(reason: str) -> BuildFailed:
+    def make_failure(reason: str) -> BuildFailed:
         return BuildFailed(reason, compiled.log, seconds=compiled.seconds, command=compiled.command)
 
     try:
         found = cubin.entries(compiled.cubin)
     except cubin.CubinError as error:
-        return failed(str(error))
+        return make_failure(str(error))
     facts = []
     for name, symbol in zip(ask.kernels, compiled.symbols, strict=True):
         if symbol not in found:
-            return failed(cuda_diagnostics.unknown_kernel(name, ask.known))
+            return make_failure(cuda_diagnostics.unknown_kernel(name, ask.known))
         facts.append(_facts(name, found[symbol], compiled.log))
         if facts[-1].shared_bytes > SHARED_WITHOUT_OPT_IN:
-            return failed(
+            return make_failure(
                 f"kernel '{name}' declares {facts[-1].shared_bytes} bytes of static shared memory, "
                 f"the limit is {SHARED_WITHOUT_OPT_IN}; declare it `extern __shared__` and set the "
                 "launch's shared_bytes"

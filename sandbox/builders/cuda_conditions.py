@@ -51,7 +51,7 @@ _OF_HEADERS = re.compile(
 """Macros of headers that one of them may have and the other not."""
 
 
-def differing(code: str) -> Iterator[tuple[int, str]]:
+def find_differing(code: str) -> Iterator[tuple[int, str]]:
     """Place and name of what the two may answer differently; `code` is blanked."""
     own = set(_DEFINED.findall(code))
     for found in _CONDITION.finditer(code):

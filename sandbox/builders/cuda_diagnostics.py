@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from . import cuda_source, diagnostics
-from .diagnostics import REASON_CHARACTERS, shortened
+from .diagnostics import REASON_CHARACTERS, shorten
 
 SOURCE = "candidate.cu"
 
@@ -104,28 +104,28 @@ def reason(log: str, *, kernels: Iterable[str], known: Iterable[str], source: st
     own = [error for error in errors if error.file != _NAMES_OF_KERNELS]
     if own:
         line = _line_of(source, own[0])
-        return shortened(_with_remedy(_sentence(own[0], log), line))
+        return shorten(_with_remedy(_sentence(own[0], log), line))
     if at_end := _AT_END.search(log):
         where = _MATCHES.search(log)
         note = f" {where[2].rstrip(':')} of line {where[1]}" if where else ""
-        return shortened(f"error at the end of the source: {at_end[1]}{note}")
+        return shorten(f"error at the end of the source: {at_end[1]}{note}")
     if errors:
-        return shortened(_about_names(errors, kernels, known))
+        return shorten(_about_names(errors, kernels, known))
     if found := _ASSEMBLER.search(log):
-        return shortened(_with_remedy(f"the assembler refused the kernel: {found[1]}"))
+        return shorten(_with_remedy(f"the assembler refused the kernel: {found[1]}"))
     # nvcc has a C++ compiler read the source first, which speaks its own way.
-    return shortened(_with_remedy(diagnostics.reason(log, prototype="", entry="")))
+    return shorten(_with_remedy(diagnostics.reason(log, prototype="", entry="")))
 
 
 def limit(log: str) -> str | None:
     """Which limit ended a part of the compiler, as it told; None where none did."""
-    return next((shortened(hit[1]) for hit in (p.search(log) for p in _LIMITS) if hit), None)
+    return next((shorten(hit[1]) for hit in (p.search(log) for p in _LIMITS) if hit), None)
 
 
 def unknown_kernel(name: str, known: Iterable[str]) -> str:
     """The sentence for a kernel of the plan that the source does not have."""
     there = ", ".join(dict.fromkeys(known))
-    return shortened(
+    return shorten(
         f"the source has no kernel '{name}'; "
         + (f"it defines {there}" if there else "it defines no __global__ function")
     )
@@ -161,7 +161,7 @@ def _about_names(errors: list[_Found], kernels: Iterable[str], known: Iterable[s
 
 def _line_of(source: str, error: _Found) -> str:
     """The text that an error is about; empty where it is in a header."""
-    lines = cuda_source.blanked(source).splitlines()
+    lines = cuda_source.blank_out(source).splitlines()
     is_there = error.file.endswith(SOURCE) and error.line <= len(lines)
     return lines[error.line - 1] if is_there else ""
 
@@ -174,5 +174,5 @@ def _with_remedy(sentence: str, line: str = "") -> str:
     for pattern, remedy, text in rows:
         if re.search(pattern, text):
             room = REASON_CHARACTERS - len(remedy) - 3
-            return f"{shortened(sentence, room)}; {remedy}"
+            return f"{shorten(sentence, room)}; {remedy}"
     return sentence

@@ -78,7 +78,7 @@ class Rewritten:
 
 def rewrite(source: str) -> Rewritten:
     """The source with its shared memory made to calls of the emulator."""
-    code = blanked(source)
+    code = blank_out(source)
     reasons = [f"line {line}: {what}" for line, what in _foreign(code)]
     if reasons:
         return Rewritten(reasons=tuple(reasons[:_REASONS]))
@@ -105,7 +105,7 @@ def rewrite(source: str) -> Rewritten:
 
 def shared_names(source: str) -> set[str]:
     """The variables in shared memory, as far as this module understands their declarations."""
-    code = blanked(source)
+    code = blank_out(source)
     body = _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)
     names: set[str] = set()
     for found in re.finditer(r"\b__shared__\b", body):
@@ -119,7 +119,7 @@ def shared_names(source: str) -> set[str]:
     return names
 
 
-def blanked(source: str) -> str:
+def blank_out(source: str) -> str:
     """The source with spaces for comments and for what stands between quotes; as long as before."""
 
     def blank(found: re.Match[str]) -> str:
@@ -152,7 +152,7 @@ def _foreign(code: str) -> Iterator[tuple[int, str]]:
         for pattern, what in patterns:
             if found := re.search(pattern, text):
                 yield _line(code, found.start()), what
-    for place, name in cuda_conditions.differing(code):
+    for place, name in cuda_conditions.find_differing(code):
         yield _line(code, place), f"a condition on {name}, which NVRTC may answer differently"
 
 

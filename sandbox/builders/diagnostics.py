@@ -39,7 +39,7 @@ def clean(text: str) -> str:
     return raw[: LOG_BYTES - len(note.encode())].decode(errors="ignore") + note
 
 
-def readable(stderr: bytes, private: Iterable[str]) -> str:
+def clean_words(stderr: bytes, private: Iterable[str]) -> str:
     """The compiler's words without the names of private folders, for the record."""
     text = stderr.decode(errors="replace")
     for folder in private:
@@ -51,33 +51,33 @@ def reason(log: str, *, prototype: str, entry: str) -> str:
     """One sentence: what went wrong first, and where."""
     missing = _UNDEFINED.search(log)
     if missing and missing[1].split("(")[0] == entry:
-        return shortened(f"the source does not define the entry point; it must define {prototype}")
+        return shorten(f"the source does not define the entry point; it must define {prototype}")
     if found := _ERROR.search(log):
         line, column, message = found.groups()
         where = f"line {line}" + (f":{column}" if column else "")
         sentence = f"error at {where}: {message}"
         if "conflicting declaration" in message and entry in message:
             sentence += f"; the entry point must be {prototype}"
-        return shortened(sentence)
+        return shorten(sentence)
     if found := _ASSEMBLER.search(log):
-        return shortened(f"the assembler refused the source: {found[2]}")
+        return shorten(f"the assembler refused the source: {found[2]}")
     if missing:
-        return shortened(f"undefined reference to '{missing[1]}'")
+        return shorten(f"undefined reference to '{missing[1]}'")
     if found := _TWICE.search(log):
-        return shortened(f"'{found[1]}' is defined twice")
+        return shorten(f"'{found[1]}' is defined twice")
     if found := _PLAIN_ERROR.search(log):
-        return shortened(f"error: {found[1]}")
+        return shorten(f"error: {found[1]}")
     first = next((line for line in log.splitlines() if line.strip()), "")
-    return shortened(f"the compiler failed: {first}" if first else "the compiler failed silently")
+    return shorten(f"the compiler failed: {first}" if first else "the compiler failed silently")
 
 
 def limit(log: str) -> str | None:
     """Which limit ended a part of the compiler, as it told; None where none did."""
     found = next((hit for hit in (pattern.search(log) for pattern in _LIMITS) if hit), None)
-    return shortened(found[1]) if found else None
+    return shorten(found[1]) if found else None
 
 
-def shortened(sentence: str, characters: int = REASON_CHARACTERS) -> str:
+def shorten(sentence: str, characters: int = REASON_CHARACTERS) -> str:
     """One line of at most so many characters."""
     sentence = " ".join(sentence.split())
     return sentence if len(sentence) <= characters else sentence[:characters] + "…"
@@ -99,7 +99,7 @@ def remarks(text: str, source_name: str) -> tuple[str, ...]:
         found = _REMARK.match(line[len(source_name) + 1 :])
         if not found:
             continue
-        number, kind, message = int(found[1]), found[2], shortened(clean(found[3]))
+        number, kind, message = int(found[1]), found[2], shorten(clean(found[3]))
         if kind == "optimized" and message.startswith("loop "):
             if message not in done.setdefault(number, []):
                 done[number].append(message)

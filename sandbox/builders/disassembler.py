@@ -6,16 +6,14 @@ A listing is kept in the cache under the cubin's hash. What it says is read else
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import time
 from pathlib import Path
 
-from ...errors import PrerequisiteError, SandboxError
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ...errors import PrerequisiteError
+from ..isolation.model import Confinement, End, Limits, Outcome
 from . import cache, diagnostics, toolchain
 from .model import Built
 from .workplace import workplace
+from .workshop import Workshop
 
 LIMITS = Limits(
     wall_s=30.0,
@@ -30,9 +28,7 @@ _OPTIONS = ("-c", "-gi")
 """Code only, with the lines of the source, and for what was inlined the lines that called it."""
 
 
-def disassemble(
-    cubin: Built, *, cache_dir: Path, jail: Jail | None, home: Path | None = None
-) -> str:
+def disassemble(workshop: Workshop, cubin: Built, home: Path | None = None) -> str:
     """The listing of a cubin, with labels and source lines.
 
     Raises:
@@ -48,42 +44,28 @@ def disassemble(
             "program": program.stat().st_size,
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return kept.artefact.decode(errors="replace")
+    listing = workshop.cache.own(key, lambda: _disassemble(workshop, cubin, program))
+    return listing.decode(errors="replace")
+
+
+def _disassemble(workshop: Workshop, cubin: Built, program: Path) -> bytes:
     with workplace() as place:
         file = place.folder / place.source("candidate.cubin")
         file.write_bytes(cubin.artefact)
-        outcome = _run([str(program), *_OPTIONS, str(file)], program, place.folder, jail)
+        outcome = _run(workshop, [str(program), *_OPTIONS, str(file)], program, place.folder)
     if outcome.end is not End.EXITED or outcome.code != 0:
-        words = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
+        words = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
         raise PrerequisiteError(
             f"{program} cannot read the cubin ({outcome.end.value} {outcome.code}): "
-            + diagnostics.shortened(words),
+            + diagnostics.shorten(words),
             hint="install a newer nvdisasm: pip install -U 'kernelwright[cuda]'",
         )
-    digest = hashlib.sha256(outcome.stdout).hexdigest()
-    cache.store(cache_dir, key, Built(outcome.stdout, digest, outcome.wall_s))
-    return outcome.stdout.decode(errors="replace")
+    return outcome.stdout
 
 
-def _run(command: list[str], program: Path, folder: Path, jail: Jail | None) -> Outcome:
+def _run(workshop: Workshop, command: list[str], program: Path, folder: Path) -> Outcome:
     environment = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
-    if jail is None:
-        started = time.monotonic()
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                env=environment,
-                timeout=LIMITS.wall_s,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(f"{program} did not end within {LIMITS.wall_s:g} s") from error
-        seconds = time.monotonic() - started
-        return Outcome(End.EXITED, done.returncode, done.stdout, done.stderr, seconds)
-    job = jail.start(
+    job = workshop.jail.start(
         command,
         Confinement(readable=(program, folder), env=environment, may_fork=False, may_mark=False),
         LIMITS,

@@ -23,11 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...kernelbench.problem import Problem
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from . import cache, cuda_source, diagnostics, shims
+from .cache import BuildCache
 from .compiler import BASE_FLAGS, FILL_FLAG, LINK_FLAGS, Compiler, cpu_signature, find_compiler
 from .model import BuildFailed, Built, EmulatedVariant, Unsupported
-from .workplace import LIMITS, Workplace, compile_own, read_output, run, stopped, workplace
+from .workplace import LIMITS, Workplace, compile_own, explain_stop, read_output, run, workplace
+from .workshop import Workshop
 
 FORMAT = 1
 """Raised whenever the recipe below changes: old cache entries are then not found."""
@@ -95,14 +97,13 @@ _ERROR = re.compile(r"^(candidate\.cu|kernels):(\d+):(?:(\d+):)? (?:fatal )?erro
 
 
 def build(
+    workshop: Workshop,
     source: str,
     problem: Problem,
     kernels: Sequence[str],
     *,
     variant: EmulatedVariant = EmulatedVariant.PLAIN,
     architecture: str = "sm_80",
-    cache_dir: Path,
-    jail: Jail | None,
 ) -> Built | BuildFailed | Unsupported:
     """Compiles `source` to a shared object that exports `kw_entry`.
 
@@ -112,8 +113,6 @@ def build(
         kernels: Names of functions or of template instances, in the order that tables use.
         variant: What the build looks for.
         architecture: What `__CUDA_ARCH__` says; nothing else depends on it.
-        cache_dir: Where builds are kept.
-        jail: Without one the compiler is only held to the wall clock: for sources of our own.
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -139,17 +138,18 @@ def build(
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return cache.fresh(kept, time.monotonic() - started)
+    if (kept := workshop.cache.load(key)) is not None:
+        return cache.with_seconds(kept, time.monotonic() - started)
     rewritten = cuda_source.rewrite(source)
     if rewritten.reasons:
         return Unsupported(rewritten.reasons, seconds=time.monotonic() - started)
-    prepared = _prepared(words, variant, compiler, cache_dir)
+    prepared = _prepare(words, variant, compiler, workshop.cache)
     with workplace() as place:
         _fill(place, rewritten.text, entry, prepared)
-        result = _compile(_command(compiler, words, variant, place), kernels, compiler, place, jail)
+        command = _command(compiler, words, variant, place)
+        result = _compile(workshop, command, kernels, compiler, place)
     if isinstance(result, Built):
-        cache.store(cache_dir, key, result)
+        workshop.cache.store(key, result)
     return result
 
 
@@ -215,8 +215,8 @@ def _runtime_hash() -> str:
 
 
 @functools.lru_cache(maxsize=len(EmulatedVariant))
-def _prepared(
-    words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, cache_dir: Path
+def _prepare(
+    words: tuple[str, ...], variant: EmulatedVariant, compiler: Compiler, kept: BuildCache
 ) -> _Prepared:
     """The header and the runtime, compiled where the cache has none: three seconds once."""
     header = ("-x", "c++-header", _HEADER)
@@ -225,12 +225,14 @@ def _prepared(
     if variant is EmulatedVariant.ASAN:
         own = (*own, "-O2", "-DKW_SANITIZED")
     return _Prepared(
-        _kept((*words, *header), f"{_HEADER}.gch", compiler, cache_dir),
-        _kept((*own, "-c", "runtime.cpp"), "runtime.o", compiler, cache_dir),
+        _keep_compiled((*words, *header), f"{_HEADER}.gch", compiler, kept),
+        _keep_compiled((*own, "-c", "runtime.cpp"), "runtime.o", compiler, kept),
     )
 
 
-def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Path) -> bytes:
+def _keep_compiled(
+    words: tuple[str, ...], output: str, compiler: Compiler, kept: BuildCache
+) -> bytes:
     key = cache.key_of(
         {
             "emulator": _runtime_hash(),
@@ -239,14 +241,9 @@ def _kept(words: tuple[str, ...], output: str, compiler: Compiler, cache_dir: Pa
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return kept.artefact
-    started = time.monotonic()
-    made = compile_own(_own_files(), words, output, compiler)
-    digest = hashlib.sha256(made).hexdigest()
-    seconds = time.monotonic() - started
-    cache.store(cache_dir, key, Built(made, digest, seconds, compiler=compiler.version))
-    return made
+    return kept.own(
+        key, lambda: compile_own(_own_files(), words, output, compiler), compiler.version
+    )
 
 
 def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> None:
@@ -256,7 +253,7 @@ def _fill(place: Workplace, source: str, entry: str, prepared: _Prepared) -> Non
     (place.folder / place.source(cuda_source.FILE)).write_bytes(text)
     (place.folder / place.source(_ENTRY)).write_text(entry)
     # All that headers declare is in the one that comes first; whether they exist is NVRTC's word.
-    for name in shims.included(source):
+    for name in shims.list_included(source):
         header = place.folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()
@@ -285,16 +282,16 @@ def _command(
 
 
 def _compile(
+    workshop: Workshop,
     command: list[str],
     kernels: Sequence[str],
     compiler: Compiler,
     place: Workplace,
-    jail: Jail | None,
 ) -> Built | BuildFailed | Unsupported:
-    outcome = run(command, compiler, place, jail)
+    outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
-    log = diagnostics.readable(outcome.stderr, (str(place.folder), place.token))
-    if limit := stopped(outcome, log):
+    log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
+    if limit := explain_stop(outcome, log):
         return BuildFailed(limit, log, is_resource=True, seconds=outcome.wall_s, command=told)
     if outcome.end is not End.EXITED or outcome.code != 0:
         return Unsupported((_complaint(log, kernels),), log, outcome.wall_s)

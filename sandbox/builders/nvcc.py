@@ -11,13 +11,14 @@ import re
 import shutil
 import subprocess
 
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from . import cubin, cuda_diagnostics, diagnostics, shims
 from .compiler import find_compiler
 from .model import BuildFailed
-from .nvrtc_job import Compilation, Compiled, stopped
+from .nvrtc_job import Compilation, Compiled, stopped_failure
 from .toolchain import Nvcc
 from .workplace import LIMITS, Workplace, read_output, run, workplace
+from .workshop import Workshop
 
 _FIXED = (
     "-cubin",
@@ -52,7 +53,7 @@ def options(build_name: str) -> tuple[str, ...]:
     return (f"-arch={build_name}", *_FIXED)
 
 
-def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled | BuildFailed:
+def compile_source(workshop: Workshop, ask: Compilation, tool: Nvcc) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
     Raises:
@@ -72,14 +73,18 @@ def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled 
             "-Xcompiler=-idirafter,include",
         ]
         outcome = run(
-            [*command, source, "-o", "out.cubin"], host, place, jail, readable=tool.readable
+            workshop,
+            [*command, source, "-o", "out.cubin"],
+            host,
+            place,
+            readable=tool.readable,
         )
         made = read_output(place.folder / "out.cubin", LIMITS.file_bytes)
     private = (str(place.folder), place.token, *(str(path) for path in tool.readable))
-    log = diagnostics.readable(outcome.stderr, private)
+    log = diagnostics.clean_words(outcome.stderr, private)
     told = ("nvcc", *options(ask.build_name))
     if outcome.end is not End.EXITED:
-        return stopped(outcome)
+        return stopped_failure(outcome)
     if outcome.code != 0 or made is None:
         limit = cuda_diagnostics.limit(log)
         why = limit or cuda_diagnostics.reason(
@@ -94,7 +99,7 @@ def compile_source(ask: Compilation, tool: Nvcc, jail: Jail | None) -> Compiled 
 def _give_headers(place: Workplace, source: str) -> None:
     """The prelude, and empty headers of libraries for where the machine has none of the name."""
     (place.folder / _PRELUDE).write_text("".join(f"#include <{name}>\n" for name in _MORE))
-    for name in filter(shims.is_of_host, shims.included(source)):
+    for name in filter(shims.is_of_host, shims.list_included(source)):
         header = place.folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()
@@ -115,11 +120,11 @@ def _symbols(kernels: tuple[str, ...], made: bytes) -> tuple[str, ...]:
         found = tuple(cubin.entries(made))
     except cubin.CubinError:
         return ("",) * len(kernels)
-    plain = {_plain(demangled): symbol for symbol, demangled in _demangled(found).items()}
-    return tuple(name if name in found else plain.get(_plain(name), "") for name in kernels)
+    plain = {_bare_name(demangled): symbol for symbol, demangled in _demangle(found).items()}
+    return tuple(name if name in found else plain.get(_bare_name(name), "") for name in kernels)
 
 
-def _demangled(symbols: tuple[str, ...]) -> dict[str, str]:
+def _demangle(symbols: tuple[str, ...]) -> dict[str, str]:
     program = shutil.which("c++filt")
     if program is None or not symbols:
         return {symbol: symbol for symbol in symbols}
@@ -129,7 +134,7 @@ def _demangled(symbols: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(symbols, done.stdout.splitlines(), strict=False))
 
 
-def _plain(name: str) -> str:
+def _bare_name(name: str) -> str:
     """A name without return type, parameters, spaces and the types of literals."""
     name = re.sub(r"\((?:unsigned )?(?:int|char|short|long|bool)\)", "", name)
     name = name.removeprefix("void ")

@@ -67,14 +67,14 @@ def _attempt(nvrtc: ctypes.CDLL, request: CompileRequest, options: list[bytes]) 
     log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0")
     lowered: list[bytes] = []
     if code == COMPILED:
-        lowered = [_lowered(nvrtc, program, name) for name in request.names]
+        lowered = [_lowered_name(nvrtc, program, name) for name in request.names]
     cubin = b""
     if code == COMPILED:
         cubin = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
     return Compiled(code, lowered, log, cubin)
 
 
-def _lowered(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, name: bytes) -> bytes:
+def _lowered_name(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, name: bytes) -> bytes:
     found = ctypes.c_char_p()
     code = nvrtc.nvrtcGetLoweredName(program, name, ctypes.byref(found))
     return found.value or b"" if code == COMPILED else b""

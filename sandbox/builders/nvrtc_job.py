@@ -13,17 +13,20 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import PrerequisiteError, SandboxError
-from ..interpreter import FLAGS, homes, interpreter, needed
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
+from ..isolation.model import Confinement, End, Limits, Outcome
 from . import cuda_diagnostics, diagnostics, nvrtc, shims, toolchain
 from .model import BuildFailed
 from .toolchain import Nvrtc
+from .workshop import Workshop
 
 _PROGRAM = Path(__file__).with_name("nvrtc.py")
 _FIXED = (
@@ -68,7 +71,7 @@ def options(build_name: str) -> tuple[str, ...]:
     return (f"--gpu-architecture={build_name}", *_FIXED)
 
 
-def with_headers(tool: Nvrtc, cache_dir: Path) -> Nvrtc:
+def with_headers(workshop: Workshop, tool: Nvrtc) -> Nvrtc:
     """`tool` with the headers that its library carries, where no folder has any.
 
     Raises:
@@ -76,7 +79,7 @@ def with_headers(tool: Nvrtc, cache_dir: Path) -> Nvrtc:
     """
     if tool.includes or not tool.bundles_headers:
         return tool
-    folder = toolchain.headers_home(tool, cache_dir)
+    folder = toolchain.headers_home(tool, workshop.folder)
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, ignore_cleanup_errors=True) as place:
@@ -89,7 +92,9 @@ def with_headers(tool: Nvrtc, cache_dir: Path) -> Nvrtc:
 
 def _unpack(tool: Nvrtc, folder: Path) -> None:
     told = (f"--use-bundled-headers={folder}", "--gpu-architecture=sm_80")
-    answer = _answer(tool, nvrtc.CompileRequest(b"", [], _encoded(told), [], {}), None, Limits())
+    request = nvrtc.CompileRequest(b"", [], _encode(told), [], {})
+    # It reads no source, and the folder it fills is ours.
+    answer = _answer(tool, request, Limits(), partial(_run_unconfined, Limits()))
     if isinstance(answer, BuildFailed) or answer.code != nvrtc.COMPILED or not folder.is_dir():
         why = answer.reason if isinstance(answer, BuildFailed) else answer.log.decode()
         raise SandboxError(
@@ -99,7 +104,7 @@ def _unpack(tool: Nvrtc, folder: Path) -> None:
 
 
 def compile_source(
-    ask: Compilation, tool: Nvrtc, jail: Jail | None, limits: Limits
+    workshop: Workshop, ask: Compilation, tool: Nvrtc, limits: Limits
 ) -> Compiled | BuildFailed:
     """The cubin of one source, or why there is none.
 
@@ -112,16 +117,16 @@ def compile_source(
     request = nvrtc.CompileRequest(
         ask.source.encode(),
         [name.encode() for name in ask.kernels],
-        _encoded((*told, *(f"-I{folder}" for folder in tool.includes))),
+        _encode((*told, *(f"-I{folder}" for folder in tool.includes))),
         [_VERBOSE.encode()],
         shims.headers(ask.source, tool.includes),
     )
-    answer = _answer(tool, request, jail, limits)
+    answer = _answer(tool, request, limits, partial(_run_jailed, workshop, tool, limits))
     seconds = time.monotonic() - started
     command = ("nvrtc", *told)
     if isinstance(answer, BuildFailed):
         return answer
-    log = diagnostics.readable(answer.log, [str(folder) for folder in tool.includes])
+    log = diagnostics.clean_words(answer.log, [str(folder) for folder in tool.includes])
     if answer.code == _INVALID_OPTION:
         raise PrerequisiteError(
             f"NVRTC {tool.version} cannot build for {ask.build_name}: {log[:200].strip()}",
@@ -146,8 +151,12 @@ def _failure(
     return BuildFailed(reason, log, is_resource=limit is not None, seconds=seconds, command=command)
 
 
+_Run = Callable[[list[str], tuple[int, ...]], Outcome]
+"""Runs a command that keeps these descriptors."""
+
+
 def _answer(
-    tool: Nvrtc, request: nvrtc.CompileRequest, jail: Jail | None, limits: Limits
+    tool: Nvrtc, request: nvrtc.CompileRequest, limits: Limits, run: _Run
 ) -> nvrtc.Compiled | BuildFailed:
     asked, told = os.memfd_create("kw-request"), os.memfd_create("kw-answer")
     try:
@@ -163,59 +172,61 @@ def _answer(
             str(asked),
             str(told),
         ]
-        outcome = _run(command, tool, (asked, told), jail, limits)
+        outcome = run(command, (asked, told))
         said = os.pread(told, limits.file_bytes, 0)
     finally:
         os.close(asked)
         os.close(told)
     if outcome.end is not End.EXITED or outcome.code != 0:
-        return stopped(outcome)
-    answer = _parsed(said)
+        return stopped_failure(outcome)
+    answer = _parse_answer(said)
     return answer or BuildFailed("the compiler gave no answer", seconds=outcome.wall_s)
 
 
-def _run(
-    command: list[str], tool: Nvrtc, fds: tuple[int, ...], jail: Jail | None, limits: Limits
-) -> Outcome:
-    if jail is None:
-        started = time.monotonic()
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                pass_fds=fds,
-                check=False,
-                env=_ENVIRONMENT,
-                cwd="/",
-                timeout=limits.wall_s,
-            )
-        except subprocess.TimeoutExpired:
-            return Outcome(End.WALL, wall_s=limits.wall_s, detail=f"{limits.wall_s:g} s")
-        return Outcome(
-            End.EXITED, done.returncode, stderr=done.stderr, wall_s=time.monotonic() - started
+def _run_unconfined(limits: Limits, command: list[str], fds: tuple[int, ...]) -> Outcome:
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            pass_fds=fds,
+            check=False,
+            env=_ENVIRONMENT,
+            cwd="/",
+            timeout=limits.wall_s,
         )
+    except subprocess.TimeoutExpired:
+        return Outcome(End.WALL, wall_s=limits.wall_s, detail=f"{limits.wall_s:g} s")
+    return Outcome(
+        End.EXITED, done.returncode, stderr=done.stderr, wall_s=time.monotonic() - started
+    )
+
+
+def _run_jailed(
+    workshop: Workshop, tool: Nvrtc, limits: Limits, command: list[str], fds: tuple[int, ...]
+) -> Outcome:
     confinement = Confinement(
-        readable=(*needed(interpreter(), *homes(), *tool.readable), _PROGRAM),
+        readable=(*drop_nested_paths(interpreter(), *homes(), *tool.readable), _PROGRAM),
         pass_fds=fds,
         env=_ENVIRONMENT,
         may_fork=False,
         may_mark=False,
     )
-    job = jail.start(command, confinement, limits)
+    job = workshop.jail.start(command, confinement, limits)
     try:
         return job.wait()
     finally:
         job.kill()
 
 
-def stopped(outcome: Outcome) -> BuildFailed:
+def stopped_failure(outcome: Outcome) -> BuildFailed:
     """What a compiler that did not end well is told as."""
-    words = diagnostics.readable(outcome.stderr, ())
+    words = diagnostics.clean_words(outcome.stderr, ())
     if outcome.end is End.EXITED:
         last = (words.strip().splitlines() or [""])[-1]
         return BuildFailed(
-            diagnostics.shortened(f"the compiler failed: exit status {outcome.code} {last}"),
+            diagnostics.shorten(f"the compiler failed: exit status {outcome.code} {last}"),
             words,
             seconds=outcome.wall_s,
         )
@@ -230,7 +241,7 @@ def stopped(outcome: Outcome) -> BuildFailed:
     return BuildFailed(why, words, is_resource=True, seconds=outcome.wall_s)
 
 
-def _parsed(said: bytes) -> nvrtc.Compiled | None:
+def _parse_answer(said: bytes) -> nvrtc.Compiled | None:
     """The counterpart of `nvrtc.write_answer`; None for anything else."""
     head, found, rest = said.partition(b"\n")
     numbers = head.split(b" ")
@@ -243,5 +254,5 @@ def _parsed(said: bytes) -> nvrtc.Compiled | None:
     return nvrtc.Compiled(code, lowered, rest[names : names + log], rest[names + log :])
 
 
-def _encoded(words: tuple[str, ...]) -> list[bytes]:
+def _encode(words: tuple[str, ...]) -> list[bytes]:
     return [word.encode() for word in words]

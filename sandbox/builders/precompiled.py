@@ -8,14 +8,12 @@ it itself, so that the precompiled form changes how long a build takes and nothi
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
-import time
 from pathlib import Path
 
-from . import cache
+from .cache import BuildCache, key_of
 from .compiler import Compiler, cpu_signature, flags
-from .model import BuildVariant, Built
+from .model import BuildVariant
 from .workplace import compile_own
 
 NAME = "vectors.h"
@@ -24,7 +22,7 @@ _ASKS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<immintrin\.h>", re.MULTILINE)
 
 
 def place(
-    source: str, variant: BuildVariant, compiler: Compiler, cache_dir: Path, folder: Path
+    source: str, variant: BuildVariant, compiler: Compiler, cache: BuildCache, folder: Path
 ) -> bool:
     """Puts the header and its precompiled form into `folder`; False where it is of no use.
 
@@ -37,15 +35,15 @@ def place(
     if not compiler.is_gcc or _ASKS.search(source) is None:
         return False
     (folder / NAME).write_text(_TEXT)
-    (folder / f"{NAME}.gch").write_bytes(_kept(variant, compiler, cache_dir))
+    (folder / f"{NAME}.gch").write_bytes(_keep_header(variant, compiler, cache))
     return True
 
 
 @functools.lru_cache(maxsize=len(BuildVariant))
-def _kept(variant: BuildVariant, compiler: Compiler, cache_dir: Path) -> bytes:
+def _keep_header(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -> bytes:
     """The precompiled header, made where the cache has none: about 26 MB and a second."""
     words = flags(variant, compiler)
-    key = cache.key_of(
+    key = key_of(
         {
             "precompiled": _TEXT,
             "flags": words,
@@ -53,11 +51,9 @@ def _kept(variant: BuildVariant, compiler: Compiler, cache_dir: Path) -> bytes:
             "cpu": cpu_signature(),
         }
     )
-    if (kept := cache.load(cache_dir, key)) is not None:
-        return kept.artefact
-    started = time.monotonic()
-    made = compile_own({NAME: _TEXT}, [*words, "-x", "c++-header", NAME], f"{NAME}.gch", compiler)
-    digest = hashlib.sha256(made).hexdigest()
-    seconds = time.monotonic() - started
-    cache.store(cache_dir, key, Built(made, digest, seconds, compiler=compiler.version))
-    return made
+    command = [*words, "-x", "c++-header", NAME]
+
+    def make() -> bytes:
+        return compile_own({NAME: _TEXT}, command, f"{NAME}.gch", compiler)
+
+    return cache.own(key, make, compiler.version)

@@ -76,7 +76,7 @@ def _entry(tree: ast.Module, facts: dict[str, Any], problem: Problem) -> str:
             _check_definition(name, bound[name], problem)
             return str(name)
     raise _Refused(
-        f"the module defines no entry point; it must define `def run({', '.join(_known(problem))})`"
+        f"the module defines no entry point; it must define `def run({', '.join(_names(problem))})`"
         " or `class ModelNew(torch.nn.Module)`"
     )
 
@@ -116,7 +116,7 @@ def _check_parameters(function: ast.FunctionDef, problem: Problem) -> None:
             f"error at line {argument.lineno}:{argument.col_offset + 1}: parameter "
             f"'{argument.arg}' is positional-only, but run is called with names"
         )
-    known = _known(problem)
+    known = _names(problem)
     required = given.args[: len(given.args) - len(given.defaults)]
     required += [
         argument
@@ -139,6 +139,6 @@ def _check_parameters(function: ast.FunctionDef, problem: Problem) -> None:
         )
 
 
-def _known(problem: Problem) -> list[str]:
+def _names(problem: Problem) -> list[str]:
     """The names that `run` may take: axes, inputs, outputs."""
     return [*problem.axes, *(tensor.name for tensor in problem.tensors)]

@@ -86,7 +86,7 @@ _OWN = {
 """Umbrella headers that refuse NVRTC, as what device code can have of them."""
 
 
-def included(source: str) -> Iterator[str]:
+def list_included(source: str) -> Iterator[str]:
     """The headers that a source names, each once, as far as they stay below a folder."""
     names = dict.fromkeys(_INCLUDE.findall(source))
     for name in list(names)[:_NAMES]:
@@ -104,7 +104,7 @@ def headers(source: str, includes: Iterable[Path]) -> dict[bytes, bytes]:
     folders = tuple(includes)
     texts = dict.fromkeys(sorted(_OF_PRELUDE), "")
     texts[PRELUDE] = prelude()
-    for name in included(source):
+    for name in list_included(source):
         if name in _OWN:
             texts[name] = _OWN[name]
         elif name in _FROM_CCCL:

@@ -28,6 +28,8 @@ _HEADER = "cuda_fp16.h"
 """A folder with this one is a toolkit's include folder."""
 _BUNDLES_HEADERS_SINCE = (13, 5)
 
+ANY_RELEASE = sys.maxsize
+"""As the last release of CUDA that will do: every one does, as no driver is to load it."""
 _LEAST_DRIVER = {12: 525, 13: 580}
 """The first driver that loads code of a major release, by NVIDIA's table."""
 
@@ -113,7 +115,7 @@ class Nvrtc:
 
 
 @functools.lru_cache(maxsize=8)
-def find_nvrtc(home: Path | None = None, *, newest: int | None = None) -> Nvrtc:
+def find_nvrtc(home: Path | None = None, *, newest: int = ANY_RELEASE) -> Nvrtc:
     """NVRTC of `home`; else of the preferred toolkit, the wheels, or the system's toolkit.
 
     Args:
@@ -125,7 +127,7 @@ def find_nvrtc(home: Path | None = None, *, newest: int | None = None) -> Nvrtc:
     """
     tried: list[str] = []
     passed: Nvrtc | None = None
-    older = () if newest is None or home else _older_roots()
+    older = () if newest == ANY_RELEASE or home else _older_roots()
     for root in (*roots(home), *older):
         found = _library(root)
         if found is None:
@@ -135,13 +137,13 @@ def find_nvrtc(home: Path | None = None, *, newest: int | None = None) -> Nvrtc:
         version = _version(builtins or found)
         includes = _includes_beside(root) if root in older else _includes(root, home)
         tool = Nvrtc(found, builtins, includes, version)
-        if newest is not None and tool.release[:1] > (newest,):
+        if tool.release[:1] > (newest,):
             passed = passed or tool
             continue
         if tool.includes or tool.bundles_headers:
             return tool
         return replace(tool, includes=next(_with_header(_triton_folders()), ()))
-    if passed and newest is not None:
+    if passed:
         raise too_new(
             f"NVRTC {passed.version} at {passed.library}",
             passed.release[0],
@@ -239,9 +241,9 @@ def _includes_beside(root: Path) -> tuple[Path, ...]:
     return next(_with_header([root, root.parent / "cuda_runtime"]), ())
 
 
-def headers_home(nvrtc: Nvrtc, cache_dir: Path) -> Path:
+def headers_home(nvrtc: Nvrtc, folder: Path) -> Path:
     """Where headers that the library itself carries are unpacked to."""
-    return cache_dir / "nvrtc-headers" / nvrtc.version
+    return folder / "nvrtc-headers" / nvrtc.version
 
 
 def folders_of(folder: Path) -> tuple[Path, ...]:

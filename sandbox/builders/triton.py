@@ -21,20 +21,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter
 
+from ...kernelbench.languages import TRITON
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture, device_of
-from ..isolation.model import End, Jail
+from ..isolation.model import End
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
-from . import cache, compatibility, diagnostics, triton_result
+from . import cache, compatibility, diagnostics, toolchain, triton_result
 from .model import BuildFailed, Built, DeviceBuilt, Unsupported
 from .triton_result import BuiltPart, ClaimError, Configurations
 from .warm import BUILD_S, LeftBehind, StoppedError, WarmProcess
+from .workshop import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +83,12 @@ class TritonBuilder:
 
     def __init__(
         self,
-        jail: Jail,
+        workshop: Workshop,
         architecture: Architecture,
         *,
-        cache_dir: Path,
         workers: int = 1,
         timeout_s: float = BUILD_S,
-        newest: int | None = None,
+        newest: int = toolchain.ANY_RELEASE,
     ) -> None:
         """Starts one process at once, so that it is warm when the first source comes.
 
@@ -100,8 +100,7 @@ class TritonBuilder:
         """
         self._environment = compatibility.triton_settings(newest)
         self.architecture = architecture
-        self._jail = jail
-        self._cache_dir = cache_dir
+        self._workshop = workshop
         self._workers = workers
         self._timeout_s = timeout_s
         self._free: queue.LifoQueue[WarmProcess] = queue.LifoQueue()
@@ -138,24 +137,24 @@ class TritonBuilder:
         """
         started = time.monotonic()
         keys = [self._key(request, number) for number in range(len(request.structures))]
-        found = [self._kept(key) for key in keys]
+        found = [self._load_kept(key) for key in keys]
         wanted = [number for number, each in enumerate(found) if each is None]
         if wanted:
-            made = self._built(request, wanted)
+            made = self._build(request, wanted)
             if not isinstance(made, list):
                 return made
             for number, each in zip(wanted, made, strict=True):
                 found[number] = each
                 self._keep(keys[number], each)
         whole = [each for each in found if each is not None]
-        device, launches = triton_result.joined([part for part, _ in whole])
+        device, launches = triton_result.join_parts([part for part, _ in whole])
         seconds = time.monotonic() - started
         return TritonBuilt(device, launches, whole[0][1] if whole else (), seconds)
 
     def _start(self) -> None:
         settings = {"capability": self.architecture.capability}
         process = WarmProcess(
-            self._jail, settings, environment=self._environment, timeout_s=self._timeout_s
+            self._workshop, settings, environment=self._environment, timeout_s=self._timeout_s
         )
         self._all.append(process)
         self._free.put(process)
@@ -183,7 +182,7 @@ class TritonBuilder:
             self._all.remove(process)
             self._start()
 
-    def _built(
+    def _build(
         self, request: TritonRequest, wanted: Sequence[int]
     ) -> list[_Made] | BuildFailed | Unsupported:
         with suppress(UnicodeEncodeError):
@@ -193,7 +192,7 @@ class TritonBuilder:
                     left = process.build(files)
                     return self._read(left, request, wanted, process.facts["compiler"])
             except StoppedError as stopped:
-                return _stopped(stopped)
+                return _stopped_failure(stopped)
         return BuildFailed("the source holds a character that UTF-8 cannot hold")
 
     def _read(
@@ -201,7 +200,7 @@ class TritonBuilder:
     ) -> list[_Made] | BuildFailed | Unsupported:
         said = triton_result.log(left)
         if left.status != 0:
-            reason, is_resource = _ended(left.status)
+            reason, is_resource = _explain_end(left.status)
             return BuildFailed(reason, said, is_resource=is_resource, seconds=left.seconds)
         try:
             told = triton_result.outcome(left)
@@ -241,7 +240,7 @@ class TritonBuilder:
         return cache.key_of(
             {
                 "format": FORMAT,
-                "language": "triton",
+                "language": TRITON.name,
                 "triton": version("triton"),
                 "torch": version("torch"),
                 "target": self.architecture.build_name,
@@ -258,9 +257,9 @@ class TritonBuilder:
             }
         )
 
-    def _kept(self, key: str) -> _Made | None:
-        device = cache.load_device(self._cache_dir, key)
-        recording = cache.load(self._cache_dir, key)
+    def _load_kept(self, key: str) -> _Made | None:
+        device = self._workshop.cache.load_device(key)
+        recording = self._workshop.cache.load(key)
         if device is None or recording is None:
             return None
         launches, tuned = _LAUNCHES.validate_json(recording.artefact)
@@ -270,14 +269,14 @@ class TritonBuilder:
         (device, launches), tuned = made
         raw = _LAUNCHES.dump_json((launches, tuned))
         digest = hashlib.sha256(raw).hexdigest()
-        cache.store_device(self._cache_dir, key, device)
-        cache.store(self._cache_dir, key, Built(raw, digest, 0.0))
+        self._workshop.cache.store_device(key, device)
+        self._workshop.cache.store(key, Built(raw, digest, 0.0))
 
 
 _Made = tuple[BuiltPart, tuple[Configurations, ...]]
 
 
-def _stopped(stopped: StoppedError) -> BuildFailed:
+def _stopped_failure(stopped: StoppedError) -> BuildFailed:
     outcome = stopped.outcome
     if outcome.end is End.SIGNALLED:
         name = signal.Signals(outcome.code).name
@@ -286,7 +285,7 @@ def _stopped(stopped: StoppedError) -> BuildFailed:
     return BuildFailed(f"the build was stopped: {why}", is_resource=True, seconds=stopped.seconds)
 
 
-def _ended(status: int) -> tuple[str, bool]:
+def _explain_end(status: int) -> tuple[str, bool]:
     """What a build's end means that left no result."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

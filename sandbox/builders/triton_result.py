@@ -106,7 +106,7 @@ class BuiltPart(NamedTuple):
 
 def outcome(left: LeftBehind) -> BuildOutcome:
     """Raises ClaimError where it says nothing."""
-    return _parsed(BuildOutcome, left, "result.json")
+    return _parse(BuildOutcome, left, "result.json")
 
 
 def log(left: LeftBehind) -> str:
@@ -123,7 +123,7 @@ def part(
     compiler: str,
 ) -> BuiltPart:
     """The recording of structure `number`. Raises ClaimError."""
-    claim = _parsed(_Recorded, left, f"structure{number}.json")
+    claim = _parse(_Recorded, left, f"structure{number}.json")
     cubins, kernels = _device(claim.kernels, left, compiler)
     scratch = tuple(_scratch(each) for each in claim.scratch)
     sizes = {
@@ -147,7 +147,7 @@ def part(
     return BuiltPart(device, Launches(tuple(k.name for k in kernels), tuple(launches), scratch))
 
 
-def joined(parts: Sequence[BuiltPart]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
+def join_parts(parts: Sequence[BuiltPart]) -> tuple[DeviceBuilt, tuple[Launches, ...]]:
     """All parts over one list of cubins and kernels, with what they share once."""
     cubins = {one.sha256: one for each in parts for one in each.device.cubins}
     places = {digest: place for place, digest in enumerate(cubins)}
@@ -161,7 +161,7 @@ def joined(parts: Sequence[BuiltPart]) -> tuple[DeviceBuilt, tuple[Launches, ...
             kernels.setdefault(keys[-1], replace(facts, cubin=place))
         moves.append(keys)
     numbers = {key: number for number, key in enumerate(kernels)}
-    names = _distinct([facts.name for facts in kernels.values()])
+    names = _make_distinct([facts.name for facts in kernels.values()])
     known = [replace(facts, name=name) for facts, name in zip(kernels.values(), names, strict=True)]
     device = DeviceBuilt(
         parts[0].device.architecture,
@@ -170,13 +170,13 @@ def joined(parts: Sequence[BuiltPart]) -> tuple[DeviceBuilt, tuple[Launches, ...
         is_cached=all(each.device.is_cached for each in parts),
     )
     launches = tuple(
-        _renumbered(each.launches, [numbers[key] for key in keys], names)
+        _renumber(each.launches, [numbers[key] for key in keys], names)
         for each, keys in zip(parts, moves, strict=True)
     )
     return device, launches
 
 
-def _parsed(model: type[_Model], left: LeftBehind, name: str) -> _Model:
+def _parse(model: type[_Model], left: LeftBehind, name: str) -> _Model:
     raw = left.read(name, CLAIM_BYTES)
     if raw is None:
         raise ClaimError(f"the build left no {name}")
@@ -236,7 +236,7 @@ def _label(kernel: _Kernel) -> str:
     return f"{kernel.name}[{', '.join(said)}]"
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def _make_distinct(names: Sequence[str]) -> list[str]:
     """One constant may stand for several cubins, which differ in what Triton knows of divisors."""
     made = []
     for at, name in enumerate(names):
@@ -296,7 +296,7 @@ def _check_fill(launch: Launch, sizes: dict[ArgumentKind, list[int]]) -> None:
         raise ClaimError("a zero fill reaches past the end of its buffer")
 
 
-def _renumbered(launches: Launches, numbers: Sequence[int], names: Sequence[str]) -> Launches:
+def _renumber(launches: Launches, numbers: Sequence[int], names: Sequence[str]) -> Launches:
     moved = tuple(
         launch if launch.kernel == ZERO_FILL else replace(launch, kernel=numbers[launch.kernel])
         for launch in launches.launches

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, Self
 from ...errors import SandboxError
 from ..isolation.bubblewrap import BubblewrapJail
 from ..isolation.landlock import LandlockJail, abi, job_uid
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
-from ..triton_on_cpu.outside import readable, started
+from ..isolation.model import Confinement, End, Limits, Outcome
+from ..triton_on_cpu.outside import readable_paths, start_command
+from .workshop import Workshop
 
 START_S = 120.0
 """torch and Triton take seconds to import, many on a busy machine."""
@@ -89,7 +90,7 @@ class WarmProcess:
 
     def __init__(
         self,
-        jail: Jail,
+        workshop: Workshop,
         settings: Mapping[str, Any],
         *,
         environment: Mapping[str, str] | None = None,
@@ -112,32 +113,32 @@ class WarmProcess:
             self._place.chmod(0o777)
         self._channel, theirs = socket.socketpair()
         self._held = b""
-        self.is_lasting = _signals_stay_inside(jail)
+        self.is_lasting = _signals_stay_inside(workshop.jail.name)
         """Whether it may serve another build: nothing of the last one can be left."""
         self._folder = -1
         self.is_used = False
         self.facts: dict[str, Any] = {}
         told = {
             **settings,
-            "keep": [str(path) for path in readable()],
-            "private": _PRIVATE.get(jail.name, ()),
+            "keep": [str(path) for path in readable_paths()],
+            "private": _PRIVATE.get(workshop.jail.name, ()),
             "may_sweep": self.is_lasting,
         }
         command = [
-            *started("zygote"),
+            *start_command("zygote"),
             str(theirs.fileno()),
             str(self._place),
             json.dumps(told),
         ]
         confinement = Confinement(
-            readable=readable(),
+            readable=readable_paths(),
             writable=(self._place,),
             pass_fds=(theirs.fileno(),),
             env={**_environment(), **(environment or {})},
             cwd=self._place,
         )
         try:
-            self._job = jail.start(command, confinement, LIMITS)
+            self._job = workshop.jail.start(command, confinement, LIMITS)
         finally:
             theirs.close()
 
@@ -223,7 +224,7 @@ class WarmProcess:
                 part = self._channel.recv(4096)
             except TimeoutError:
                 late = self._job.kill()
-                outcome = late if late.end is not End.KILLED else _late(late, timeout_s)
+                outcome = late if late.end is not End.KILLED else _late_outcome(late, timeout_s)
                 raise StoppedError(outcome, timeout_s) from None
             except OSError:
                 part = b""
@@ -245,7 +246,7 @@ def _blame(outcome: Outcome) -> None:
         raise SandboxError(f"the Triton builder left with status {outcome.code}: {words}")
 
 
-def _late(outcome: Outcome, timeout_s: float) -> Outcome:
+def _late_outcome(outcome: Outcome, timeout_s: float) -> Outcome:
     return Outcome(
         End.WALL,
         outcome.code,
@@ -258,11 +259,11 @@ def _late(outcome: Outcome, timeout_s: float) -> Outcome:
     )
 
 
-def _signals_stay_inside(jail: Jail) -> bool:
-    """Whether a signal to everybody reaches only the job."""
-    if jail.name == BubblewrapJail.name:
+def _signals_stay_inside(mechanism: str) -> bool:
+    """Whether a signal to everybody reaches only the job of a jail of this name."""
+    if mechanism == BubblewrapJail.name:
         return True
-    if jail.name != LandlockJail.name:
+    if mechanism != LandlockJail.name:
         return False
     return abi() >= _SCOPES_SIGNALS or job_uid() not in _SHARED_UIDS
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import SandboxError
-from ..isolation.model import Confinement, End, Jail, Limits, Outcome
+from ..isolation.model import Confinement, End, Limits, Outcome
 from . import diagnostics
 from .compiler import Compiler
+from .workshop import Workshop
 
 LIMITS = Limits(
     wall_s=60.0,
@@ -62,58 +61,28 @@ def workplace() -> Iterator[Workplace]:
 
 
 def run(
+    workshop: Workshop,
     command: Sequence[str],
     compiler: Compiler,
     place: Workplace,
-    jail: Jail | None,
     *,
     readable: tuple[Path, ...] = (),
 ) -> Outcome:
-    """Runs a command of the toolchain. Without a jail it is only held to the wall clock."""
-    if jail is None:
-        return _run_unconfined(command, compiler, place)
+    """Runs a command of the toolchain, in the jail."""
     confinement = Confinement(
         readable=(*compiler.readable, *readable),
         writable=(place.folder,),
         env={**compiler.environment, "TMPDIR": str(place.folder)},
         cwd=place.folder,
     )
-    job = jail.start(command, confinement, LIMITS)
+    job = workshop.jail.start(command, confinement, LIMITS)
     try:
         return job.wait()
     finally:
         job.kill()
 
 
-def _run_unconfined(command: Sequence[str], compiler: Compiler, place: Workplace) -> Outcome:
-    started = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=place.folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**compiler.environment, "TMPDIR": str(place.folder)},
-    )
-    end = End.EXITED
-    try:
-        stdout, stderr = process.communicate(timeout=LIMITS.wall_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        stdout, stderr = process.communicate()
-        end = End.WALL
-    return Outcome(
-        end,
-        process.returncode,
-        stdout=stdout,
-        stderr=stderr,
-        wall_s=time.monotonic() - started,
-        detail=f"{LIMITS.wall_s:g} s",
-    )
-
-
-def stopped(outcome: Outcome, log: str) -> str:
+def explain_stop(outcome: Outcome, log: str) -> str:
     """Which limit ended the compiler or a part of it; empty where none did."""
     if outcome.end is not End.EXITED:
         why = f"the compiler was stopped: {outcome.end.value}"

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -80,12 +81,12 @@ def probe(jail: Jail, cache_dir: Path) -> Isolation:
         PrerequisiteError: there is no compiler for the canary.
         SandboxError: the jail could not run it.
     """
-    key = _key(jail)
+    key = _key(jail.name)
     file = cache_dir / f"isolation-{jail.name}-{os.geteuid()}.json"
     cached = _load(file)
     if cached and cached.key == key and 0 <= time.time() - cached.measured_at < _DAY_S:
         return cached.isolation
-    isolation = measure(jail, build_canary(cache_dir))
+    isolation = _Trial(jail, build_canary(cache_dir)).measure()
     fresh = _Cached(key=key, measured_at=time.time(), isolation=isolation)
     with tempfile.NamedTemporaryFile("w", dir=cache_dir, delete=False) as out:
         out.write(fresh.model_dump_json())
@@ -101,7 +102,7 @@ def _load(file: Path) -> _Cached | None:
         return None
 
 
-def _key(jail: Jail) -> str:
+def _key(mechanism: str) -> str:
     """Changes with the boot, the user, the jail, its program and the code of the jails."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.[pc]*")):
@@ -111,45 +112,55 @@ def _key(jail: Jail) -> str:
     bwrap = shutil.which("bwrap") or ""
     stamp = str(os.stat(bwrap).st_mtime_ns) if bwrap else ""
     own = Path("/proc/self/cgroup").read_text()
-    digest.update("\0".join([boot, jail.name, str(os.geteuid()), bwrap, stamp, own]).encode())
+    digest.update("\0".join([boot, mechanism, str(os.geteuid()), bwrap, stamp, own]).encode())
     return digest.hexdigest()
 
 
-def measure(jail: Jail, canary: Path) -> Isolation:
-    """Runs the canary three times and draws up the matrix."""
-    with CanaryScene(canary) as scene:
-        evidence = CanaryEvidence(
-            mechanism=jail.name,
-            look=_look(jail, canary, scene),
-            forks=_run(jail, canary, ["fork", str(_FORKS)]),
-            forks_tried=_FORKS,
-            hog=_run(jail, canary, ["hog", str(_HOG_MIB)]),
-            scene=scene.seen(),
+@dataclass(frozen=True)
+class _Trial:
+    """One jail, tried by the canary."""
+
+    jail: Jail
+    canary: Path
+
+    def measure(self) -> Isolation:
+        """Runs the canary three times and draws up the matrix."""
+        with CanaryScene(self.canary) as scene:
+            evidence = CanaryEvidence(
+                mechanism=self.jail.name,
+                look=self._look(scene),
+                forks=self._run(["fork", str(_FORKS)]),
+                forks_tried=_FORKS,
+                hog=self._run(["hog", str(_HOG_MIB)]),
+                scene=scene.collect_findings(),
+            )
+        rows: dict[str, Capability] = {}
+        for name in CAPABILITIES:
+            state, how = ROWS[name](evidence)
+            rows[name] = Capability(state=state, how=how)
+        return Isolation(mechanism=self.jail.name, capabilities=rows)
+
+    def _run(self, arguments: list[str]) -> Outcome:
+        confinement = Confinement(readable=(self.canary,), env=CanaryScene.ENV, may_mark=False)
+        command = [str(self.canary), *arguments]
+        return self.jail.start(command, confinement, PROBE_LIMITS).wait()
+
+    def _look(self, scene: CanaryScene) -> Outcome:
+        confinement = Confinement(
+            readable=(self.canary,),
+            env=CanaryScene.ENV,
+            pass_fds=(scene.theirs.fileno(),),
+            may_mark=False,
         )
-    rows: dict[str, Capability] = {}
-    for name in CAPABILITIES:
-        state, how = ROWS[name](evidence)
-        rows[name] = Capability(state=state, how=how)
-    return Isolation(mechanism=jail.name, capabilities=rows)
-
-
-def _run(jail: Jail, canary: Path, arguments: list[str]) -> Outcome:
-    confinement = Confinement(readable=(canary,), env=CanaryScene.ENV, may_mark=False)
-    return jail.start([str(canary), *arguments], confinement, PROBE_LIMITS).wait()
-
-
-def _look(jail: Jail, canary: Path, scene: CanaryScene) -> Outcome:
-    confinement = Confinement(
-        readable=(canary,), env=CanaryScene.ENV, pass_fds=(scene.theirs.fileno(),), may_mark=False
-    )
-    job = jail.start([str(canary), "look", *scene.arguments()], confinement, PROBE_LIMITS)
-    try:
-        _look_from_outside(job, scene)
-        outcome = job.wait()
-    finally:
-        job.kill()
-    scene.look_after()
-    return outcome
+        command = [str(self.canary), "look", *scene.arguments()]
+        job = self.jail.start(command, confinement, PROBE_LIMITS)
+        try:
+            _look_from_outside(job, scene)
+            outcome = job.wait()
+        finally:
+            job.kill()
+        scene.look_after()
+        return outcome
 
 
 def _look_from_outside(job: Job, scene: CanaryScene) -> None:

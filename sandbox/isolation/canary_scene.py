@@ -100,7 +100,7 @@ class CanaryScene:
             one.close()
         self._bystander.kill()
         self._bystander.communicate()
-        for pid in self._alive():
+        for pid in self._list_survivors():
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -133,12 +133,12 @@ class CanaryScene:
     def look_after(self) -> None:
         """Once the job is said to be over: who of it is alive, and who knocked."""
         deadline = time.monotonic() + 0.05
-        while self._alive() and time.monotonic() < deadline:
+        while self._list_survivors() and time.monotonic() < deadline:
             time.sleep(0.005)
-        self._survivors = len(self._alive())
+        self._survivors = len(self._list_survivors())
         self._was_connected = _was_knocked(self._listener) or _was_knocked(self._abstract)
 
-    def seen(self) -> SeenOutside:
+    def collect_findings(self) -> SeenOutside:
         """The findings."""
         return SeenOutside(
             token=self._token,
@@ -165,7 +165,7 @@ class CanaryScene:
         pid = self._bystander.pid
         return os.sched_getaffinity(pid), os.getpriority(os.PRIO_PROCESS, pid)
 
-    def _alive(self) -> list[int]:
+    def _list_survivors(self) -> list[int]:
         """Processes with our marker on their command line; zombies have none."""
         found = []
         for name in os.listdir("/proc"):

@@ -34,7 +34,7 @@ def choose(prefer: str = "auto") -> Jail:
         return BareJail()
     known = {kind.name: kind for kind in CONFINING}
     if prefer != "auto" and prefer not in known:
-        raise UnknownNameError.among("jail", prefer, ["auto", BareJail.name, *known])
+        raise UnknownNameError.for_name("jail", prefer, ["auto", BareJail.name, *known])
     reasons = []
     for kind in CONFINING if prefer == "auto" else (known[prefer],):
         jail = kind()

@@ -28,7 +28,7 @@ def end_tree(pid: int) -> None:
     try:
         # Whoever stands still makes no more children, so that there comes a round without new ones.
         while found := {pid, *descendants(pid)} - held.keys():
-            held |= {each: _opened(each) for each in found}
+            held |= {each: _open_pidfd(each) for each in found}
             stopped = [each for each in found if _send(held[each], signal.SIGSTOP)]
             _await_stops(stopped)
         _await_ends([fd for fd in held.values() if _send(fd, signal.SIGKILL)])
@@ -45,7 +45,7 @@ def has_ended(process: int, within_s: float) -> bool:
     return bool(watched.poll(within_s * 1e3))
 
 
-def _opened(pid: int) -> int:
+def _open_pidfd(pid: int) -> int:
     """By what a process is held, so that no later one of its number is met; -1: it is gone."""
     try:
         return os.pidfd_open(pid)

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from ...errors import SandboxError
 from . import tree
 from .cgroup import Cgroup
-from .limits import FLOOD_FACTOR, Stream, exceeded
+from .limits import FLOOD_FACTOR, Stream, find_exceeded
 from .model import End, Limits, Outcome
 
 TICK_S = 0.025
@@ -142,6 +142,7 @@ class WatchedJob:
         try:
             self._start_and_watch()
         except BaseException as error:
+            # In a thread: whoever waits for the job raises it.
             self._failure = error
         finally:
             if self._cgroup is not None:
@@ -248,7 +249,7 @@ class WatchedJob:
             self._next_count = time.monotonic() + GUARDED_TICK_S
         self._usage = used
         self._peak = max(self._peak, used.resident_bytes)
-        found = exceeded(self._limits, used, self._cgroup)
+        found = find_exceeded(self._limits, used, self._cgroup)
         if found is None and wall_s > self._limits.wall_s:
             found = End.WALL, f"still running after {self._limits.wall_s:g} s"
         if found is None and any(stream.is_flood for stream in streams.values()):
@@ -258,7 +259,7 @@ class WatchedJob:
             self._reason = self._reason or found
 
     def _tell(self, ending: Ending, out: Stream, err: Stream, wall_s: float) -> Outcome:
-        oomed = exceeded(self._limits, tree.TreeUsage(0, 0.0, 0), self._cgroup)
+        oomed = find_exceeded(self._limits, tree.TreeUsage(0, 0.0, 0), self._cgroup)
         peak = max(self._peak, ending.peak_bytes)
         if self._cgroup is not None:
             peak = max(peak, self._cgroup.peak_bytes())

@@ -92,7 +92,7 @@ def is_open_to_others(path: Path) -> bool:
     return mode & needed == needed
 
 
-def _existing(paths: Iterable[str]) -> tuple[str, ...]:
+def _keep_existing(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if os.path.exists(path))
 
 
@@ -142,11 +142,11 @@ class LandlockJail:
             search=search,
             landlock=abi(),
             readable=(
-                *_existing(SYSTEM_READABLE),
+                *_keep_existing(SYSTEM_READABLE),
                 *map(str, confinement.readable),
-                *(_existing(_OWN_PROCESS) if confinement.devices else ()),
+                *(_keep_existing(_OWN_PROCESS) if confinement.devices else ()),
             ),
-            writable=(*_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
+            writable=(*_keep_existing(SYSTEM_WRITABLE), *map(str, confinement.writable)),
             devices=tuple(map(str, confinement.devices)),
             named=("/proc/self/task",) if confinement.devices else (),
             # A user's own processes, the baselines among them, would let themselves be pinned.

@@ -84,7 +84,7 @@ def _mib(number: int) -> str:
     return f"{number / (1 << 20):.1f} MiB"
 
 
-def exceeded(limits: Limits, used: TreeUsage, cgroup: Cgroup | None) -> tuple[End, str] | None:
+def find_exceeded(limits: Limits, used: TreeUsage, cgroup: Cgroup | None) -> tuple[End, str] | None:
     """The first limit that a sample of the tree is beyond, with its figures for people."""
     if cgroup is not None and cgroup.memory is not None:
         # Only the kernel's account counts here: resident pages of libraries belong to nobody.

@@ -60,7 +60,7 @@ class SockFprog(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def checked(result: int, what: str) -> int:
+def check_result(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
@@ -69,7 +69,7 @@ def checked(result: int, what: str) -> int:
 
 def prctl(option: int, *values: int) -> int:
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    return checked(LIBC.prctl(option, *padded), f"prctl {option}")
+    return check_result(LIBC.prctl(option, *padded), f"prctl {option}")
 
 
 def landlock_rights(abi: int) -> int:
@@ -86,7 +86,7 @@ def landlock_ruleset(order: dict[str, Any]) -> int:
     everything = landlock_rights(abi)
     attr = RulesetAttr(everything, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = checked(
+    ruleset = check_result(
         LIBC.syscall(CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), 0), "landlock"
     )
     of_files = (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & everything
@@ -101,7 +101,7 @@ def landlock_ruleset(order: dict[str, Any]) -> int:
         if not os.path.isdir(path):
             rights &= of_files
         rule = PathBeneathAttr(rights, opened)
-        checked(LIBC.syscall(ADD_RULE, ruleset, 1, ctypes.byref(rule), 0), f"landlock {path}")
+        check_result(LIBC.syscall(ADD_RULE, ruleset, 1, ctypes.byref(rule), 0), f"landlock {path}")
         os.close(opened)
     return ruleset
 
@@ -123,7 +123,7 @@ def change_uid(uid: int, *, may_search: bool) -> None:
         bit = 1 << CAP_DAC_READ_SEARCH
         header = (ctypes.c_uint32 * 2)(0x20080522, 0)
         sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)
-        checked(LIBC.capset(header, sets), "capset")
+        check_result(LIBC.capset(header, sets), "capset")
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
 
 
@@ -156,7 +156,7 @@ def become_the_job(order: dict[str, Any], supervisor: int, report: int) -> None:
         os.set_inheritable(descriptor, True)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if ruleset >= 0:
-        checked(LIBC.syscall(RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
+        check_result(LIBC.syscall(RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
         os.close(ruleset)
     for which, soft, hard in order["rlimits"]:
         resource.setrlimit(which, (soft, hard))
@@ -176,6 +176,7 @@ def start(order: dict[str, Any]) -> tuple[int, str]:
         try:
             become_the_job(order, supervisor, writing)
         except BaseException as error:
+            # After a fork: nothing may leave the child but by its pipe and its status.
             os.write(writing, f"{type(error).__name__}: {error}".encode()[:2000])
         finally:
             os._exit(127)
@@ -187,7 +188,7 @@ def start(order: dict[str, Any]) -> tuple[int, str]:
     return child, words.decode(errors="replace")
 
 
-def below(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     """Every living descendant, from one pass over /proc."""
     kin: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
@@ -224,7 +225,7 @@ def sweep() -> dict[int, int]:
     """Kills the tree until nothing is left of it; what forks meanwhile is met by the next pass."""
     ended: dict[int, int] = {}
     while True:
-        alive = below(os.getpid())
+        alive = list_descendants(os.getpid())
         for pid in alive:
             try:
                 os.kill(pid, SIGKILL)

@@ -53,12 +53,12 @@ class SupervisedOrder:
     temporary: str = ""
     """A folder to remove at the end with what is in it."""
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """The order as the supervisor reads it."""
-        return marshal.dumps({name: _plain(value) for name, value in vars(self).items()}, 4)
+        return marshal.dumps({name: _to_list(value) for name, value in vars(self).items()}, 4)
 
 
-def _plain(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -126,16 +126,16 @@ def launch(order: SupervisedOrder, streams: Streams) -> SupervisedLaunch:
     Raises:
         SandboxError: the supervisor could not do what the order asks, or could not execute.
     """
-    folder = None if "TMPDIR" in order.env else TemporaryFolder.made(order.uid)
+    folder = None if "TMPDIR" in order.env else TemporaryFolder.make(order.uid)
     try:
-        return _launch(order if folder is None else _with(order, folder), streams, folder)
+        return _launch(order if folder is None else _with_folder(order, folder), streams, folder)
     except BaseException:
         if folder:
             folder.remove()
         raise
 
 
-def _with(order: SupervisedOrder, folder: TemporaryFolder) -> SupervisedOrder:
+def _with_folder(order: SupervisedOrder, folder: TemporaryFolder) -> SupervisedOrder:
     path = str(folder.path)
     return replace(
         order, temporary=path, env={**order.env, "TMPDIR": path}, writable=(*order.writable, path)
@@ -161,7 +161,7 @@ def _launch(
     ours.settimeout(_START_S)
     answer: dict[str, Any] = {"error": "the supervisor did not answer"}
     try:
-        ours.send(order.packed())
+        ours.send(order.pack())
         if words := ours.recv(4096):
             answer = marshal.loads(words)
     except OSError as error:

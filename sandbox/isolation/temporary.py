@@ -34,7 +34,7 @@ class TemporaryFolder:
     path: Path
 
     @classmethod
-    def made(cls, uid: int) -> TemporaryFolder:
+    def make(cls, uid: int) -> TemporaryFolder:
         """A new one that only `uid` may enter; -1: who made it."""
         path = Path(tempfile.mkdtemp(prefix="kernelwright-job-", dir=parent()))
         if uid >= 0:
@@ -50,13 +50,13 @@ class TemporaryFolder:
             device = self.path.stat().st_dev
         except OSError:
             return 0
-        return self._named() + _nameless(members, device)
+        return self._sum_named() + _sum_nameless(members, device)
 
     def remove(self) -> None:
         """Where the supervisor could not; as far as that goes."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _named(self) -> int:
+    def _sum_named(self) -> int:
         total, entries, pending = 0, 0, [str(self.path)]
         while pending:
             try:
@@ -73,7 +73,7 @@ class TemporaryFolder:
         return total
 
 
-def _nameless(members: Iterable[int], device: int) -> int:
+def _sum_nameless(members: Iterable[int], device: int) -> int:
     sizes: dict[int, int] = {}
     for pid in members:
         try:

@@ -38,15 +38,15 @@ _REPLACEMENTS = 100
 
 def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None]) -> Parameter:
     """The parameter that these tokens declare; `aliases` are types (and macros) of the source."""
-    tokens = _without_default(_expanded(list(written), aliases))
+    tokens = _without_default(_expand_aliases(list(written), aliases))
     if not tokens or any(text in ("&", "(", '""', "&&") for text in tokens):
         return Parameter(_last_word(written), " ".join(written))
     tokens, extents = _without_extents(tokens)
     is_const = "const" in tokens
     tokens = [text for text in tokens if text not in _IGNORED and text != "const"]
     stars = tokens.count("*") + extents
-    base, name = _parted(tokens)
-    type_text = ("const " if is_const else "") + _joined(base) + "*" * stars
+    base, name = _split_name(tokens)
+    type_text = ("const " if is_const else "") + _join_words(base) + "*" * stars
     if stars > 1:
         return Parameter(name, type_text, is_pointer=True)
     dtype, alignment = _dtype(base)
@@ -57,7 +57,7 @@ def parameter(written: Sequence[str], aliases: Mapping[str, Sequence[str] | None
     return Parameter(name, type_text, (stars == 1) if dtype or stars else None, dtype, alignment)
 
 
-def _expanded(tokens: list[str], aliases: Mapping[str, Sequence[str] | None]) -> list[str]:
+def _expand_aliases(tokens: list[str], aliases: Mapping[str, Sequence[str] | None]) -> list[str]:
     """The tokens with aliases replaced, and theirs in turn, as far as that is few."""
     # The last word is the parameter's own name, except where it is all there is.
     name = tokens[-1:] if len(tokens) > 1 else []
@@ -95,7 +95,7 @@ def _without_extents(tokens: list[str]) -> tuple[list[str], int]:
     return kept, extents
 
 
-def _parted(tokens: list[str]) -> tuple[list[str], str]:
+def _split_name(tokens: list[str]) -> tuple[list[str], str]:
     """The words of the type, and the parameter's name."""
     if "*" in tokens:
         first = tokens.index("*")
@@ -106,7 +106,7 @@ def _parted(tokens: list[str]) -> tuple[list[str], str]:
     return tokens[:-1], tokens[-1]
 
 
-def _joined(base: Sequence[str]) -> str:
+def _join_words(base: Sequence[str]) -> str:
     text = ""
     for word in base:
         is_apart = text and text[-1].isalnum() and (word[0].isalnum() or word[0] == "_")

@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..front_matter import FilePlace, moved
+from ..front_matter import FilePlace, move_place
 from . import cpp_text
 from .cpp_text import CppText, Token, after_brackets, split_commas
 from .cpp_types import parameter
-from .faults import missing, shown
+from .faults import explain_missing, quote
 from .signature import Parameter, Signature
 
 _GLOBAL = "__global__"
@@ -93,28 +93,28 @@ class CudaSource:
         plain = name.removeprefix("::")
         found = [k for k in self.kernels if k.name == plain or k.name.endswith(f"::{plain}")]
         if not found:
-            return self._absent(plain)
+            return self._explain_absence(plain)
         fitting = [k for k in found if (k.template is not None) == bool(bracket)]
         if not fitting:
             if bracket:
-                return f"{shown(plain)} is not a template; launch it by its plain name"
+                return f"{quote(plain)} is not a template; launch it by its plain name"
             given = ", ".join(_name_of(each) for each in found[0].template or ())
-            return f"{shown(plain)} is a template; name an instance: '{plain}<…>' with {given}"
+            return f"{quote(plain)} is a template; name an instance: '{plain}<…>' with {given}"
         arguments = split_commas(cpp_text.words(rest.rstrip()[:-1])) if bracket else []
         return tuple(self._signature(kernel, arguments) for kernel in fitting)
 
-    def _absent(self, name: str) -> tuple[Signature, ...] | str:
+    def _explain_absence(self, name: str) -> tuple[Signature, ...] | str:
         if any(_makes_kernels(macro) for macro in self.text.macros.values()):
             return ()
         if any(token.text == name.rpartition("::")[2] for token in self.text.tokens):
             return (
-                f"{shown(name)} is in the source, but not as a __global__ function; its kernels: "
+                f"{quote(name)} is in the source, but not as a __global__ function; its kernels: "
                 f"{', '.join(self.names) or '-'}"
             )
-        return missing("__global__ function", name, self.names)
+        return explain_missing("__global__ function", name, self.names)
 
     def _signature(self, kernel: _Found, arguments: Sequence[Sequence[str]]) -> Signature:
-        place = moved(FilePlace(), self.source[: kernel.at])
+        place = move_place(FilePlace(), self.source[: kernel.at])
         aliases = dict(self.aliases)
         template = tuple(_name_of(each) for each in kernel.template or ())
         for at, name in enumerate(template):

@@ -110,7 +110,7 @@ class Plan:
         """Where a value of the front matter stands in the file."""
         return self.matter.place(path)
 
-    def refused(
+    def refusal_error(
         self, reason: str, path: Path, kind: PlanFaultKind = PlanFaultKind.MISTAKE
     ) -> PlanRefusedError:
         """The error for a value of the front matter."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...errors import UnknownNameError
 from ...kernelbench.languages import CUDA, TRITON, Language
 from ..front_matter import FrontMatter, read_comment, read_docstring
-from ..source_text import encoded, python_tree
+from ..source_text import encode_source, python_tree
 from .cuda_signature import CudaSource, read_cuda
 from .triton_signature import TritonSource, read_triton
 
@@ -46,7 +46,7 @@ class Dialect:
 
 
 def _read_cuda(source: str) -> ParsedSource:
-    encoded(source)
+    encode_source(source)
     return ParsedSource(read_comment(source), read_cuda(source))
 
 
@@ -101,5 +101,5 @@ def dialect_of(language: str) -> Dialect:
     """The dialect of a language; UnknownNameError where it has no launch plans."""
     known = {each.name: dialect for each, dialect in DIALECTS.items()}
     if language not in known:
-        raise UnknownNameError.among("language with launch plans", language, known)
+        raise UnknownNameError.for_name("language with launch plans", language, known)
     return known[language]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..front_matter import FilePlace
-from .faults import PlanRefusedError, missing, shown
+from .faults import PlanRefusedError, explain_missing, quote
 
 Number = int | float
 Values = Mapping[str, Number]
@@ -68,7 +68,7 @@ class Variable:
     def evaluate(self, values: Values) -> Number:
         """What the name stands for."""
         if self.name not in values:
-            raise FailedError(missing("axis, feature or knob", self.name, values), self.at)
+            raise FailedError(explain_missing("axis, feature or knob", self.name, values), self.at)
         return values[self.name]
 
     def names(self) -> Iterator[tuple[str, int]]:
@@ -89,7 +89,7 @@ class Unary:
         value = self.operand.evaluate(values)
         if self.sign == "not":
             return not value
-        return _bounded(-value if self.sign == "-" else +value, self.at)
+        return _ensure_bounded(-value if self.sign == "-" else +value, self.at)
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Those of the operand."""
@@ -119,7 +119,7 @@ class Chain:
             right = term.operand.evaluate(values)
             if right == 0 and term.sign in ("//", "%"):
                 raise FailedError(f"division by zero: what follows {term.sign} is 0", term.at)
-            value = _bounded(_ARITHMETIC[term.sign](value, right), term.at)
+            value = _ensure_bounded(_ARITHMETIC[term.sign](value, right), term.at)
         return value
 
     def names(self) -> Iterator[tuple[str, int]]:
@@ -208,12 +208,12 @@ class FunctionCall:
         function = FUNCTIONS[self.function]
         if function.is_integral and any(isinstance(value, float) for value in taken):
             raise FailedError(
-                f"{self.function} takes integers, and one of {_listed(taken)} is not; "
+                f"{self.function} takes integers, and one of {_list_values(taken)} is not; "
                 "round it with ceil() or floor() first",
                 self.at,
             )
         try:
-            return _bounded(function.compute(*taken), self.at)
+            return _ensure_bounded(function.compute(*taken), self.at)
         except ZeroDivisionError:
             raise FailedError(
                 f"division by zero: the second value of {self.function} is 0", self.at
@@ -225,11 +225,11 @@ class FunctionCall:
             yield from argument.names()
 
 
-def _listed(values: list[Number]) -> str:
+def _list_values(values: list[Number]) -> str:
     return ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
 
 
-def _bounded(value: Number, at: int) -> Number:
+def _ensure_bounded(value: Number, at: int) -> Number:
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
         raise FailedError(f"the value {value:.4g} is beyond the 63 bits of an integer", at)
     if isinstance(value, float) and not math.isfinite(value):
@@ -312,7 +312,7 @@ class Expression:
         value = self.evaluate(values)
         if isinstance(value, float):
             raise PlanRefusedError(
-                f"{shown(self.text)} is {value!r}{self.bindings(values)}, which is not an integer; "
+                f"{quote(self.text)} is {value!r}{self.bindings(values)}, which is not an integer; "
                 "round it with ceil() or floor()",
                 self.place(0),
             )
@@ -321,5 +321,5 @@ class Expression:
     def bindings(self, values: Values) -> str:
         """` (with M = 5, avg_row = 2.5)`, for reasons; empty without names."""
         used = dict.fromkeys(name for name, _ in self.names if name in values)
-        said = ", ".join(f"{name} = {_listed([values[name]])}" for name in used)
+        said = ", ".join(f"{name} = {_list_values([values[name]])}" for name in used)
         return f" (with {said})" if said else ""

@@ -56,20 +56,20 @@ def fault_at(
     reason: str, place: FilePlace, kind: PlanFaultKind = PlanFaultKind.MISTAKE
 ) -> PlanFault:
     """The fault with its reason made fit to be shown: a candidate's words are in it."""
-    return PlanFault(_printable(reason)[:REASON_CHARACTERS], place.line, place.column, kind)
+    return PlanFault(_make_printable(reason)[:REASON_CHARACTERS], place.line, place.column, kind)
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A candidate's value in quotes: printable, on one line, short."""
-    text = _printable(str(value))
+    text = _make_printable(str(value))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[:SHOWN]}…'"
 
 
-def _printable(text: str) -> str:
+def _make_printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def missing(kind: str, name: str, known: Iterable[str]) -> str:
+def explain_missing(kind: str, name: str, known: Iterable[str]) -> str:
     """The sentence for a name that there is not, with its nearest matches or all there are."""
-    error = UnknownNameError.among(kind, shown(name)[1:-1], known)
+    error = UnknownNameError.for_name(kind, quote(name)[1:-1], known)
     return f"{error}; {error.hint}"

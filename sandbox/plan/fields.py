@@ -13,7 +13,7 @@ from ..front_matter import FrontMatter, Path
 from .declared import BufferPart, DeclaredArgument, Float, Value
 from .dialects import Dialect
 from .expressions import MAX_INTEGER, Expression, Literal
-from .faults import SHOWN, PlanRefusedError, missing, shown
+from .faults import SHOWN, PlanRefusedError, explain_missing, quote
 from .grammar import parse_expression
 from .model import Constant, Dtype
 
@@ -38,7 +38,7 @@ class Fields:
         self.matter = matter
         self.dialect = dialect
 
-    def refused(self, reason: str, path: Path, *, of_key: bool = False) -> PlanRefusedError:
+    def refusal_error(self, reason: str, path: Path, *, of_key: bool = False) -> PlanRefusedError:
         """The error for the value at `path`, or for its key."""
         return PlanRefusedError(reason, self.matter.place(path, of_key=of_key))
 
@@ -47,19 +47,23 @@ class Fields:
         names = list(known)
         for key in table:
             if key not in names:
-                raise self.refused(missing("key", key, names), (*path, key), of_key=True)
+                raise self.refusal_error(
+                    explain_missing("key", key, names), (*path, key), of_key=True
+                )
 
     def table(self, parent: dict[str, Any], path: Path) -> dict[str, Any]:
         """The table at `path` in its parent; empty where there is none."""
         value = parent.get(str(path[-1]), {})
         if not isinstance(value, dict):
-            raise self.refused(f"[{path[-1]}] must be a table, not {shown(value)}", path)
+            raise self.refusal_error(f"[{path[-1]}] must be a table, not {quote(value)}", path)
         return value
 
     def string(self, value: object, path: Path) -> str:
         """A name in quotes."""
         if not isinstance(value, str) or not value:
-            raise self.refused(f"{path[-1]} must be a name in quotes, not {shown(value)}", path)
+            raise self.refusal_error(
+                f"{path[-1]} must be a name in quotes, not {quote(value)}", path
+            )
         return value
 
     def kernel(self, value: object, path: Path) -> str:
@@ -75,10 +79,10 @@ class Fields:
             is_sound = False
         if not is_sound:
             instance = "" if is_function else " or an instance such as 'k<float, 4>'"
-            raise self.refused(f"{shown(name)} is not the name of a kernel{instance}", path)
+            raise self.refusal_error(f"{quote(name)} is not the name of a kernel{instance}", path)
         return name
 
-    def optional(self, table: dict[str, Any], path: Path, key: str) -> Expression | None:
+    def optional_expression(self, table: dict[str, Any], path: Path, key: str) -> Expression | None:
         """The expression of a key that need not be there."""
         return self.expression(table[key], (*path, key)) if key in table else None
 
@@ -87,17 +91,18 @@ class Fields:
         if isinstance(value, str):
             return parse_expression(value, lambda at: self.matter.place_inside(path, at))
         if type(value) is not int or abs(value) > MAX_INTEGER:
-            raise self.refused(
-                f"{shown(value)} is not an integer below 2^63 or an expression in quotes", path
+            raise self.refusal_error(
+                f"{quote(value)} is not an integer below 2^63 or an expression in quotes",
+                path,
             )
         return Expression(str(value), Literal(value), lambda _: self.matter.place(path))
 
     def extents(self, value: object, path: Path, most: int) -> tuple[Expression, ...]:
         """A list of integers and expressions."""
         if not isinstance(value, list) or not 1 <= len(value) <= most:
-            raise self.refused(
+            raise self.refusal_error(
                 f"{path[-1]} must be a list of 1 to {most} integers or expressions, such as "
-                f'["cdiv(M, 4)"], not {shown(value)}',
+                f'["cdiv(M, 4)"], not {quote(value)}',
                 path,
             )
         return tuple(self.expression(each, (*path, at)) for at, each in enumerate(value))
@@ -105,13 +110,15 @@ class Fields:
     def arguments(self, value: object, path: Path) -> tuple[DeclaredArgument, ...]:
         """What a launch gives its kernel."""
         if not isinstance(value, list):
-            raise self.refused(f'args must be a list such as ["M", "x"], not {shown(value)}', path)
+            raise self.refusal_error(
+                f'args must be a list such as ["M", "x"], not {quote(value)}', path
+            )
         return tuple(self._argument(each, (*path, at)) for at, each in enumerate(value))
 
     def _argument(self, value: object, path: Path) -> DeclaredArgument:
         if not isinstance(value, dict):
             if type(value) is float:
-                raise self.refused(
+                raise self.refusal_error(
                     f"say how wide the number {value!r} is: {{f32 = {value!r}}} for float, "
                     f"{{f64 = {value!r}}} for double",
                     path,
@@ -123,9 +130,9 @@ class Fields:
         if len(value) == 1 and (key := next(iter(value))) in _FLOATS:
             number = value[key]
             if type(number) not in (int, float):
-                raise self.refused(f"{key} takes a number, not {shown(number)}", (*path, key))
+                raise self.refusal_error(f"{key} takes a number, not {quote(number)}", (*path, key))
             return Float(self._float(number, _FLOATS[key], (*path, key)), _FLOATS[key])
-        raise self.refused(
+        raise self.refusal_error(
             "an argument in braces is {f32 = 1e-5}, {f64 = 1e-5} or "
             '{buffer = "partial", offset = "M * N"}',
             path,
@@ -136,7 +143,7 @@ class Fields:
             value = float(number)
             struct.pack("<f" if bits == 32 else "<d", value)
         except OverflowError:
-            raise self.refused(f"{shown(number)} does not fit {bits} bits", path) from None
+            raise self.refusal_error(f"{quote(number)} does not fit {bits} bits", path) from None
         return value
 
     def constants(self, table: dict[str, Any], path: Path) -> dict[str, Expression | Constant]:
@@ -150,7 +157,7 @@ class Fields:
         if isinstance(value, str):
             if len(value) > 1 and value[0] == value[-1] == "'":
                 if not value.isprintable() or len(value) > SHOWN:
-                    raise self.refused("a string constant is printable and short", path)
+                    raise self.refusal_error("a string constant is printable and short", path)
                 return value[1:-1]
             if (found := _DTYPE.match(value)) and (name := _dtype(found["name"])):
                 return Dtype(name)

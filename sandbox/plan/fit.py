@@ -13,7 +13,7 @@ from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem
 from .declared import BufferPart, DeclaredArgument, DeclaredLaunch, Float, Plan
 from .expressions import Expression, Variable
-from .faults import PlanRefusedError, missing, shown
+from .faults import PlanRefusedError, explain_missing, quote
 from .signature import ANY, VECTOR, Parameter, Signature
 
 _LAUNCH_KEYS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -69,7 +69,7 @@ def _check_outputs(plan: Plan, problem: Problem) -> None:
             )
     lacking = [tensor.name for tensor in problem.outputs if tensor.name not in reached]
     if lacking and plan.launches:
-        raise plan.refused(
+        raise plan.refusal_error(
             f"no launch gets the output {lacking[0]}, so that it cannot be written; put it into "
             "args",
             ("launch", plan.launches[-1].index, "args"),
@@ -83,7 +83,7 @@ def _check_names(plan: Plan, problem: Problem, features: Collection[str]) -> Non
     for path in paths:
         if path[1] in taken:
             raise PlanRefusedError(
-                f"{shown(path[1])} is already a name of {problem.name}: its axes, features and "
+                f"{quote(path[1])} is already a name of {problem.name}: its axes, features and "
                 "tensors keep theirs; choose another",
                 plan.matter.place(path, of_key=True),
             )
@@ -103,17 +103,17 @@ def _check_launch(
     if launch.zero:
         written = [t.name for t in problem.outputs] + [s.name for s in plan.scratch]
         if launch.zero in buffers and launch.zero not in written:
-            raise plan.refused(
+            raise plan.refusal_error(
                 f"{launch.zero} is an input, which must not be written; zero an output or a "
                 "scratch buffer",
                 (*path, "zero"),
             )
         if launch.zero not in buffers:
-            reason = missing("output or scratch buffer", launch.zero, written)
-            raise plan.refused(reason, (*path, "zero"))
+            reason = explain_missing("output or scratch buffer", launch.zero, written)
+            raise plan.refusal_error(reason, (*path, "zero"))
         return
     given = [
-        _given(plan, (*path, "args", at), argument, numbers, buffers)
+        _describe_given(plan, (*path, "args", at), argument, numbers, buffers)
         for at, argument in enumerate(launch.arguments)
     ]
     known = [each for each in plan.signatures.get(launch.kernel, ()) if each.parameters is not None]
@@ -124,7 +124,7 @@ def _check_launch(
     misfits = [misfit(launch.kernel, given, signature) for signature in known]
     if None not in misfits and (first := misfits[0]):
         where = () if first.at is None else (first.at,)
-        raise plan.refused(first.reason, (*path, "args", *where))
+        raise plan.refusal_error(first.reason, (*path, "args", *where))
 
 
 def _expressions(launch: DeclaredLaunch) -> Iterator[Expression]:
@@ -145,7 +145,7 @@ def _check_expression(
             )
         if name not in numbers:
             raise PlanRefusedError(
-                missing("axis, feature or knob", name, numbers), expression.place(at)
+                explain_missing("axis, feature or knob", name, numbers), expression.place(at)
             )
 
 
@@ -161,7 +161,7 @@ def _check_constexpr(
             )
 
 
-def _given(
+def _describe_given(
     plan: Plan,
     path: tuple[str | int, ...],
     argument: DeclaredArgument,
@@ -173,8 +173,8 @@ def _given(
     if isinstance(argument, BufferPart):
         _check_expression(argument.offset, numbers, buffers)
         if argument.buffer not in buffers:
-            reason = missing("tensor or scratch buffer", argument.buffer, buffers)
-            raise plan.refused(reason, (*path, "buffer"))
+            reason = explain_missing("tensor or scratch buffer", argument.buffer, buffers)
+            raise plan.refusal_error(reason, (*path, "buffer"))
         return Given(argument.text, buffers[argument.buffer], is_buffer=True)
     node = argument.expression.node
     if isinstance(node, Variable):
@@ -182,7 +182,7 @@ def _given(
             return Given(argument.text, buffers[node.name], is_buffer=True)
         if node.name not in numbers:
             kind = "axis, tensor, scratch buffer, knob or feature"
-            raise plan.refused(missing(kind, node.name, [*numbers, *buffers]), path)
+            raise plan.refusal_error(explain_missing(kind, node.name, [*numbers, *buffers]), path)
     _check_expression(argument.expression, numbers, buffers)
     return Given(argument.text, "")
 
@@ -194,7 +194,7 @@ def _check_constants(plan: Plan, launch: DeclaredLaunch, signature: Signature) -
     for name in launch.constants:
         if name in names:
             continue
-        reason = missing(f"tl.constexpr parameter of {launch.kernel}", name, names)
+        reason = explain_missing(f"tl.constexpr parameter of {launch.kernel}", name, names)
         if name in _LAUNCH_KEYS:
             reason = f"{name} is a key of the launch itself: write it beside constexpr"
         elif any(name == each.name for each in signature.runtime):
@@ -202,7 +202,7 @@ def _check_constants(plan: Plan, launch: DeclaredLaunch, signature: Signature) -
         raise PlanRefusedError(reason, plan.matter.place((*path, name), of_key=True))
     lacking = [e.name for e in constants if not e.has_default and e.name not in launch.constants]
     if lacking:
-        raise plan.refused(
+        raise plan.refusal_error(
             f"{launch.kernel} needs a value for {', '.join(lacking)}: constexpr = "
             f"{{{', '.join(f'{name} = …' for name in lacking)}}}",
             path,
@@ -214,22 +214,22 @@ def misfit(kernel: str, given: Sequence[Given], signature: Signature) -> Misfit 
     taken = signature.runtime
     said = f"{kernel} takes {signature.text}"
     for at, (argument, parameter) in enumerate(zip(given, taken, strict=False)):
-        if why := _refuses(parameter, argument):
+        if why := _explain_refusal(parameter, argument):
             reason = (
-                f"argument {at + 1} is {shown(argument.text)}, {argument.meaning}, and {why}; "
-                f"{said}{_reordered(given, taken)}"
+                f"argument {at + 1} is {quote(argument.text)}, {argument.meaning}, and {why}; "
+                f"{said}{_suggest_order(given, taken)}"
             )
             return Misfit(at, reason)
     if len(given) != len(taken):
-        texts = {_plain(argument.text) for argument in given}
-        absent = [each.name for each in taken if each.name and _plain(each.name) not in texts]
+        texts = {_bare_name(argument.text) for argument in given}
+        absent = [each.name for each in taken if each.name and _bare_name(each.name) not in texts]
         hint = f"; nothing is given for {', '.join(absent)}" if absent and len(absent) < 4 else ""
         reason = f"args has {len(given)} arguments, and {said}, which are {len(taken)}{hint}"
         return Misfit(None, reason)
     return None
 
 
-def _refuses(parameter: Parameter, argument: Given) -> str:
+def _explain_refusal(parameter: Parameter, argument: Given) -> str:
     """Why the parameter cannot take it; empty where it can, or only a compiler can tell."""
     text = f"the parameter there is '{parameter.text}'"
     if argument.is_buffer:
@@ -262,10 +262,10 @@ def _same_element(declared: str, actual: str) -> bool:
     return one.is_integral and other.is_integral and one.bytes == other.bytes
 
 
-def _reordered(given: Sequence[Given], taken: Sequence[Parameter]) -> str:
+def _suggest_order(given: Sequence[Given], taken: Sequence[Parameter]) -> str:
     """The order that the parameters' names suggest, where they name exactly what is given."""
-    texts = {_plain(argument.text): argument.text for argument in given}
-    names = [_plain(parameter.name) for parameter in taken]
+    texts = {_bare_name(argument.text): argument.text for argument in given}
+    names = [_bare_name(parameter.name) for parameter in taken]
     if len(texts) < len(given) or set(names) != set(texts) or len(names) != len(given):
         return ""
     return f"; in its order: args = [{', '.join(repr(texts[name]) for name in names)}]".replace(
@@ -273,7 +273,7 @@ def _reordered(given: Sequence[Given], taken: Sequence[Parameter]) -> str:
     )
 
 
-def _plain(name: str) -> str:
+def _bare_name(name: str) -> str:
     return name.lower().removesuffix("_ptr").strip("_")
 
 
@@ -289,16 +289,16 @@ def suspicions(plan: Plan) -> tuple[str, ...]:
         if len(signatures) != 1 or len(signatures[0].runtime) != len(launch.arguments):
             continue
         pairs = [
-            (_plain(argument.text), parameter, argument.text)
+            (_bare_name(argument.text), parameter, argument.text)
             for argument, parameter in zip(launch.arguments, signatures[0].runtime, strict=True)
         ]
         names = {given for given, _, _ in pairs}
         swapped = [
             f"{text} where its parameter is called {parameter.name}"
             for given, parameter, text in pairs
-            if (name := _plain(parameter.name)) != given
+            if (name := _bare_name(parameter.name)) != given
             and name in names
-            and given in {_plain(each.name) for _, each, _ in pairs}
+            and given in {_bare_name(each.name) for _, each, _ in pairs}
         ]
         if swapped:
             found.append(f"{launch.kernel} is given {', '.join(swapped)}")

@@ -25,7 +25,7 @@ from .expressions import (
     Unary,
     Variable,
 )
-from .faults import PlanRefusedError, missing, shown
+from .faults import PlanRefusedError, explain_missing, quote
 
 MAX_TOKENS = 200
 MAX_NESTING = 24
@@ -69,7 +69,7 @@ def parse_expression(text: str, place: Callable[[int], FilePlace]) -> Expression
         RefusedError: it is not an expression.
     """
     try:
-        return Expression(text, _Parser(_tokens(text)).whole(), place)
+        return Expression(text, _Parser(_tokens(text)).parse_whole(), place)
     except FailedError as error:
         raise PlanRefusedError(error.reason, place(error.at)) from None
 
@@ -80,7 +80,7 @@ def _tokens(text: str) -> list[_Token]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise FailedError(f"the character {shown(text[at])} has no meaning here", at)
+            raise FailedError(f"the character {quote(text[at])} has no meaning here", at)
         found.append(_Token(token.lastgroup or "", token[0], at))
         if len(found) > MAX_TOKENS:
             raise FailedError(f"the expression has more than {MAX_TOKENS} words and signs", at)
@@ -102,10 +102,10 @@ class _Parser:
         self.next = 0
         self.nesting = 0
 
-    def whole(self) -> Node:
+    def parse_whole(self) -> Node:
         node = self._choice()
         if self._here.kind != "end":
-            raise self._unexpected("an operator")
+            raise self._unexpected_error("an operator")
         return node
 
     @property
@@ -121,34 +121,34 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if self._accept(text) is None:
-            raise self._unexpected(f"'{text}'")
+            raise self._unexpected_error(f"'{text}'")
 
-    def _unexpected(self, wanted: str) -> FailedError:
+    def _unexpected_error(self, wanted: str) -> FailedError:
         token = self._here
         if token.kind == "end":
             reason = f"the expression ends where {wanted} should follow"
         else:
-            reason = f"{shown(token.text)} stands where {wanted} should"
+            reason = f"{quote(token.text)} stands where {wanted} should"
         if token.text in _REMEDIES and token.kind == "sign":
             reason += f"; {_REMEDIES[token.text]}"
         return FailedError(reason, token.at)
 
-    def _deeper(self) -> None:
+    def _enter_nesting(self) -> None:
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise FailedError(f"the expression is nested deeper than {MAX_NESTING}", self._here.at)
 
     def _choice(self) -> Node:
-        self._deeper()
-        node = self._either()
+        self._enter_nesting()
+        node = self._disjunction()
         if self._accept("if"):
-            condition = self._either()
+            condition = self._disjunction()
             self._expect("else")
             node = Choice(node, condition, self._choice())
         self.nesting -= 1
         return node
 
-    def _either(self) -> Node:
+    def _disjunction(self) -> Node:
         return self._logic("or", lambda: self._logic("and", self._negation))
 
     def _logic(self, word: str, operand: Callable[[], Node]) -> Node:
@@ -159,11 +159,11 @@ class _Parser:
 
     def _negation(self) -> Node:
         if word := self._accept("not"):
-            return self._turned(word, self._negation)
+            return self._apply_sign(word, self._negation)
         return self._comparison()
 
-    def _turned(self, sign: _Token, operand: Callable[[], Node]) -> Node:
-        self._deeper()
+    def _apply_sign(self, sign: _Token, operand: Callable[[], Node]) -> Node:
+        self._enter_nesting()
         node = Unary(sign.text, operand(), sign.at)
         self.nesting -= 1
         return node
@@ -173,7 +173,7 @@ class _Parser:
         return Comparison(first, rest) if rest else first
 
     def _sum(self) -> Node:
-        return self._chain(lambda: self._chain(self._signed, ("*", "//", "%")), ("+", "-"))
+        return self._chain(lambda: self._chain(self._signed_operand, ("*", "//", "%")), ("+", "-"))
 
     def _chain(self, operand: Callable[[], Node], signs: tuple[str, ...]) -> Node:
         first, rest = self._terms(operand, signs)
@@ -187,9 +187,9 @@ class _Parser:
             rest.append(ChainTerm(sign.text, operand(), sign.at))
         return first, tuple(rest)
 
-    def _signed(self) -> Node:
+    def _signed_operand(self) -> Node:
         if sign := self._accept("-", "+"):
-            return self._turned(sign, self._signed)
+            return self._apply_sign(sign, self._signed_operand)
         return self._operand()
 
     def _operand(self) -> Node:
@@ -204,11 +204,11 @@ class _Parser:
             node = self._choice()
             self._expect(")")
             return node
-        raise self._unexpected("a number, a name or '('")
+        raise self._unexpected_error("a number, a name or '('")
 
     def _call(self, name: _Token) -> Node:
         if name.text not in FUNCTIONS:
-            raise FailedError(missing("function", name.text, FUNCTIONS), name.at)
+            raise FailedError(explain_missing("function", name.text, FUNCTIONS), name.at)
         arguments = [self._choice()]
         while self._accept(","):
             arguments.append(self._choice())
@@ -235,10 +235,10 @@ def _number(token: _Token) -> int | float:
     text = token.text
     if not text.isdigit():
         if float(text) == float("inf"):
-            raise FailedError(f"the number {shown(text)} is too large", token.at)
+            raise FailedError(f"the number {quote(text)} is too large", token.at)
         return float(text)
     if len(text) > 1 and text[0] == "0":
-        raise FailedError(f"the number {shown(text)} starts with a zero", token.at)
+        raise FailedError(f"the number {quote(text)} starts with a zero", token.at)
     if len(text) > 19 or int(text) > MAX_INTEGER:
-        raise FailedError(f"the number {shown(text)} is beyond the 63 bits of an integer", token.at)
+        raise FailedError(f"the number {quote(text)} is beyond the 63 bits of an integer", token.at)
     return int(text)

@@ -17,7 +17,7 @@ from .cuda_signature import CudaSource
 from .declared import DeclaredLaunch, DeclaredScratch, Plan
 from .dialects import dialect_of
 from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
-from .faults import PlanFault, PlanRefusedError, fault_at, missing, shown
+from .faults import PlanFault, PlanRefusedError, explain_missing, fault_at, quote
 from .fields import Fields
 from .limits import MAX_SCRATCH
 from .signature import Signature
@@ -64,7 +64,7 @@ class _Reader(Fields):
         self.keys(facts, (), _HOST_TOP if is_host else _TOP)
         self._language(facts)
         if not launches and not (is_host and has_entry):
-            raise self.refused(self.dialect.no_launch, ())
+            raise self.refusal_error(self.dialect.no_launch, ())
         knobs = self._knobs(facts)
         self._agreement(knobs, source)
         self._recipe(facts)
@@ -87,24 +87,26 @@ class _Reader(Fields):
             if launch.kernel and launch.kernel not in found:
                 known = source.signatures(launch.kernel)
                 if isinstance(known, str):
-                    raise self.refused(known, ("launch", launch.index, "kernel"))
+                    raise self.refusal_error(known, ("launch", launch.index, "kernel"))
                 found[launch.kernel] = known
         return found
 
     def _tables(self, facts: dict[str, Any], key: str, most: int) -> list[dict[str, Any]]:
         value = facts.get(key, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise self.refused(f"write each {key} as a table of its own, [[{key}]]", (key,))
+            raise self.refusal_error(f"write each {key} as a table of its own, [[{key}]]", (key,))
         if len(value) > most:
-            raise self.refused(f"there are {len(value)} launches, at most {most}", (key, most))
+            raise self.refusal_error(
+                f"there are {len(value)} launches, at most {most}", (key, most)
+            )
         return value
 
     def _language(self, facts: dict[str, Any]) -> None:
         taken = self.dialect.language.name
         said = facts.get("language", taken)
         if said != taken:
-            raise self.refused(
-                f"the front matter says the language is {shown(said)}, and the file is taken as "
+            raise self.refusal_error(
+                f"the front matter says the language is {quote(said)}, and the file is taken as "
                 f"{taken}",
                 ("language",),
             )
@@ -114,8 +116,8 @@ class _Reader(Fields):
         for name, value in knobs.items():
             self._name(name, ("knobs", name))
             if type(value) is not int or abs(value) > MAX_INTEGER:
-                raise self.refused(
-                    f"the knob {shown(name)} is {shown(value)}; knobs are integers below 2^63",
+                raise self.refusal_error(
+                    f"the knob {quote(name)} is {quote(value)}; knobs are integers below 2^63",
                     ("knobs", name),
                 )
         return knobs
@@ -125,7 +127,7 @@ class _Reader(Fields):
         for name, value in knobs.items():
             defined = source.definitions(name)
             if defined and all(text.isdigit() and text != str(value) for text in defined):
-                raise self.refused(
+                raise self.refusal_error(
                     f"the knob {name} is {value}, and the source defines it as {defined[0]}; "
                     "change both together",
                     ("knobs", name),
@@ -133,8 +135,8 @@ class _Reader(Fields):
 
     def _name(self, name: str, path: Path) -> None:
         if not _NAME.match(name) or name in FUNCTIONS or name in WORDS:
-            raise self.refused(
-                f"{shown(name)} cannot be a name: use letters, digits and _, no digit first, and "
+            raise self.refusal_error(
+                f"{quote(name)} cannot be a name: use letters, digits and _, no digit first, and "
                 f"none of {', '.join([*FUNCTIONS, *sorted(WORDS)])}",
                 path,
                 of_key=True,
@@ -143,7 +145,7 @@ class _Reader(Fields):
     def _scratch(self, facts: dict[str, Any], knobs: dict[str, int]) -> tuple[DeclaredScratch, ...]:
         tables = self.table(facts, ("scratch",))
         if len(tables) > MAX_SCRATCH:
-            raise self.refused(
+            raise self.refusal_error(
                 f"there are {len(tables)} scratch buffers, at most {MAX_SCRATCH}", ("scratch",)
             )
         found = []
@@ -152,12 +154,12 @@ class _Reader(Fields):
             table = self.table(tables, path)
             self._name(name, path)
             if name in knobs:
-                raise self.refused(f"{shown(name)} is both a knob and a scratch buffer", path)
+                raise self.refusal_error(f"{quote(name)} is both a knob and a scratch buffer", path)
             self.keys(table, path, ("shape", "dtype"))
-            self._needs(table, path, ("shape", "dtype"))
+            self._require_keys(table, path, ("shape", "dtype"))
             dtype = self.string(table["dtype"], (*path, "dtype"))
             if dtype not in DTYPES:
-                raise self.refused(missing("dtype", dtype, DTYPES), (*path, "dtype"))
+                raise self.refusal_error(explain_missing("dtype", dtype, DTYPES), (*path, "dtype"))
             shape = self.extents(table["shape"], (*path, "shape"), MAX_EXTENTS)
             found.append(DeclaredScratch(name, dtype, shape))
         return tuple(found)
@@ -167,23 +169,23 @@ class _Reader(Fields):
         self.keys(recipe, ("recipe",), ("family", "knobs"))
         self.table(recipe, ("recipe", "knobs"))
         if not isinstance(recipe.get("family", ""), str):
-            raise self.refused("the recipe's family must be a string", ("recipe", "family"))
+            raise self.refusal_error("the recipe's family must be a string", ("recipe", "family"))
 
-    def _needs(self, table: dict[str, Any], path: Path, keys: Iterable[str]) -> None:
+    def _require_keys(self, table: dict[str, Any], path: Path, keys: Iterable[str]) -> None:
         absent = [key for key in keys if key not in table]
         if absent:
-            title = f"the launch of {shown(table['kernel'])}" if "kernel" in table else "it"
+            title = f"the launch of {quote(table['kernel'])}" if "kernel" in table else "it"
             title = f"[{'.'.join(map(str, path))}]" if path[0] == "scratch" else title
-            raise self.refused(f"{title} lacks {' and '.join(absent)}", path)
+            raise self.refusal_error(f"{title} lacks {' and '.join(absent)}", path)
 
     def _launch(self, table: dict[str, Any], index: int) -> DeclaredLaunch:
         path: Path = ("launch", index)
-        when = self.optional(table, path, "when")
+        when = self.optional_expression(table, path, "when")
         if "zero" in table:
             for key in (each for each in table if each not in _ZERO):
-                raise self.refused(
+                raise self.refusal_error(
                     "a launch that sets a buffer to zero takes `when` and nothing else; give "
-                    f"{shown(key)} to a launch of its own",
+                    f"{quote(key)} to a launch of its own",
                     (*path, key),
                     of_key=True,
                 )
@@ -191,9 +193,9 @@ class _Reader(Fields):
             return DeclaredLaunch(index=index, zero=zero, when=when)
         self.keys(table, path, (*self.dialect.keys, "zero"))
         if "kernel" not in table:
-            raise self.refused('a launch needs kernel = "NAME", or zero = "BUFFER"', path)
+            raise self.refusal_error('a launch needs kernel = "NAME", or zero = "BUFFER"', path)
         kernel = self.kernel(table["kernel"], (*path, "kernel"))
-        self._needs(table, path, self.dialect.needed)
+        self._require_keys(table, path, self.dialect.needed)
         return DeclaredLaunch(
             index=index,
             kernel=kernel,
@@ -201,7 +203,7 @@ class _Reader(Fields):
             grid=self.extents(table["grid"], (*path, "grid"), 3),
             block=self.extents(table.get("block", [1]), (*path, "block"), 3),
             cluster=self.extents(table.get("cluster", [1]), (*path, "cluster"), 3),
-            shared_bytes=self.optional(table, path, "shared_bytes"),
+            shared_bytes=self.optional_expression(table, path, "shared_bytes"),
             arguments=self.arguments(table["args"], (*path, "args")),
             constants=self.constants(table, (*path, "constexpr")),
             options={

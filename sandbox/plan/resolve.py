@@ -97,7 +97,7 @@ class _Resolver:
     def _nothing_wanted(self) -> PlanRefusedError:
         last = self.plan.launches[-1]
         said = last.when.bindings(self.values) if last.when else ""
-        return self.plan.refused(
+        return self.plan.refusal_error(
             f"no launch's `when` holds for this workload{said}, so that nothing would be computed; "
             "let the last launch cover what the others leave",
             ("launch", last.index, "when"),
@@ -125,7 +125,7 @@ class _Resolver:
 
     def _too_much_scratch(self, scratch: DeclaredScratch, total: int) -> PlanRefusedError:
         said = "".join(extent.bindings(self.values) for extent in scratch.shape)
-        return self.plan.refused(
+        return self.plan.refusal_error(
             f"the scratch buffers take {total} bytes{said}, at most {limits.MAX_SCRATCH_BYTES} "
             "are lent; reduce in registers or shared memory, or in fewer parts",
             ("scratch", scratch.name, "shape"),
@@ -159,11 +159,11 @@ class _Resolver:
         arguments = tuple(self._argument(launch, at) for at in range(len(launch.arguments)))
         if reason := limits.parameters_wrong(self._sizes(launch)):
             path = ("launch", launch.index, "args")
-            raise self.plan.refused(reason, path, PlanFaultKind.LIMIT)
+            raise self.plan.refusal_error(reason, path, PlanFaultKind.LIMIT)
         if self.plan.dialect.is_specialised:
             return self._triton(launch, grid, arguments)
         block = self._extent(launch.block, limits.block_wrong)
-        cluster = _three([each.integer(self.values) for each in launch.cluster])
+        cluster = _pad_extent([each.integer(self.values) for each in launch.cluster])
         self._hold(launch, "cluster", limits.cluster_wrong(cluster, grid, self.architecture))
         shared = launch.shared_bytes.integer(self.values) if launch.shared_bytes else 0
         self._hold(
@@ -186,7 +186,7 @@ class _Resolver:
         written: tuple[Expression, ...],
         wrong: Callable[[Extent], tuple[int, str] | None],
     ) -> Extent:
-        extent = _three([each.integer(self.values) for each in written])
+        extent = _pad_extent([each.integer(self.values) for each in written])
         if found := wrong(extent):
             at, sentence = found
             culprit = written[min(at, len(written) - 1)]
@@ -207,7 +207,7 @@ class _Resolver:
             said = written.bindings(self.values) if written else ""
             head, semicolon, remedy = sentence.partition(";")
             path = ("launch", launch.index, key)
-            raise self.plan.refused(f"{head}{said}{semicolon}{remedy}", path, kind)
+            raise self.plan.refusal_error(f"{head}{said}{semicolon}{remedy}", path, kind)
 
     def _fill(self, launch: DeclaredLaunch) -> Launch:
         buffer = self.buffers[launch.zero]
@@ -288,7 +288,7 @@ class _Resolver:
         cluster = (special.num_ctas, 1, 1)
         whole = (grid[0] * special.num_ctas, grid[1], grid[2])
         if found := limits.grid_wrong(whole):
-            raise self.plan.refused(found[1], ("launch", launch.index, "grid"))
+            raise self.plan.refusal_error(found[1], ("launch", launch.index, "grid"))
         self._hold(launch, "num_ctas", limits.cluster_wrong(cluster, whole, self.architecture))
         self.specialisations.setdefault(special.label, special)
         return Launch(
@@ -319,6 +319,6 @@ def _literal(number: Float) -> Argument:
     return Argument(ArgumentKind.FLOAT64, bits)
 
 
-def _three(sizes: list[int]) -> Extent:
+def _pad_extent(sizes: list[int]) -> Extent:
     x, y, z = ([*sizes, 1, 1])[:3]
     return x, y, z

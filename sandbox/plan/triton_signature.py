@@ -7,7 +7,7 @@ import ast
 from dataclasses import dataclass
 
 from ..front_matter import FilePlace
-from .faults import missing, shown
+from .faults import explain_missing, quote
 from .signature import Parameter, Signature
 
 _TUNERS = ("autotune", "heuristics")
@@ -43,20 +43,20 @@ class TritonSource:
         """What the kernel takes, or why it cannot be launched by a plan."""
         function = self.functions.get(launched)
         if function is None:
-            return missing("@triton.jit function", launched, self.names)
+            return explain_missing("@triton.jit function", launched, self.names)
         if not _is_kernel(function):
-            return f"{shown(launched)} is not a kernel; decorate it with @triton.jit"
+            return f"{quote(launched)} is not a kernel; decorate it with @triton.jit"
         decorators = [_decorator(each) for each in function.decorator_list]
         for tuner in _TUNERS:
             if tuner in decorators:
                 return (
-                    f"{shown(launched)} is decorated with {tuner}, and a plan launches what it "
+                    f"{quote(launched)} is decorated with {tuner}, and a plan launches what it "
                     f"declares: remove the decorator and give its values as constexpr and "
                     "num_warps, or launch the kernel from run(...)"
                 )
         given = function.args
         if given.vararg or given.kwarg:
-            return f"{shown(launched)} takes *args or **kwargs; name each parameter"
+            return f"{quote(launched)} takes *args or **kwargs; name each parameter"
         place = FilePlace(function.lineno, function.col_offset + 1)
         return (Signature(launched, place, _parameters(given)),)
 

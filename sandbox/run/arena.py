@@ -104,7 +104,7 @@ class TensorRegion:
         """Size without the guard bands."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
-    def passed(self, role: Role) -> Passed:
+    def to_argument(self, role: Role) -> Passed:
         """As the argument of a call."""
         return Passed(role, self.offset, self.bytes)
 
@@ -165,8 +165,8 @@ class Arena:
 
         A trusted process (the baselines') may write its inputs: torch wants writable memory.
         """
-        inputs = self._inputs.opened(is_writable=is_trusted)
-        return inputs, self._outputs.opened(is_writable=True)
+        inputs = self._inputs.open_descriptor(is_writable=is_trusted)
+        return inputs, self._outputs.open_descriptor(is_writable=True)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -229,14 +229,14 @@ class Arena:
         arguments = [call_table.integer(structure.axes[axis]) for axis in problem.axes]
         fenced = Role(0) if fence is Fence.NONE else Role.FENCED
         for role, placed in ((Role.INPUT | fenced, inputs), (Role.OUTPUT | fenced, outputs)):
-            arguments += [region.passed(role) for region in placed.values()]
+            arguments += [region.to_argument(role) for region in placed.values()]
         if extra.table:
             table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
             self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
-            arguments.append(table.passed(Role.INPUT))
+            arguments.append(table.to_argument(Role.INPUT))
         scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
-        arguments += [region.passed(Role.SCRATCH | fenced) for region in scratch]
-        entry, start = call_table.packed(arguments), self._index * ENTRY_BYTES
+        arguments += [region.to_argument(Role.SCRATCH | fenced) for region in scratch]
+        entry, start = call_table.pack_entry(arguments), self._index * ENTRY_BYTES
         self._inputs.map[start : start + len(entry)] = entry
         slot = Slot(
             index=self._index,

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ...errors import PrerequisiteError
+from ..builders.workshop import Workshop
 
 _HERE = Path(__file__).parent
 _NATIVE = _HERE / "runner.cpp"
@@ -32,25 +33,25 @@ def compiler() -> str:
     return found
 
 
-def runner_binary(cache_dir: Path, *, sanitized: bool = False) -> Path:
+def runner_binary(workshop: Workshop, *, sanitized: bool = False) -> Path:
     """The compiled runner of native candidates; built on first use, replaced atomically.
 
     Raises:
         PrerequisiteError: there is no compiler, or it lacks the sanitizers that were asked for.
     """
-    return _compiled(_NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())), cache_dir)
+    return _compile(workshop, _NATIVE, (*_FLAGS, *(_SANITIZED if sanitized else ())))
 
 
-def device_runner_binary(cache_dir: Path) -> Path:
+def device_runner_binary(workshop: Workshop) -> Path:
     """The compiled runner of device candidates; as `runner_binary`."""
-    return _compiled(_DEVICE, _FLAGS, cache_dir)
+    return _compile(workshop, _DEVICE, _FLAGS)
 
 
-def _compiled(source: Path, flags: tuple[str, ...], cache_dir: Path) -> Path:
+def _compile(workshop: Workshop, source: Path, flags: tuple[str, ...]) -> Path:
     headers = sorted({*_HERE.glob("*.hpp"), *source.parent.glob("*.hpp")})
     content = b"".join(file.read_bytes() for file in (source, *headers))
     key = hashlib.sha256(content + " ".join(flags).encode()).hexdigest()[:16]
-    program = cache_dir / "runner" / f"{source.stem}-{key}"
+    program = workshop.folder / "runner" / f"{source.stem}-{key}"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:

@@ -52,7 +52,7 @@ def integer(value: int) -> Passed:
     return Passed(Role.INTEGER, value, 4)
 
 
-def packed(arguments: Sequence[Passed]) -> bytes:
+def pack_entry(arguments: Sequence[Passed]) -> bytes:
     """One entry of the table: role and value of each argument; behind them all, their sizes.
 
     Raises:

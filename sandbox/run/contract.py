@@ -69,15 +69,15 @@ def refusal(error: BaseException, also: Mapping[str, str]) -> Refusal | None:
     for one in chain:
         frames = list(_frames(one))
         if isinstance(one, Refusal):
-            return _placed(str(one), chain)
+            return _place_refusal(str(one), chain)
         if type(one).__module__.startswith(("torch._inductor", "torch._dynamo")):
-            return _placed(COMPILES, chain)
+            return _place_refusal(COMPILES, chain)
         for frame in frames:
             if _is_in("torch.utils.cpp_extension", frame):
-                return _placed(_extending(frame), chain)
+                return _place_refusal(_word_extension(frame), chain)
         for package, words in also.items():
             if frames and _is_in(package, frames[-1]):
-                return _placed(words, chain)
+                return _place_refusal(words, chain)
     return None
 
 
@@ -102,7 +102,7 @@ def _is_in(package: str, frame: types.FrameType) -> bool:
     return name == package or name.startswith(package + ".")
 
 
-def _extending(frame: types.FrameType) -> str:
+def _word_extension(frame: types.FrameType) -> str:
     """For a frame of torch's extensions: the first of them is the function that was called."""
     given = frame.f_locals
     sources = given.get("sources") or ()
@@ -112,7 +112,7 @@ def _extending(frame: types.FrameType) -> str:
     return f"{called} {EXTENDS_CUDA if is_cuda else EXTENDS}"
 
 
-def _placed(words: str, chain: Sequence[BaseException]) -> Refusal:
+def _place_refusal(words: str, chain: Sequence[BaseException]) -> Refusal:
     """The sentence behind the last line of the candidate that leads to it."""
     for error in chain:
         place, line = error.__traceback__, 0
@@ -152,7 +152,7 @@ def check(entry: str, module: types.ModuleType, axes: Sequence[str], inputs: Seq
         ) from None
 
 
-def made(module: types.ModuleType, axes: Mapping[str, int]) -> Any:
+def make_model(module: types.ModuleType, axes: Mapping[str, int]) -> Any:
     """A new ModelNew: parameters named as axes get these, others what `get_init_inputs` gives.
 
     Raises:

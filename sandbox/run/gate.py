@@ -115,7 +115,7 @@ class Gate:
     def thaw(self) -> None:
         """Lets the process run again, and returns as it looks at the gate."""
         seen = self._looks[0]
-        with _apart(self._pid):
+        with _keep_apart(self._pid):
             self.release()
             until = time.monotonic() + _AWAKE_S
             while self._looks[0] == seen and time.monotonic() < until:
@@ -155,7 +155,7 @@ class Gate:
 
 
 @contextmanager
-def _apart(pid: int) -> Iterator[None]:
+def _keep_apart(pid: int) -> Iterator[None]:
     """Keeps a process's first thread and this one on different CPUs, where their sets allow it."""
     moved: list[tuple[int, set[int]]] = []
     try:

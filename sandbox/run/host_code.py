@@ -40,7 +40,7 @@ from ...errors import PrerequisiteError
 from ...kernelbench.problem import Problem
 from ...traces.records import Status
 from ..builders.model import Built
-from ..interpreter import FLAGS, homes, interpreter, needed
+from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
 from .program import Descriptors, Program
 
 RAISED, REFUSED = 90, 93
@@ -83,7 +83,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=(*needed(interpreter(), *homes(), *folders), *RUNNER_FILES),
+        readable=(*drop_nested_paths(interpreter(), *homes(), *folders), *RUNNER_FILES),
         # torch alone takes seconds to import, many on a busy machine.
         start_timeout_s=120.0,
         load_timeout_s=30.0,

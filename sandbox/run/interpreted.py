@@ -25,7 +25,7 @@ from ..builders import triton
 from ..builders.model import Built, KernelFacts
 from ..isolation.model import Limits
 from ..plan.model import Launches
-from ..triton_on_cpu.outside import readable, started
+from ..triton_on_cpu.outside import readable_paths, start_command
 from .host_code import EXITS, STATUSES, signature
 from .program import Descriptors, Program
 from .starting import Waiting
@@ -43,6 +43,11 @@ LIMITS = Limits(
     open_files=256,
 )
 SCHEDULES = ("order", "reverse", "random:0")
+_EXITS = {
+    **EXITS,
+    LIMITED: "not supported without a device:",
+    FAULT: "a kernel is wrong with memory:",
+}
 
 
 def interpreted_program(
@@ -76,33 +81,26 @@ def interpreted_program(
         **signature(problem, entry),
         "packages": [],
         "schedules": list(schedules),
-        "patience": {
-            "steps": steps,
-            **({"sample": sample, "sampled": 0, "small": 0} if sample else {}),
-        },
+        "patience": _patience(steps, sample),
         "facts": _figures(launches, kernels),
         "properties": triton.properties(architecture),
     }
 
     def command(given: Descriptors, folder: Path) -> list[str]:
-        return [*started("interpreting"), *given.gated_words, str(folder)]
+        return [*start_command("interpreting"), *given.gated_words, str(folder)]
 
     return Program(
         built,
         {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
         command,
-        readable=readable(),
+        readable=readable_paths(),
         environment={"TRITON_INTERPRET": "1"},
         start_timeout_s=120.0,
         load_timeout_s=30.0,
         memory_bytes=2 << 30,
         processes=256,
         open_files=256,
-        exits={
-            **EXITS,
-            LIMITED: "not supported without a device:",
-            FAULT: "a kernel is wrong with memory:",
-        },
+        exits=_EXITS,
         statuses={**STATUSES, LIMITED: Status.UNSUPPORTED},
         is_timed=False,
         may_leave_out=True,
@@ -118,6 +116,10 @@ def prepare(waiting: Waiting, problem: Problem, architecture: Architecture) -> N
         SandboxError: the jail failed.
     """
     waiting.prepare(interpreted_program(Built(b"", "", 0.0), problem, architecture))
+
+
+def _patience(steps: int, sample: int) -> dict[str, int]:
+    return {"steps": steps, **({"sample": sample, "sampled": 0, "small": 0} if sample else {})}
 
 
 def _figures(

@@ -60,9 +60,9 @@ class Race:
     @property
     def sentence(self) -> str:
         """For a person or a Coder."""
-        return self.on(self.buffer or "shared memory")
+        return self.word_race(self.buffer or "shared memory")
 
-    def on(self, what: str) -> str:
+    def word_race(self, what: str) -> str:
         """The sentence, with a name for the memory."""
         one, other = self.threads
         first = f"{self.first_operation} at line {self.first_line}"
@@ -139,7 +139,7 @@ class Writers:
         self._launches = [one for one in launches.launches if one.kernel != ZERO_FILL]
         self._line_of = line_of
 
-    def of(self, name: str, word: int) -> Writer | None:
+    def find_writer(self, name: str, word: int) -> Writer | None:
         """Who wrote this word of the output; None: no thread."""
         row = self._tables[name][word]
         number = int(row["launch"])
@@ -153,7 +153,7 @@ class Writers:
             thread=_index(int(row["rank"]), launch.block),
         )
 
-    def nearest(self, name: str, word: int) -> int | None:
+    def find_nearest(self, name: str, word: int) -> int | None:
         """The word nearest to this one that any thread wrote."""
         written = np.flatnonzero(self._tables[name]["launch"])
         if not written.size:
@@ -222,7 +222,7 @@ def races(
     return tuple(sums[key] for key in sorted(sums))
 
 
-def missing(told: Iterable[Mapping[str, Any]]) -> tuple[MissingLane, ...]:
+def parse_missing(told: Iterable[Mapping[str, Any]]) -> tuple[MissingLane, ...]:
     """Shuffles from lanes that were not there."""
     return tuple(
         MissingLane(one["line"], one["thread"], one["lane"], one["count"])
@@ -231,7 +231,7 @@ def missing(told: Iterable[Mapping[str, Any]]) -> tuple[MissingLane, ...]:
     )
 
 
-def unset(
+def parse_unset(
     told: Iterable[Mapping[str, Any]], line_of: LineOf, buffers: Sequence[str]
 ) -> tuple[Unset, ...]:
     """One for each line, operation and buffer."""

@@ -15,7 +15,6 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,8 @@ from ..builders.compiler import find_compiler
 from ..builders.cuda_source import FILE
 from ..builders.model import Built, EmulatedVariant
 from ..builders.workplace import run, workplace
-from ..isolation.model import End, Jail, Limits
+from ..builders.workshop import Workshop
+from ..isolation.model import End, Limits
 from ..plan.model import ZERO_FILL
 from . import ledger
 from .emulated import emulated_program
@@ -145,12 +145,10 @@ class AccessReport:
 
 
 def examine(
+    workshop: Workshop,
     built: Built,
     call: CallInputs,
     *,
-    jail: Jail,
-    cache_dir: Path,
-    cpus: tuple[int, ...],
     limits: Limits,
     timeout_s: float,
     schedule: str = "order",
@@ -162,9 +160,6 @@ def examine(
     Args:
         built: Built as EmulatedVariant.ACCESS.
         call: What it is given; small, because every access is told.
-        jail: Also for `addr2line`.
-        cache_dir: Where our own runner is kept.
-        cpus: CPUs to run on.
         limits: Of the process.
         timeout_s: Of the call.
         schedule: Which threads and blocks go first.
@@ -178,29 +173,28 @@ def examine(
         PrerequisiteError: there is no `addr2line` here.
         SandboxError: the jail or our own runner failed.
     """
-    program = emulated_program(built, cache_dir, variant=EmulatedVariant.ACCESS, schedule=schedule)
+    program = emulated_program(workshop, built, variant=EmulatedVariant.ACCESS, schedule=schedule)
     answer = play(
-        jail,
+        workshop,
         program,
         replace(call, report=_head(call, budget, writers)),
-        cpus=cpus,
         limits=limits,
         timeout_s=timeout_s,
     )
-    told = _told(answer, call)
+    records = _parse_report(answer, call)
     tables = ledger.tables(answer.report[REPORT_BYTES:], _outputs(call)) if writers else {}
-    lines = _Lines(built, told, ledger.codes(tables), jail)
+    lines = _Lines(workshop, built, records, ledger.codes(tables))
     launches = [one for one in call.launches.launches if one.kernel != ZERO_FILL]
-    races = ledger.races(told, lines.of, _buffers(call), launches)
+    races = ledger.races(records, lines.find_line, _buffers(call), launches)
     return AccessReport(
-        accesses=_accesses(told, lines, _buffers(call)),
-        launches=_launches(told, lines, _buffers(call)),
+        accesses=_accesses(records, lines, _buffers(call)),
+        launches=_launches(records, lines, _buffers(call)),
         races=tuple(race for race in races if not race.is_weak),
         weak_races=tuple(race for race in races if race.is_weak),
-        unwritten=_unwritten(told, lines),
-        missing=ledger.missing(told),
-        unset=ledger.unset(told, lines.of, _buffers(call)),
-        writers=Writers(tables, call.launches, lines.of) if writers else None,
+        unwritten=_sum_unwritten(records, lines),
+        missing=ledger.parse_missing(records),
+        unset=ledger.parse_unset(records, lines.find_line, _buffers(call)),
+        writers=Writers(tables, call.launches, lines.find_line) if writers else None,
         outputs=answer.outputs,
     )
 
@@ -242,7 +236,7 @@ def _head(call: CallInputs, budget: int, writers: bool) -> bytes:
     return head + bytes(REPORT_BYTES + more - len(head))
 
 
-def _told(answer: CallResult, call: CallInputs) -> list[dict[str, Any]]:
+def _parse_report(answer: CallResult, call: CallInputs) -> list[dict[str, Any]]:
     """The report's lines, as far as they are what they should be."""
     start = 8 * (_HEAD_WORDS + len(_sizes(call)))
     (length,) = struct.unpack_from("<q", answer.report)
@@ -283,24 +277,28 @@ class _Lines:
     """Lines of the source for places in the library."""
 
     def __init__(
-        self, built: Built, told: Iterable[dict[str, Any]], more: set[int], jail: Jail
+        self,
+        workshop: Workshop,
+        built: Built,
+        told: Iterable[dict[str, Any]],
+        more: set[int],
     ) -> None:
         places = [one for each in told for one in (each, each.get("first"), each.get("second"))]
         codes = more | {int(p["code"]) for p in places if isinstance(p, dict) and p.get("code")}
-        self._known = _addr2line(built, sorted(codes), jail) if codes else {}
+        self._known = _addr2line(workshop, built, sorted(codes)) if codes else {}
 
-    def of(self, place: Mapping[str, Any]) -> int:
+    def find_line(self, place: Mapping[str, Any]) -> int:
         """0 where the place belongs to no line of the candidate."""
         return int(place["line"]) or self._known.get(int(place["code"]), 0)
 
 
-def _addr2line(built: Built, codes: list[int], jail: Jail) -> dict[int, int]:
+def _addr2line(workshop: Workshop, built: Built, codes: list[int]) -> dict[int, int]:
     compiler = find_compiler()
     with workplace() as place:
         library = place.folder / "candidate.so"
         library.write_bytes(built.artefact)
         command = ["/usr/bin/addr2line", "-a", "-i", "-e", library.name, *map(hex, codes)]
-        outcome = run(command, compiler, place, jail)
+        outcome = run(workshop, command, compiler, place)
     if outcome.end is not End.EXITED or outcome.code != 0:
         raise PrerequisiteError(
             f"addr2line did not answer: {outcome.stderr.decode(errors='replace')[:200]}",
@@ -326,7 +324,7 @@ def _accesses(
         if one["what"] not in ("global", "shared"):
             continue
         kind, size, bits = str(one["kind"]), int(one["bytes"]), int(one["buffers"])
-        key = lines.of(one), one["what"], kind, size, bits
+        key = lines.find_line(one), one["what"], kind, size, bits
         total = sums.setdefault(key, dict.fromkeys(_COUNTS, 0))
         for name in _COUNTS:
             total[name] += int(one[name])
@@ -359,10 +357,10 @@ def _launches(
     return tuple(found)
 
 
-def _unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:
+def _sum_unwritten(told: Iterable[dict[str, Any]], lines: _Lines) -> dict[int, int]:
     sums: dict[int, int] = {}
     for one in told:
         if one["what"] == "unwritten":
-            line = lines.of(one)
+            line = lines.find_line(one)
             sums[line] = sums.get(line, 0) + int(one["count"])
     return sums

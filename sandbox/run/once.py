@@ -16,14 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Axes, Problem
-from ..isolation.model import Jail, Limits
+from ..builders.workshop import Workshop
+from ..isolation.model import Limits
 from ..plan.model import Launches
 from . import call_table
+from .begun import Plane
 from .call_table import ONE_ENTRY_BYTES, Passed, Role
 from .process import Runner
 from .program import Program
 from .sealed_memory import SealedMemory
-from .starting import Plane
 
 ALIGNMENT = 256
 """What device memory comes with; sectors and cache lines are counted from there."""
@@ -52,11 +53,10 @@ class CallResult:
 
 
 def play(
-    jail: Jail,
+    workshop: Workshop,
     program: Program,
     call: CallInputs,
     *,
-    cpus: tuple[int, ...],
     limits: Limits,
     timeout_s: float,
 ) -> CallResult:
@@ -67,7 +67,7 @@ def play(
         SandboxError: the jail or our own runner failed.
     """
     sheet = Sheet(call)
-    with sheet.mapped() as plane, Runner(jail, program, plane, cpus=cpus, limits=limits) as runner:
+    with sheet.map_plane() as plane, Runner(workshop, program, plane, limits=limits) as runner:
         runner.call(0, timeout_s=timeout_s)
         return sheet.answer()
 
@@ -92,10 +92,10 @@ class Sheet:
         self._report = self._room(1, len(call.report)) if call.report else 0
         for scratch in call.launches.scratch:
             self._room(1, byte_size(scratch.shape, scratch.dtype))
-        self._inputs.append((0, call_table.packed(self._arguments)))
+        self._inputs.append((0, call_table.pack_entry(self._arguments)))
 
     @contextmanager
-    def mapped(self) -> Iterator[Plane]:
+    def map_plane(self) -> Iterator[Plane]:
         """The plane with everything in it, for as long as it is needed."""
         names = ("kw-inputs", "kw-outputs")
         with ExitStack() as stack:
@@ -104,7 +104,10 @@ class Sheet:
                 stack.callback(memory.close)
             inputs, outputs = both
             self._fill(inputs.map, outputs.map)
-            fds = inputs.opened(is_writable=False), outputs.opened(is_writable=True)
+            fds = (
+                inputs.open_descriptor(is_writable=False),
+                outputs.open_descriptor(is_writable=True),
+            )
             for fd in fds:
                 stack.callback(os.close, fd)
             yield Plane(*fds, inputs.size, outputs.size)

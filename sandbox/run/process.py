@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 
 from ...errors import SandboxError
 from ...traces.records import Status
+from ..builders.workshop import Workshop
 from ..frames import (
     Frame,
     FrameError,
@@ -29,10 +30,11 @@ from ..frames import (
     receive,
     send,
 )
-from ..isolation.model import End, Jail, Limits, Outcome
+from ..isolation.model import End, Limits, Outcome
+from .begun import Plane
 from .gate import Coverage
 from .program import Program
-from .starting import Plane, begin
+from .starting import begin
 from .threads import Threads
 
 CLEAN_CALLS = 15
@@ -92,11 +94,10 @@ class Runner:
 
     def __init__(
         self,
-        jail: Jail,
+        workshop: Workshop,
         program: Program,
         plane: Plane,
         *,
-        cpus: tuple[int, ...],
         limits: Limits,
         seccomp: bool = True,
         write: Callable[[], None] | None = None,
@@ -114,14 +115,14 @@ class Runner:
         self._program = program
         self._pid = 0
         self._cpu_mark = 0
-        self.cpus = max(1, len(cpus))
+        self.cpus = max(1, len(workshop.cpus))
         self.overhead_us = program.overhead_us
         self.clean = Timed(0, 0, 0)
         self._threads: Threads | None = None
         if program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
-            self._begun = begin(jail, program, plane, cpus=cpus, limits=limits, seccomp=seccomp)
+            self._begun = begin(workshop, program, plane, limits=limits, seccomp=seccomp)
         self._channel, self._gate, self._job = (
             self._begun.channel,
             self._begun.gate,

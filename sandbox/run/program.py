@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from ...traces.records import Status
 from ..builders.model import Built
 from ..isolation.model import Limits
-
-if TYPE_CHECKING:
-    from .starting import Waiting
+from .begun import Begun, Plane
 
 
 class Descriptors(NamedTuple):
@@ -41,6 +39,13 @@ class Descriptors(NamedTuple):
     def gated_words(self) -> tuple[str, ...]:
         """All of them."""
         return tuple(map(str, self))
+
+
+class Starter(Protocol):
+    """Where a process of such programs may have been started before; see `starting.Waiting`."""
+
+    def take(self, program: Program, plane: Plane) -> Begun:
+        """A process with this program's files and this memory."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Program:
     """What an exit status stands for, where that is not CRASHED."""
     is_timed: bool = True
     """Whether the time of its calls counts: then it is found out what the runner itself takes."""
-    waiting: Waiting | None = None
+    waiting: Starter | None = None
     """Where a process of such programs may have been started before."""
     may_leave_out: bool = False
     """Whether a call may leave answers out and say so (`Gate.coverage`); emulation only."""

@@ -50,7 +50,7 @@ Specification = tuple[str, str, list[str]]
 """Name, dtype, and a term for each dimension: an axis or a sum such as `M+1`."""
 
 
-def beside(name: str) -> Any:
+def load_beside(name: str) -> Any:
     """The module of that name in this folder, which is not on the path of imports."""
     file = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"kernelwright_{name}", file)
@@ -61,7 +61,7 @@ def beside(name: str) -> Any:
     return module
 
 
-contract = beside("contract")
+contract = load_beside("contract")
 NAME: str = contract.NAME
 
 
@@ -191,10 +191,10 @@ class Kernel:
         if entry not in self.kept:
             if len(self.kept) >= KEPT:
                 self.kept.clear()
-            self.kept[entry] = self._made(entry)
+            self.kept[entry] = self._make_slot(entry)
         return self.kept[entry]
 
-    def _made(self, entry: bytes) -> ReadySlot:
+    def _make_slot(self, entry: bytes) -> ReadySlot:
         plan = self.plan
         count = len(plan["axes"]) + len(plan["inputs"]) + len(plan["outputs"])
         numbers = list(struct.unpack_from(f"<{2 * count}Q", entry, 8)[1::2])
@@ -234,7 +234,7 @@ class Kernel:
     def _model(self, axes: dict[str, int]) -> Any:
         key = tuple(axes.values())
         if key not in self.models:
-            self.models[key] = contract.made(self.module, axes)
+            self.models[key] = contract.make_model(self.module, axes)
         return self.models[key]
 
     def call(self, prepared: ReadySlot) -> None:
@@ -312,6 +312,7 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             else:
                 os._exit(BROKEN)
         except BaseException as error:
+            # A candidate may raise anything, SystemExit too: all of it is its own end.
             if refusal := contract.refusal(error, kernel.out_of_reach):
                 give_up(refusal, REFUSED_BY_US)
             is_unloadable = kind == LOAD and isinstance(error, Exception)
@@ -368,6 +369,7 @@ def main() -> None:
     try:
         control, kernel = start()
     except BaseException as error:
+        # Before READY there is no code of a candidate: whatever it is, it is our failure.
         give_up(error, START_FAILED)
     os.write(control, FRAME.pack(READY, 0, 0, 0))
     serve(control, kernel, time.perf_counter_ns)

@@ -25,7 +25,7 @@ class SealedMemory:
         self.map = mmap.mmap(self.fd, self.size)
         self.view = np.frombuffer(self.map, dtype=np.uint8)
 
-    def opened(self, *, is_writable: bool) -> int:
+    def open_descriptor(self, *, is_writable: bool) -> int:
         """A new descriptor for a process. The caller closes it."""
         if is_writable:
             return os.dup(self.fd)

@@ -9,69 +9,24 @@ serves one candidate and ends with it, like any other.
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from ...errors import SandboxError
+from ..builders.workshop import Workshop
 from ..frames import channel
-from ..isolation.model import Confinement, Jail, Job, Limits
+from ..isolation.model import Confinement, Limits
 from ..isolation.seccomp import build_filter
+from .begun import Begun, Plane, fill_folder
 from .gate import Gate
 from .program import Descriptors, Program
 
-SIZES = struct.Struct("<QQ")
-"""Of the two memories whose descriptors come with it; `triton_on_cpu/interpreting.py` reads it."""
-
-
-class Plane(NamedTuple):
-    """The shared memory handed to a process: descriptors it may keep, and their sizes."""
-
-    input_fd: int
-    output_fd: int
-    input_bytes: int
-    output_bytes: int
-
-
-@dataclass
-class Begun:
-    """A process with what belongs to it."""
-
-    folder: tempfile.TemporaryDirectory[str]
-    channel: socket.socket
-    gate: Gate
-    job: Job
-
-    def fill(self, program: Program) -> None:
-        """Puts the candidate's files where the process looks for them."""
-        _fill(Path(self.folder.name), program)
-
-    def give(self, plane: Plane) -> None:
-        """Hands a process in waiting the memory of its calls. Raises SandboxError."""
-        sizes = SIZES.pack(plane.input_bytes, plane.output_bytes)
-        try:
-            socket.send_fds(self.channel, [sizes], [plane.input_fd, plane.output_fd])
-        except OSError as error:
-            raise SandboxError(f"a runner that was waiting has ended: {error}") from error
-
-    def close(self) -> None:
-        """Ends it."""
-        self.channel.close()
-        self.job.kill()
-        self.gate.close()
-        self.folder.cleanup()
-
 
 def begin(
-    jail: Jail,
+    workshop: Workshop,
     program: Program,
     plane: Plane | None,
     *,
-    cpus: tuple[int, ...],
     limits: Limits,
     seccomp: bool = True,
 ) -> Begun:
@@ -84,7 +39,7 @@ def begin(
     place = Path(folder.name)
     place.chmod(0o755)
     if plane:
-        _fill(place, program)
+        fill_folder(place, program.files)
     gate = Gate()
     ours, theirs = channel()
     # Beside a device all host code is ours, and the driver's.
@@ -98,12 +53,12 @@ def begin(
         readable=(*program.readable, place),
         devices=program.devices,
         pass_fds=(given.control, *memory, filter_fd, *gate.fds),
-        env={**thread_environment(len(cpus)), **program.environment},
-        cpus=cpus,
+        env={**thread_environment(len(workshop.cpus)), **program.environment},
+        cpus=workshop.cpus,
         may_mark=False,
     )
     try:
-        job = jail.start(program.command(given, place), confinement, limits)
+        job = workshop.jail.start(program.command(given, place), confinement, limits)
     except BaseException:
         ours.close()
         gate.close()
@@ -119,8 +74,8 @@ def begin(
 class Waiting:
     """One process in waiting, for programs that differ in their files alone. Thread-safe."""
 
-    def __init__(self, jail: Jail, limits: Limits, cpus: tuple[int, ...]) -> None:
-        self._jail, self._limits, self._cpus = jail, limits, cpus
+    def __init__(self, workshop: Workshop, limits: Limits) -> None:
+        self._workshop, self._limits = workshop, limits
         self._lock = threading.Lock()
         self._process: Begun | None = None
         self._is_closed = False
@@ -129,7 +84,7 @@ class Waiting:
         """Starts a process for programs like this one, unless one waits already."""
         with self._lock:
             if self._process is None and not self._is_closed:
-                self._process = self._begun(program)
+                self._process = self._begin_one(program)
 
     def take(self, program: Program, plane: Plane) -> Begun:
         """The process that waits, or a new one, with this program's files and its memory."""
@@ -138,9 +93,9 @@ class Waiting:
         if process is not None and process.job.poll() is not None:
             process.close()
             process = None
-        process = process or self._begun(program)
+        process = process or self._begin_one(program)
         try:
-            process.fill(program)
+            process.fill(program.files)
             process.give(plane)
         except BaseException:
             process.close()
@@ -155,8 +110,8 @@ class Waiting:
                 self._process.close()
                 self._process = None
 
-    def _begun(self, program: Program) -> Begun:
-        return begin(self._jail, program, None, cpus=self._cpus, limits=self._limits)
+    def _begin_one(self, program: Program) -> Begun:
+        return begin(self._workshop, program, None, limits=self._limits)
 
 
 def thread_environment(cpus: int) -> dict[str, str]:
@@ -172,13 +127,6 @@ def thread_environment(cpus: int) -> dict[str, str]:
         "MKL_NUM_THREADS": str(cpus),
         "OPENBLAS_NUM_THREADS": str(cpus),
     }
-
-
-def _fill(folder: Path, program: Program) -> None:
-    for name, content in program.files.items():
-        file = folder / name
-        file.write_bytes(content)
-        file.chmod(0o755)
 
 
 def _filter_fd(wanted: bool, *, may_tune: bool) -> int:

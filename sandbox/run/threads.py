@@ -42,11 +42,11 @@ class Threads:
             # A folder's links are its subfolders: one for each thread.
             if os.stat(self._folder).st_nlink != self._count:
                 self._open()
-            return self._held()
+            return self._read_run_times()
         # One has ended and another begun.
         with suppress(OSError, ValueError):
             self._open()
-            return self._held()
+            return self._read_run_times()
         return {}
 
     def _open(self) -> None:
@@ -56,7 +56,7 @@ class Threads:
             self._files[thread] = os.open(f"{self._folder}/{thread}/schedstat", os.O_RDONLY)
         self._count = count
 
-    def _held(self) -> dict[str, int]:
+    def _read_run_times(self) -> dict[str, int]:
         return {
             thread: int(os.pread(fd, 64, 0).split(b" ", 1)[0]) for thread, fd in self._files.items()
         }

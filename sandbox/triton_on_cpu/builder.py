@@ -32,26 +32,27 @@ def build(folder: Path) -> None:
     """Does what `request.json` asks and leaves."""
     faulthandler.enable()
     request = json.loads((folder / "request.json").read_text())
-    result = _settled(lambda: _built(request, folder), request["source"])
+    result = _settle(lambda: _build(request, folder), request["source"])
     (folder / "result.json").write_text(json.dumps(result))
     os._exit(0)
 
 
-def _settled(action: Callable[[], Outcome], source: str) -> Outcome:
+def _settle(action: Callable[[], Outcome], source: str) -> Outcome:
     """What came of it; the candidate's exceptions are results."""
     try:
         return action()
     except BaseException as error:
-        if unsupported := reasons.beneath(error, UnsupportedError):
-            return {"outcome": "unsupported", "reason": reasons.placed(unsupported)}
+        # Of any kind: the action runs what somebody else has written.
+        if unsupported := reasons.find_beneath(error, UnsupportedError):
+            return {"outcome": "unsupported", "reason": reasons.word_with_line(unsupported)}
         if refused := load.runner().contract.refusal(error, {}):
             return {"outcome": "unsupported", "reason": str(refused)}
-        if lacking := reasons.lacking(error, source):
+        if lacking := reasons.explain_lacking(error, source):
             return {"outcome": "unsupported", "reason": lacking}
         return {"outcome": "failed", "reason": reasons.sentence(error, source)}
 
 
-def _built(request: dict[str, Any], folder: Path) -> Outcome:
+def _build(request: dict[str, Any], folder: Path) -> Outcome:
     card.show(request["properties"])
     import torch
 
@@ -62,20 +63,20 @@ def _built(request: dict[str, Any], folder: Path) -> Outcome:
     for number in range(len(request["structures"])):
         child = os.fork()
         if child == 0:
-            recorded = partial(_one, module, request, number, folder)
-            found = _settled(recorded, request["source"])
+            recorded = partial(_record_structure, module, request, number, folder)
+            found = _settle(recorded, request["source"])
             (folder / f"structure{number}.json").write_text(json.dumps(found))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status != 0:
-            return {"outcome": "failed", **_ended(status)}
+            return {"outcome": "failed", **_explain_end(status)}
         outcome = json.loads((folder / f"structure{number}.json").read_text())
         if outcome["outcome"] != "built":
             return dict(outcome)
     return {"outcome": "built", "configurations": configurations}
 
 
-def _ended(status: int) -> Outcome:
+def _explain_end(status: int) -> Outcome:
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGSEGV, signal.SIGBUS):
         return {
             "outcome": "unsupported",
@@ -111,7 +112,7 @@ def _choose(module: Any, choices: dict[str, int]) -> list[dict[str, Any]]:
     return found
 
 
-def _one(module: Any, request: dict[str, Any], number: int, folder: Path) -> Outcome:
+def _record_structure(module: Any, request: dict[str, Any], number: int, folder: Path) -> Outcome:
     """Records one structure."""
     import triton
 
@@ -120,17 +121,17 @@ def _one(module: Any, request: dict[str, Any], number: int, folder: Path) -> Out
     made = recorder.CallRecorder(memory, folder, request["properties"])
     triton.runtime.driver.set_active(recorder.driver(made))
     compiler: Any = __import__("triton.backends.nvidia.compiler", fromlist=["compiler"])
-    compiler.print = made.heard
+    compiler.print = made.hear
     tensors = _tensors(request, structure, memory, folder, number)
     if structure["calls"] is not None:
         _play(module, structure, made)
         adopted: dict[int, int] = {}
     else:
-        dispatch, device = recording_modes(memory, made.zeroed)
+        dispatch, device = recording_modes(memory, made.keep_zeroing)
         with dispatch, device:
-            returned = _called(module, request, structure["axes"], tensors)
-        adopted = _adopted(returned, memory)
-    return _told(made, adopted)
+            returned = _call_entry(module, request, structure["axes"], tensors)
+        adopted = _adopt_outputs(returned, memory)
+    return _describe_recording(made, adopted)
 
 
 def _tensors(
@@ -151,7 +152,7 @@ def _tensors(
     return made
 
 
-def _called(
+def _call_entry(
     module: Any, request: dict[str, Any], axes: dict[str, int], tensors: dict[str, Any]
 ) -> Any:
     """Calls the entry point as the runner of host code does; None where it writes its outputs."""
@@ -162,7 +163,7 @@ def _called(
     named = contract.parameters(entry)
     outputs = [name for name, *_ in request["outputs"]]
     if request["entry"] == "ModelNew":
-        return contract.made(module, axes)(*(tensors[name] for name in inputs))
+        return contract.make_model(module, axes)(*(tensors[name] for name in inputs))
     given = {k: v for k, v in {**axes, **tensors}.items() if named is None or k in named}
     result = entry(**given)
     results = result if isinstance(result, tuple | list) else (result,)
@@ -172,7 +173,7 @@ def _called(
     return None if is_written else result
 
 
-def _adopted(returned: Any, memory: Memory) -> dict[int, int]:
+def _adopt_outputs(returned: Any, memory: Memory) -> dict[int, int]:
     """Which scratch buffer is which output, by their places: what host code returns."""
     if returned is None:
         return {}
@@ -216,7 +217,7 @@ def _play(module: Any, structure: dict[str, Any], made: recorder.CallRecorder) -
     for call in structure["calls"]:
         values = [_value(argument, made.memory) for argument in call["arguments"]]
         if call["kernel"] is None:
-            made.filled(call["arguments"])
+            made.keep_fill(call["arguments"])
             continue
         kernel: Any = getattr(module, call["kernel"], None)
         if not hasattr(kernel, "run"):
@@ -251,7 +252,7 @@ def _value(argument: list[int], memory: Memory) -> Any:
     return value
 
 
-def _told(made: recorder.CallRecorder, adopted: dict[int, int]) -> Outcome:
+def _describe_recording(made: recorder.CallRecorder, adopted: dict[int, int]) -> Outcome:
     """The recording as data, with the buffers that are outputs under their own places."""
     kept = [region for region in made.memory.scratch if region.place not in adopted]
     places = {region.place: new for new, region in enumerate(kept)}

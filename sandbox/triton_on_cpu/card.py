@@ -120,15 +120,15 @@ def show(properties: dict[str, int]) -> None:
         "is_current_stream_capturing": False,
     }
     for name, answer in answers.items():
-        setattr(cuda, name, _always(answer))
+        setattr(cuda, name, _answer_always(answer))
     for name in ("set_device", "synchronize", "init", "empty_cache", "set_stream"):
-        setattr(cuda, name, _always(None))
+        setattr(cuda, name, _answer_always(None))
     cuda.current_stream = cuda.default_stream = cuda.Stream = _Stream
     cuda.Event = _Event
     cuda.device = cuda.device_of = cuda.stream = lambda *_: contextlib.nullcontext()
 
 
-def _always(answer: Any) -> Any:
+def _answer_always(answer: Any) -> Any:
     return lambda *_, **__: answer
 
 

@@ -31,11 +31,11 @@ def grow(interpreter: Any) -> None:
     reduce, scan = interpreter.ReduceOps.generic_reduce, interpreter.ScanOps.generic_scan
 
     def generic_reduce(self: Any, input: Any) -> Any:
-        reduced = _tried(_reduced, interpreter, self, input)
+        reduced = _try_whole(_reduce, interpreter, self, input)
         return reduce(self, input) if reduced is None else reduced
 
     def generic_scan(self: Any, input: Any) -> Any:
-        scanned = _tried(_scanned, interpreter, self, input)
+        scanned = _try_whole(_scan, interpreter, self, input)
         return scan(self, input) if scanned is None else scanned
 
     interpreter.ReduceOps.generic_reduce = generic_reduce
@@ -47,7 +47,7 @@ def _ask(interpreter: Any) -> None:
     """Where a tile is asked for its truth, which Triton's interpreter takes for true."""
     dress = interpreter._patch_lang_tensor
 
-    def dressed(tensor: Any, *scope: Any) -> None:
+    def dress_asking(tensor: Any, *scope: Any) -> None:
         dress(tensor, *scope)
         truth = tensor.__bool__
 
@@ -58,22 +58,23 @@ def _ask(interpreter: Any) -> None:
 
         tensor.__bool__ = asked
 
-    interpreter._patch_lang_tensor = dressed
+    interpreter._patch_lang_tensor = dress_asking
 
 
-def _tried(way: Any, interpreter: Any, operation: Any, input: Any) -> Any:
+def _try_whole(way: Any, interpreter: Any, operation: Any, input: Any) -> Any:
     """What comes out on whole tiles; None where that cannot be had, for whatever reason: called for
     each element, the function says what is wrong with it."""
     _Trees.is_growing = True
     try:
         return way(interpreter, operation, input)
     except Exception:
+        # Of any kind: the function is the candidate's.
         return None
     finally:
         _Trees.is_growing = False
 
 
-def _reduced(interpreter: Any, operation: Any, input: Any) -> list[Any]:
+def _reduce(interpreter: Any, operation: Any, input: Any) -> list[Any]:
     """Neighbours are combined until one is left, in their order."""
     rank = len(input[0].handle.data.shape)
     dtypes = [one.dtype for one in input]
@@ -85,14 +86,14 @@ def _reduced(interpreter: Any, operation: Any, input: Any) -> list[Any]:
     ]
     while tiles[0].shape[-1] > 1:
         left, right = [t[..., 0::2] for t in tiles], [t[..., 1::2] for t in tiles]
-        tiles = _combined(interpreter, operation, left, right, dtypes)
+        tiles = _combine(interpreter, operation, left, right, dtypes)
     return [
-        operation.to_tensor(_packed(tile[..., 0], operation, rank), dtype)
+        operation.to_tensor(_pack(tile[..., 0], operation, rank), dtype)
         for tile, dtype in zip(tiles, dtypes, strict=True)
     ]
 
 
-def _packed(data: Array, operation: Any, rank: int) -> Any:
+def _pack(data: Array, operation: Any, rank: int) -> Any:
     """One value for each place of the other axes, as the operation was asked for it."""
     if not operation.keep_dims:
         return data.item() if operation.axis is None else data
@@ -101,14 +102,14 @@ def _packed(data: Array, operation: Any, rank: int) -> Any:
     return np.expand_dims(data, operation.axis)
 
 
-def _scanned(interpreter: Any, operation: Any, input: Any) -> list[Any]:
+def _scan(interpreter: Any, operation: Any, input: Any) -> list[Any]:
     """Each takes in the one at a distance before it, which doubles (Hillis and Steele, 1986)."""
     dtypes = [one.dtype for one in input]
     tiles = [np.moveaxis(one.handle.data, operation.axis, -1) for one in input]
     length, distance = tiles[0].shape[-1], 1
     while distance < length:
         before = [np.roll(tile, distance, axis=-1) for tile in tiles]
-        made = _combined(interpreter, operation, before, tiles, dtypes)
+        made = _combine(interpreter, operation, before, tiles, dtypes)
         has_one = np.arange(length) >= distance
         tiles = [np.where(has_one, new, old) for new, old in zip(made, tiles, strict=True)]
         distance *= 2
@@ -118,7 +119,7 @@ def _scanned(interpreter: Any, operation: Any, input: Any) -> list[Any]:
     ]
 
 
-def _combined(
+def _combine(
     interpreter: Any, operation: Any, left: list[Array], right: list[Array], dtypes: list[Any]
 ) -> list[Array]:
     """What the candidate's function makes of two rows of tiles."""

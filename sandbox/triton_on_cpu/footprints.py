@@ -117,7 +117,7 @@ class Footprints:
         """Where the others' tiles begin, None where the places of those that ran tell no law."""
         known = np.array([store.places[int(program)] for program in ran], dtype=np.int64)
         for ny, nz in self._divisions():
-            law = _fitted(_ids(ran, ny, nz), known)
+            law = _fit_law(_ids(ran, ny, nz), known)
             if law is not None:
                 found: Any = _ids(others, ny, nz) @ law + known[0]
                 return found
@@ -140,7 +140,7 @@ def _ids(programs: Any, ny: int, nz: int) -> Any:
     return np.stack([np.ones_like(x), x, y, z], axis=1)
 
 
-def _fitted(ids: Any, places: Any) -> Any:
+def _fit_law(ids: Any, places: Any) -> Any:
     """The law by which places follow from ids, as distances from the first place."""
     varies = np.r_[True, (ids[:, 1:] != ids[0, 1:]).any(axis=0)]
     used = ids[:, varies].astype(np.float64)

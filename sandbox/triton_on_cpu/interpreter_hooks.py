@@ -55,7 +55,8 @@ def open_eyes(watch: Watch) -> None:
         try:
             called(self, *args, **kwargs)
         except Exception as error:
-            if not reasons.beneath(error, EnoughError):
+            # Triton may have wrapped it in an exception of its own.
+            if not reasons.find_beneath(error, EnoughError):
                 raise
         watch.leave()
 
@@ -77,11 +78,11 @@ def _numbers(interpreter: Any) -> None:
     """Lets scalars bound loops: Triton 3.6 converts them as NumPy 2.4 no longer allows it."""
     dress = interpreter._patch_lang_tensor
 
-    def dressed(tensor: Any, *scope: Any) -> None:
+    def dress_index(tensor: Any, *scope: Any) -> None:
         dress(tensor, *scope)
         tensor.__index__ = lambda self: int(self.handle.data.item())
 
-    interpreter._patch_lang_tensor = dressed
+    interpreter._patch_lang_tensor = dress_index
 
 
 class _Lasting:
@@ -166,7 +167,7 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
     ) -> Any:
         dtype = np.dtype(interpreter._get_np_dtype(ptrs.get_element_ty()))
 
-        def unchanged() -> Any:
+        def compare_bits() -> Any:
             fill = np.zeros(ptrs.data.shape, dtype)
             there = interpreter._interpreter.load(ptrs.data, mask.data, fill, dtype)
             wanted = np.broadcast_to(value.data, there.shape).astype(dtype)
@@ -174,7 +175,7 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
             bits = f"u{dtype.itemsize}"
             return np.ascontiguousarray(there).view(bits) == wanted.view(bits)
 
-        watch.write(ptrs.data, mask.data, dtype.itemsize, unchanged)
+        watch.write(ptrs.data, mask.data, dtype.itemsize, compare_bits)
         return store(self, ptrs, value, mask, *hints, **more)
 
     builder.create_masked_load = create_masked_load

@@ -25,7 +25,7 @@ from . import card, load, reasons, warmed
 from .guarded_memory import PROT_READ, Guarded
 from .interpreter_hooks import LimitError, open_eyes
 from .patience import Patience
-from .recording_modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching
+from .recording_modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching_class
 from .regions import WORD, Region
 from .story import Story
 from .watch import MemoryFault, SpoiledError, TooLongError, Watch
@@ -34,7 +34,7 @@ LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
 UNWRITTEN = 0x7FE5DEAF
 """NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py)."""
-SIZES = struct.Struct("<QQ")  # sandbox/run/starting.py
+SIZES = struct.Struct("<QQ")  # sandbox/run/begun.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
 
@@ -44,13 +44,13 @@ def main(arguments: list[str]) -> None:
     runner: Any = load.runner()
     if arguments[1] == "-1":
         _import_all()
-        arguments = _handed(arguments)
+        arguments = _receive_memory(arguments)
     sys.argv = ["runner.py", *arguments]
     runner.Kernel = _kernel(runner)
     plain = runner.give_up
 
     def give_up(error: BaseException, status: int, **more: Any) -> None:
-        found, changed = _told(error, status)
+        found, changed = _choose_error(error, status)
         plain(found, changed, **({} if changed in (LIMITED, FAULT) else more))
 
     runner.give_up = give_up
@@ -69,7 +69,7 @@ def _import_all() -> None:
         torch.empty((2, 2), device="cuda").t().is_contiguous()
 
 
-def _handed(arguments: list[str]) -> list[str]:
+def _receive_memory(arguments: list[str]) -> list[str]:
     """Waits for the memory of the calls; the arguments with it in its places."""
     import socket
 
@@ -82,16 +82,16 @@ def _handed(arguments: list[str]) -> list[str]:
     return [arguments[0], *map(str, numbers), *arguments[5:]]
 
 
-def _told(error: BaseException, status: int) -> tuple[BaseException, int]:
+def _choose_error(error: BaseException, status: int) -> tuple[BaseException, int]:
     """The exception that people want to hear of, and the exit status for it."""
-    if fault := reasons.beneath(error, MemoryFault):
-        return MemoryFault(reasons.placed(fault)), FAULT
+    if fault := reasons.find_beneath(error, MemoryFault):
+        return MemoryFault(reasons.word_with_line(fault)), FAULT
     for kind in (TooLongError, LimitError):
-        if limit := reasons.beneath(error, kind):
-            return kind(reasons.placed(limit)), LIMITED
+        if limit := reasons.find_beneath(error, kind):
+            return kind(reasons.word_with_line(limit)), LIMITED
     from triton.runtime.errors import InterpreterError
 
-    inner = reasons.beneath(error, InterpreterError)
+    inner = reasons.find_beneath(error, InterpreterError)
     if inner is None:
         return reasons.with_line(error), status
     while isinstance(inner, InterpreterError) and (inner.__cause__ or inner.__context__):
@@ -152,52 +152,53 @@ class Interpreted:
 
     def load(self) -> None:
         self.watch.begin([])
-        with self._looking():
+        with self._watch_host():
             self.module = load.module(self.source.decode("utf-8-sig"))
         self.lasting += self.watch.regions
         self.held += self.alive
         if self.plan["entry"]:
             self.enter(self.module)
 
-    def _made(self, entry: bytes) -> Staged:
+    def _make_slot(self, entry: bytes) -> Staged:
         above: Any = super()
         read = _read_entry(entry, self.plan)
         if self.plan["entry"] == "ModelNew":
             # A model may make tensors of its own, which its kernels will reach.
             self.watch.begin([])
-            with self._looking():
-                made = above._made(entry)
+            with self._watch_host():
+                made = above._make_slot(entry)
             self.lasting += self.watch.regions
             self.held += self.alive
         else:
-            made = above._made(entry)
+            made = above._make_slot(entry)
         return Staged(made, read, _shared_tensors(self, entry, read.axes))
 
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
-        known = None if self.watch.needs_all else self._tried(prepared, SpoiledError)
+        known = None if self.watch.needs_all else self._try_call(prepared, SpoiledError)
         if known is None:
             # Anew without leaving programs out; nothing is known where that takes too long.
             self.watch.needs_all = True
-            known = self._tried(prepared, SpoiledError, TooLongError)
+            known = self._try_call(prepared, SpoiledError, TooLongError)
         if known is None:
             self.watch.leave()
             nothing = {name: one.new_zeros(()).bool() for name, one in prepared.outputs.items()}
         self._tell(nothing if known is None else known)
 
-    def _tried(self, prepared: Staged, *kinds: type[Exception]) -> dict[str, Any] | None:
+    def _try_call(self, prepared: Staged, *kinds: type[Exception]) -> dict[str, Any] | None:
         """What a call makes known; None where it ended for want of patience."""
         try:
-            return self._called(prepared)
+            return self._call(prepared)
         except Exception as error:
-            if not any(reasons.beneath(error, kind) for kind in kinds):
+            # Triton may have wrapped it in an exception of its own.
+            if not any(reasons.find_beneath(error, kind) for kind in kinds):
                 raise
             return None
 
-    def _called(self, prepared: Staged) -> dict[str, Any]:
+    def _call(self, prepared: Staged) -> dict[str, Any]:
         """One call; for each output which elements are known, None where all are."""
-        inputs = {name: self._copied(one) for name, one in prepared.inputs.items()}
-        outputs = {name: self._copied(one) for name, one in prepared.outputs.items()}
+        inputs = {name: self._copy(one) for name, one in prepared.inputs.items()}
+        outputs = {name: self._copy(one) for name, one in prepared.outputs.items()}
         regions = []
         for name, (memory, _) in inputs.items():
             memory.may(PROT_READ)
@@ -217,11 +218,11 @@ class Interpreted:
         if self.watch.story.is_told:
             room = prepared.entry.room(self.memory["outputs"])
             self.watch.story.leave(room, {n: _sites(r, self.watch) for n, r in results.items()})
-        known = {name: _known(result, self.watch) for name, result in results.items()}
+        known = {name: _known_elements(result, self.watch) for name, result in results.items()}
         for name, mask in known.items():
             output, result = prepared.outputs[name], results[name]
             if self.watch.coverage:
-                result = _stamped(result, output)
+                result = _stamp_unwritten(result, output)
             output.copy_(result if mask is None else result.where(mask, output))
         return known
 
@@ -234,7 +235,7 @@ class Interpreted:
         for place, number in enumerate(told, 1):
             self.looks[place] = min(number, 0xFFFFFFFF)
 
-    def _copied(self, shared: Any) -> tuple[Guarded, Any]:
+    def _copy(self, shared: Any) -> tuple[Guarded, Any]:
         memory = Guarded(shared.numel() * shared.element_size(), at_end=self.at_end)
         copy = memory.tensor(shared.dtype, shared.numel()).view(shared.shape)
         return memory, copy.copy_(shared)
@@ -243,7 +244,7 @@ class Interpreted:
         self, prepared: Staged, inputs: dict[str, Any], outputs: dict[str, Any]
     ) -> dict[str, Any]:
         """The tensors that hold the outputs at the end: given ones, or those that it returned."""
-        with self._looking():
+        with self._watch_host():
             if self.plan["entry"] == "ModelNew":
                 returned = prepared.made.model(*inputs.values())
             else:
@@ -275,7 +276,7 @@ class Interpreted:
             values = [_value(argument, buffers) for argument in call["arguments"]]
             if call["kernel"] is None:
                 values[0].view(torch.uint8)[: values[1]].zero_()
-                self.watch.written(values[0].data_ptr(), values[1])
+                self.watch.mark_written(values[0].data_ptr(), values[1])
                 continue
             constants = {
                 name: getattr(tl, value["dtype"]) if isinstance(value, dict) else value
@@ -301,12 +302,12 @@ class Interpreted:
             if self.watch.story.is_zeroed:
                 ctypes.memset(region.start, 0, region.bytes)
 
-    def _looking(self) -> Any:
+    def _watch_host(self) -> Any:
         """While host code runs: new tensors are guarded, all seem to be on a device."""
         import contextlib
 
         stack = contextlib.ExitStack()
-        stack.enter_context(_allocating(self))
+        stack.enter_context(_allocate_guarded(self))
         stack.enter_context(device_mode())
         return stack
 
@@ -367,7 +368,7 @@ def _tensors(made: dict[str, tuple[Guarded, Any]]) -> dict[str, Any]:
     return {name: tensor for name, (_, tensor) in made.items()}
 
 
-def _known(tensor: Any, watch: Watch) -> Any:
+def _known_elements(tensor: Any, watch: Watch) -> Any:
     """Which elements of a tensor are known, None where all are."""
     storage = tensor.untyped_storage()
     region = watch.at(storage.data_ptr())
@@ -381,7 +382,7 @@ def _known(tensor: Any, watch: Watch) -> Any:
     return None if bool(known.all()) else known
 
 
-def _stamped(result: Any, before: Any) -> Any:
+def _stamp_unwritten(result: Any, before: Any) -> Any:
     """The result with NaN where nothing was written, which tells it from what is not judged."""
     import torch
 
@@ -402,11 +403,11 @@ def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> An
     return value
 
 
-def _allocating(kernel: Any) -> Any:
+def _allocate_guarded(kernel: Any) -> Any:
     """A mode in which new tensors lie in guarded memory and kernels may reach what torch makes."""
     import torch
 
-    def guarded(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def make_guarded(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         # Made on the CPU, to be laid out alike: the device `meta` takes seconds to import.
         like = function(*args, **{**kwargs, "device": "cpu", "pin_memory": None})
         size = like.untyped_storage().nbytes()
@@ -417,23 +418,25 @@ def _allocating(kernel: Any) -> Any:
             made.copy_(like)
         return made
 
-    class Allocating(dispatching()):  # type: ignore[misc]
+    class Allocating(dispatching_class()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
             name = function.name().removeprefix("aten::")
             if name in ALLOCATIONS:
-                return guarded(name, function, args, kwargs)
+                return make_guarded(name, function, args, kwargs)
             result = function(*args, **kwargs)
             if name in FILLS:
-                kernel.watch.written(args[0].data_ptr(), args[0].numel() * args[0].element_size())
+                kernel.watch.mark_written(
+                    args[0].data_ptr(), args[0].numel() * args[0].element_size()
+                )
             for made in result if isinstance(result, tuple | list) else (result,):
                 if isinstance(made, torch.Tensor):
-                    reached(made)
+                    add_reached(made)
             return result
 
-    def reached(tensor: Any) -> None:
+    def add_reached(tensor: Any) -> None:
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         if not any(r.start <= start < r.end for r in kernel.watch.regions):

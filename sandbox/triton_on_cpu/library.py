@@ -31,10 +31,10 @@ _NARROWED = re.compile(r"__nv_double2float_(?P<to>r[nzdu])$")
 _WIDENED = re.compile(r"__nv_u?(?:int|ll)2(?:float|double)(?:_r[nzdu])?$")
 
 
-def _each(function: Callable[..., float]) -> Function:
+def _map_elements(function: Callable[..., float]) -> Function:
     """A function of the math module for arrays; what it refuses is NaN."""
 
-    def one(*values: float) -> float:
+    def call_one(*values: float) -> float:
         try:
             return function(*values)
         except ValueError:
@@ -42,7 +42,7 @@ def _each(function: Callable[..., float]) -> Function:
         except OverflowError:
             return math.inf
 
-    return np.vectorize(one, otypes=[np.float64])
+    return np.vectorize(call_one, otypes=[np.float64])
 
 
 def _rounded_away(values: Array) -> Array:
@@ -97,15 +97,15 @@ PLAIN: dict[str, Function] = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
-    "erf": _each(math.erf),
-    "erfc": _each(math.erfc),
+    "erf": _map_elements(math.erf),
+    "erfc": _map_elements(math.erfc),
     "normcdf": _normal_share,
-    "lgamma": _each(math.lgamma),
-    "tgamma": _each(math.gamma),
+    "lgamma": _map_elements(math.lgamma),
+    "tgamma": _map_elements(math.gamma),
     "pow": np.power,
     "powi": np.power,
     "fmod": np.fmod,
-    "remainder": _each(math.remainder),
+    "remainder": _map_elements(math.remainder),
     "fdim": lambda x, y: np.maximum(x - y, 0.0),
     "copysign": np.copysign,
     "fma": lambda x, y, z: x * y + z,
@@ -186,9 +186,9 @@ def function(symbol: str) -> Function | None:
     if _WIDENED.match(symbol):
         return lambda x: x
     if known := _ROUNDED.match(symbol):
-        return _directed(BASIC[known["name"]], known["to"])
+        return _round_directed(BASIC[known["name"]], known["to"])
     if known := _NARROWED.match(symbol):
-        return _directed(lambda x: x, known["to"], np.float32)
+        return _round_directed(lambda x: x, known["to"], np.float32)
     known = _FLOAT.match(symbol)
     if known is None:
         return None
@@ -196,18 +196,18 @@ def function(symbol: str) -> Function | None:
     if known["fast"]:
         return FAST.get(name.removesuffix("f"))
     plain = PLAIN.get(name) or PLAIN.get(name.removesuffix("f"))
-    return None if plain is None else (lambda *values: plain(*map(_wide, values)))
+    return None if plain is None else (lambda *values: plain(*map(_widen, values)))
 
 
-def _wide(values: Array) -> Array:
+def _widen(values: Array) -> Array:
     return values.astype(np.float64)
 
 
-def _directed(basic: Function, to: str, kind: Any = None) -> Function:
+def _round_directed(basic: Function, to: str, kind: Any = None) -> Function:
     """Rounded as the name says; float64 holds sums and products of float32 to far below that."""
 
-    def rounded(*values: Array) -> Array:
-        exact = basic(*map(_wide, values))
+    def compute_rounded(*values: Array) -> Array:
+        exact = basic(*map(_widen, values))
         near = exact.astype(kind or values[0].dtype)
         if to == "rn":
             return near
@@ -220,7 +220,7 @@ def _directed(basic: Function, to: str, kind: Any = None) -> Function:
         toward = near.dtype.type(0.0 if target is None else target)
         return np.where(beyond, np.nextafter(near, toward), near)
 
-    return rounded
+    return compute_rounded
 
 
 def supply(interpreter: Any, refuse: Callable[[str], Any]) -> None:
@@ -247,15 +247,15 @@ def supply(interpreter: Any, refuse: Callable[[str], Any]) -> None:
     interpreter.InterpreterBuilder.create_extern_elementwise = elementwise
     for name, member in vars(real).copy().items():
         if getattr(member, "__triton_builtin__", False):
-            called = _given(member, interpreter.interpreter_semantic)
+            called = _with_semantic(member, interpreter.interpreter_semantic)
             setattr(real, name, called)
             setattr(shown, name, called)
 
 
-def _given(member: Any, semantic: Any) -> Any:
-    def called(*args: Any, **kwargs: Any) -> Any:
+def _with_semantic(member: Any, semantic: Any) -> Any:
+    def call_member(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("_semantic", None)
         return member(*args, **kwargs, _semantic=semantic)
 
-    called.__name__ = member.__name__
-    return called
+    call_member.__name__ = member.__name__
+    return call_member

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..interpreter import FLAGS, homes, interpreter, needed
+from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
 from ..run.host_code import RUNNER_FILES, packages
 
 _HERE = Path(__file__).parent
 
 
-def started(module: str) -> list[str]:
+def start_command(module: str) -> list[str]:
     """The command line that runs `module`, but for its arguments.
 
     Raises:
@@ -22,6 +22,6 @@ def started(module: str) -> list[str]:
     return [str(interpreter()), *FLAGS, str(_HERE / "start.py"), module, folders]
 
 
-def readable() -> tuple[Path, ...]:
+def readable_paths() -> tuple[Path, ...]:
     """What a jail must show for it. Raises PrerequisiteError."""
-    return (*needed(interpreter(), *homes(), *packages()), _HERE, *RUNNER_FILES)
+    return (*drop_nested_paths(interpreter(), *homes(), *packages()), _HERE, *RUNNER_FILES)

@@ -26,21 +26,21 @@ class Patience:
     whole: int = 16_000
     """In all calls whose programs need each other, so that none is left out."""
 
-    def most(self) -> int:
+    def most_steps(self) -> int:
         """The steps of a call."""
         return min(self.steps, self.call)
 
     def share(self) -> int:
         """The steps that the next call may take before programs are left out."""
-        return min(self.most(), max(self.sample, self.sampled // 4))
+        return min(self.most_steps(), max(self.sample, self.sampled // 4))
 
     def small_share(self) -> int:
         """The steps that a grid of few programs may take before some are left out."""
-        return min(self.most(), max(self.sample, self.small // 2))
+        return min(self.most_steps(), max(self.sample, self.small // 2))
 
     def whole_share(self) -> int:
         """The steps that the next call may take where no program is left out."""
-        return min(self.most(), max(self.sample, self.whole // 4))
+        return min(self.most_steps(), max(self.sample, self.whole // 4))
 
     def spend(self, steps: int, small: int, *, is_whole: bool) -> None:
         """Takes off what a call took beyond its due; `small` of it by grids of few programs."""

@@ -13,7 +13,7 @@ _REFUSED = re.compile(r"(?:^|; )(?:ptxas\S*\s+)?(error|fatal)\s*:\s*(.+)", re.M)
 _UNIT = 2000
 
 
-def beneath(error: BaseException, kind: type[BaseException]) -> BaseException | None:
+def find_beneath(error: BaseException, kind: type[BaseException]) -> BaseException | None:
     """The exception of `kind` that `error` was raised from, itself included."""
     current: BaseException | None = error
     while current is not None and not isinstance(current, kind):
@@ -29,10 +29,10 @@ def sentence(error: BaseException, source: str) -> str:
     if kind == "PTXASError":
         found = _REFUSED.findall(str(error)) or [("", str(error).splitlines()[0])]
         said = [words for kind, words in found if kind == "error"] or [found[0][1]]
-        return _short(f"ptxas refused the kernel: {'; '.join(dict.fromkeys(said))}")
+        return _shorten(f"ptxas refused the kernel: {'; '.join(dict.fromkeys(said))}")
     if kind in ("CompilationError", "UnsupportedLanguageConstruct", "CompileTimeAssertionFailure"):
         return _compilation(error, source)
-    return _raised(error)
+    return _word_raised(error)
 
 
 def _resources(error: BaseException) -> str:
@@ -53,7 +53,7 @@ def _compilation(error: BaseException, source: str) -> str:
     if node is not None and first >= 0:
         number = source.count("\n", 0, first) + getattr(node, "lineno", 1)
         where = f"error at line {number}:{getattr(node, 'col_offset', 0) + 1}: "
-    return _short(f"{where}{message or _AT.sub('', str(deepest))}")
+    return _shorten(f"{where}{message or _AT.sub('', str(deepest))}")
 
 
 def _cause(error: BaseException) -> str:
@@ -67,7 +67,7 @@ def line(error: BaseException) -> int:
     return (frames[-1].lineno or 0) if frames else 0
 
 
-def placed(error: BaseException) -> str:
+def word_with_line(error: BaseException) -> str:
     """Its words behind the line in the candidate's file that led there."""
     at = line(error)
     return f"line {at}: {error}" if at else str(error)
@@ -82,28 +82,29 @@ def with_line(error: BaseException) -> BaseException:
     return found.with_traceback(error.__traceback__)
 
 
-def lacking(error: BaseException, source: str) -> str:
+def explain_lacking(error: BaseException, source: str) -> str:
     """The sentence for what this Triton does not have; empty where something else is wrong."""
     root = error
     while type(root).__name__ == "CompilationError" and root.__cause__:
         root = root.__cause__
+    # What Triton raises for what it lacks on this platform or in this version.
     if not isinstance(root, NotImplementedError):
         return ""
     import triton
 
     said = sentence(error, source)
     remedy = ": use tl.make_tensor_descriptor" if "lock pointer" in str(root) else ""
-    return _short(f"{said} (Triton {triton.__version__} is installed here){remedy}")
+    return _shorten(f"{said} (Triton {triton.__version__} is installed here){remedy}")
 
 
-def _raised(error: BaseException) -> str:
+def _word_raised(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == NAME:
-        return _short(f"error at line {error.lineno}: {error.msg}")
+        return _shorten(f"error at line {error.lineno}: {error.msg}")
     at = line(error)
     where = f"error at line {at}: " if at else ""
-    return _short(f"{where}{type(error).__name__}: {error}")
+    return _shorten(f"{where}{type(error).__name__}: {error}")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _UNIT else text[:_UNIT] + "…"

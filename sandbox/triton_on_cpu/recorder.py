@@ -44,13 +44,13 @@ class CallRecorder:
         self._numbers: dict[tuple[str, int], int] = {}
         self._log = ""
 
-    def heard(self, *words: object, **_: object) -> None:
+    def hear(self, *words: object, **_: object) -> None:
         """Stands for `print` where Triton prints what ptxas said, or a whole program after it."""
         text = " ".join(map(str, words))
         if "ptxas" in text and "====" not in text:
             self._log = text
 
-    def loaded(self, name: str, cubin: bytes) -> tuple[str, str]:
+    def keep_cubin(self, name: str, cubin: bytes) -> tuple[str, str]:
         """Keeps a cubin under its hash; the function is known by name and hash from then on."""
         digest = hashlib.sha256(cubin).hexdigest()
         file = self._folder / f"{digest}.cubin"
@@ -66,7 +66,7 @@ class CallRecorder:
             raise UnsupportedError(f"the registers of kernel {name} are not known here")
         return int(found[-1])
 
-    def zeroed(self, tensor: Any, _: Memory) -> None:
+    def keep_zeroing(self, tensor: Any, _: Memory) -> None:
         """Keeps that a tensor is set to zero bytes."""
         if not tensor.numel():
             return
@@ -76,13 +76,13 @@ class CallRecorder:
             )
         size = tensor.numel() * tensor.element_size()
         buffer = self._buffer(tensor, "a tensor that is set to zero")
-        self.filled([buffer, [INTEGER, size, 0]])
+        self.keep_fill([buffer, [INTEGER, size, 0]])
 
-    def filled(self, arguments: list[Argument]) -> None:
+    def keep_fill(self, arguments: list[Argument]) -> None:
         """Keeps that so many bytes of a buffer are set to zero."""
         self._add(ZERO_FILL, (1, 1, 1), (1, 1, 1), 0, (1, 1, 1), arguments)
 
-    def launched(
+    def keep_launch(
         self, grid: tuple[int, ...], function: tuple[str, str], source: Any, meta: Any, args: Any
     ) -> None:
         """Keeps one launch. A grid without blocks launches nothing, as on a device."""
@@ -206,7 +206,7 @@ class _Utilities(card.Utilities):
         self._recorder = recorder
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Any:
-        function = self._recorder.loaded(name, binary)
+        function = self._recorder.keep_cubin(name, binary)
         return 0, function, self._recorder.registers(*function), 0, 1024
 
     def unload_module(self, module: Any) -> None:
@@ -234,7 +234,7 @@ def driver(recorder: CallRecorder) -> Any:
             leave: Any,
             *args: Any,
         ) -> None:
-            recorder.launched((x, y, z), function, self.source, self.metadata, args)
+            recorder.keep_launch((x, y, z), function, self.source, self.metadata, args)
 
     shown.utils = _Utilities(recorder)
     shown.launcher_cls = Launcher

@@ -36,7 +36,7 @@ class UnsupportedError(Exception):
     """The host code does what launches recorded as data cannot repeat."""
 
 
-def dispatching() -> type:
+def dispatching_class() -> type:
     """The class of modes that see every operation; torch's own would import its compiler, which
     takes a second and a folder for temporary files that a jail need not have."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -55,7 +55,7 @@ def recording_modes(memory: Memory, zeroed: Callable[[Any, Any], None]) -> list[
 
 
 def _dispatch_mode(memory: Memory, zeroed: Callable[[Any, Any], None]) -> Any:
-    class Recording(dispatching()):  # type: ignore[misc]
+    class Recording(dispatching_class()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

@@ -62,7 +62,7 @@ class Regions:
         """The one that holds an address."""
         return next((r for r in self.all if r.start <= address < r.end), None)
 
-    def found(self, pointers: Any, mask: Any, size: int) -> list[tuple[Region, Any]]:
+    def find_regions(self, pointers: Any, mask: Any, size: int) -> list[tuple[Region, Any]]:
         """Those that an access of `size` bytes at each pointer reaches, with the words to mark in
         each; they count as touched.
 

@@ -84,7 +84,7 @@ def _share(x: Array) -> Array:
 
 
 def _exponentials(builder: Any, interpreter: Any) -> None:
-    def approximate(known: Any, function: Any) -> Any:
+    def make_approximate(known: Any, function: Any) -> Any:
         def create(self: Any, arg: Any) -> Any:
             if arg.data.dtype != np.float32:
                 return known(self, arg)
@@ -92,8 +92,8 @@ def _exponentials(builder: Any, interpreter: Any) -> None:
 
         return create
 
-    builder.create_exp = approximate(builder.create_exp, exp)
-    builder.create_exp2 = approximate(builder.create_exp2, ex2)
+    builder.create_exp = make_approximate(builder.create_exp, exp)
+    builder.create_exp2 = make_approximate(builder.create_exp2, ex2)
 
 
 def _atomic_sums(builder: Any, interpreter: Any) -> None:
@@ -106,11 +106,11 @@ def _atomic_sums(builder: Any, interpreter: Any) -> None:
     ) -> Any:
         if op != total or val.data.dtype != np.float32:
             return update(self, op, ptr, val, mask, sem, scope)
-        flushed = interpreter.TensorHandle(_flushed(val.data), val.dtype)
+        flushed = interpreter.TensorHandle(_flush(val.data), val.dtype)
         before = update(self, op, ptr, flushed, mask, sem, scope)
         zeros = np.zeros(ptr.data.shape, np.float32)
         there = interpreter._interpreter.load(ptr.data, mask.data, zeros, np.dtype(np.float32))
-        kept = _flushed(there)
+        kept = _flush(there)
         if (kept != there).any():
             interpreter._interpreter.store(ptr.data, kept, mask.data)
         return before
@@ -118,7 +118,7 @@ def _atomic_sums(builder: Any, interpreter: Any) -> None:
     builder.create_atomic_rmw = create_atomic_rmw
 
 
-def _flushed(x: Array) -> Array:
+def _flush(x: Array) -> Array:
     return np.asarray(np.where(np.abs(x) < SMALLEST_NORMAL, np.copysign(np.float32(0), x), x))
 
 
@@ -157,13 +157,13 @@ def parts(x: Array, split: Split) -> list[Array]:
     left = x
     with np.errstate(all="ignore"):
         for _ in range(split.parts):
-            part = _rounded(left, split.kept_bits)
+            part = _round(left, split.kept_bits)
             found.append(part)
             left = np.asarray(left - part, np.float32)
     return found
 
 
-def _rounded(x: Array, kept_bits: int) -> Array:
+def _round(x: Array, kept_bits: int) -> Array:
     """To the nearest number with so short a mantissa, ties to even."""
     dropped = 23 - kept_bits
     bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)

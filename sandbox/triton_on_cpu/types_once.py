@@ -26,7 +26,7 @@ def install(interpreter: Any) -> None:
     _types(core)
     _tensors(core)
     _equality(core)
-    _unwrapping(core)
+    _unwrap_once(core)
     _calls(interpreter)
 
 
@@ -95,7 +95,7 @@ def _equality(core: Any) -> None:
     """Shapes are compared as numbers wherever both sides are numbers; types are what they are."""
     plain, alike = core.tuple.__eq__, core.dtype.__eq__
 
-    def same(self: Any, other: Any) -> Any:
+    def compare(self: Any, other: Any) -> Any:
         if _is_plain(self.values):
             theirs = other.values if type(other) is core.tuple else other
             if isinstance(theirs, list | tuple) and _is_plain(theirs):
@@ -105,25 +105,25 @@ def _equality(core: Any) -> None:
     def same_type(self: Any, other: Any) -> Any:
         return self is other or alike(self, other)
 
-    core.tuple.__eq__, core.dtype.__eq__ = same, same_type
+    core.tuple.__eq__, core.dtype.__eq__ = compare, same_type
 
 
 def _is_plain(values: Sequence[Any]) -> bool:
     return all(type(one) is int for one in values)
 
 
-def _unwrapping(core: Any) -> None:
+def _unwrap_once(core: Any) -> None:
     """What is no constant and holds none is what it is."""
     plain = core._unwrap_if_constexpr
     constant, whole = core.constexpr, frozenset({core.tensor, int, float, bool, str, type(None)})
 
-    def unwrapped(o: Any) -> Any:
+    def unwrap(o: Any) -> Any:
         kind = type(o)
         if kind in whole:
             return o
         return o.value if kind is constant else plain(o)
 
-    core._unwrap_if_constexpr = unwrapped
+    core._unwrap_if_constexpr = unwrap
 
 
 def _calls(interpreter: Any) -> None:
@@ -142,10 +142,10 @@ def _calls(interpreter: Any) -> None:
     kind.broadcast_impl_value = broadcast_impl_value
 
     def patch_attr(obj: Any, name: str, member: Any, builder: Any, *scope: Any) -> None:
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def call_member(*args: Any, **kwargs: Any) -> Any:
             kwargs["_semantic"] = semantic
             return member(*args, **kwargs)
 
-        scope[0].set_attr(obj, name, called) if scope else setattr(obj, name, called)
+        scope[0].set_attr(obj, name, call_member) if scope else setattr(obj, name, call_member)
 
     interpreter._patch_attr = patch_attr

@@ -117,7 +117,7 @@ class Watch:
         self.steps, self._small, self.coverage = 0, 0, CallCoverage()
         self._began = time.process_time()
         patience = self._patience
-        self._limit = patience.whole_share() if self.needs_all else patience.most()
+        self._limit = patience.whole_share() if self.needs_all else patience.most_steps()
         self._budget = self._limit if self.needs_all else patience.share()
         self._memory = Regions()
         for region in regions:
@@ -131,7 +131,7 @@ class Watch:
         """The region that holds an address."""
         return self._memory.at(address)
 
-    def written(self, address: int, size: int) -> None:
+    def mark_written(self, address: int, size: int) -> None:
         """Host code has set this memory."""
         region = self.at(address)
         if region is not None and region.fresh is not None:
@@ -154,9 +154,9 @@ class Watch:
             if count <= HEAD:
                 self._budget = max(self._budget, self.steps + patience.small_share())
         self._prints, self._ends = Footprints(grid), {0, count - 1}
-        self._turns = self._ordered(count)
+        self._turns = self._order_programs(count)
 
-    def _ordered(self, count: int) -> list[int]:
+    def _order_programs(self, count: int) -> list[int]:
         """The programs of a grid in their turns.
 
         Of a large grid the ends come first, and the rest at random where some may be left out.
@@ -261,7 +261,7 @@ class Watch:
     def read(self, pointers: Any, mask: Any, size: int) -> None:
         """Checks a load before it is made."""
         self.step(np.size(pointers))
-        for region, words in self._found(pointers, mask, size, "reads"):
+        for region, words in self._find_regions(pointers, mask, size, "reads"):
             if not words.size:
                 continue
             if region.unknown is not None and region.unknown[words].any():
@@ -284,9 +284,9 @@ class Watch:
         """
         self.step(np.size(pointers))
         self._prints.note(self.program, pointers, size)
-        for region, words in self._found(pointers, mask, size, "writes"):
+        for region, words in self._find_regions(pointers, mask, size, "writes"):
             if not region.is_writable:
-                raise MemoryFault(f"{self._who()} writes to the input {region.name}")
+                raise MemoryFault(f"{self._name_program()} writes to the input {region.name}")
             writers, readers = marks_of(region, "writer"), marks_of(region, "reader")
             for marks, doing, verb in (
                 (writers, "writes where", "writes something else"),
@@ -295,7 +295,7 @@ class Watch:
                 foreign = self._foreign(marks[words])
                 if foreign is not None and unchanged is not None:
                     differing = np.broadcast_to(mask, pointers.shape) & ~unchanged()
-                    for other, fewer in self._found(pointers, differing, size, "writes"):
+                    for other, fewer in self._find_regions(pointers, differing, size, "writes"):
                         foreign = self._foreign(marks[fewer]) if other is region else foreign
                     foreign = foreign if differing.any() else None
                 if foreign is not None:
@@ -315,9 +315,9 @@ class Watch:
         self.step(np.size(pointers))
         self._has_met = True
         addresses = np.asarray(pointers).reshape(-1)
-        for region, words in self._found(pointers, mask, size, "writes"):
+        for region, words in self._find_regions(pointers, mask, size, "writes"):
             if not region.is_writable:
-                raise MemoryFault(f"{self._who()} writes to the input {region.name}")
+                raise MemoryFault(f"{self._name_program()} writes to the input {region.name}")
             if orders and addresses.size == 1:
                 self._order.meet(self.program, int(addresses[0]))
             self._note_read(region, words, "adds to")
@@ -361,19 +361,21 @@ class Watch:
         x, y = divmod(rest, ny)
         whom = "another program" if other == MANY else f"program ({x}, {y}, {z})"
         raise MemoryFault(
-            f"{self._who()} {doing} {whom} of the same launch {verb} ({region.name}), in no order: "
-            "use atomics, or a second launch"
+            f"{self._name_program()} {doing} {whom} of the same launch {verb} ({region.name}), "
+            "in no order: use atomics, or a second launch"
         )
 
     def _spend(self) -> None:
         """Takes off what there is what the last call took beyond its due."""
         self._patience.spend(self.steps, self._small, is_whole=self.needs_all)
 
-    def _found(self, pointers: Any, mask: Any, size: int, verb: str) -> list[tuple[Region, Any]]:
+    def _find_regions(
+        self, pointers: Any, mask: Any, size: int, verb: str
+    ) -> list[tuple[Region, Any]]:
         try:
-            return self._memory.found(pointers, mask, size)
+            return self._memory.find_regions(pointers, mask, size)
         except OutsideError as outside:
-            raise MemoryFault(f"{self._who()} {verb} {outside}") from None
+            raise MemoryFault(f"{self._name_program()} {verb} {outside}") from None
 
-    def _who(self) -> str:
+    def _name_program(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"

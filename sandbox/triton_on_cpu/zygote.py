@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> None:
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
     with os.fdopen(control, "r+b", buffering=0) as channel:
-        _say(channel, _warm(settings))
+        _say(channel, _import_all(settings))
         while line := channel.readline():
             folder = json.loads(line)["folder"]
-            status = _forked(workplace / folder, libc, control)
+            status = _run_in_child(workplace / folder, libc, control)
             if settings["may_sweep"]:
                 _sweep()
             for private in (temporary, *map(Path, settings["private"])):
@@ -60,7 +60,7 @@ def _say(channel: Any, words: dict[str, Any]) -> None:
     channel.write(json.dumps(words).encode() + b"\n")
 
 
-def _warm(settings: dict[str, Any]) -> dict[str, Any]:
+def _import_all(settings: dict[str, Any]) -> dict[str, Any]:
     """Imports what a build needs, so that no child pays for it; says which versions these are."""
     import torch
     import triton
@@ -93,7 +93,7 @@ def _forgo_key(version: str) -> None:
             setattr(module, "triton_key", lambda: version)  # noqa: B010, modules lack it by type
 
 
-def _forked(folder: Path, libc: Any, control: int) -> int:
+def _run_in_child(folder: Path, libc: Any, control: int) -> int:
     """Runs one build in a child and gives its status, as wait(2) does."""
     child = os.fork()
     if child == 0:

@@ -33,7 +33,7 @@ from kernelwright.agents.model import (
 )
 from kernelwright.agents.roles import Coder, Judge, Member, NoProposal, Proposal, Situation
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import CampaignRequest
+from kernelwright.running import CampaignRequest
 from kernelwright.tests.agents.played import Clock, PlayedReferee, fields_of, problem
 from kernelwright.traces.events import ModelFailed, ModelReplied, ModelRequested
 from kernelwright.traces.place import Place

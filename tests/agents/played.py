@@ -19,7 +19,6 @@ import numpy as np
 
 from kernelwright.agents.brains.recipe import RecipeCoder
 from kernelwright.agents.brains.rules import RuleJudge
-from kernelwright.campaign import Players
 from kernelwright.kernelbench.problem import (
     Arrays,
     Expected,
@@ -29,16 +28,17 @@ from kernelwright.kernelbench.problem import (
     Workload,
 )
 from kernelwright.kernelbench.recipe import Constraint, Facts, Knob, Knobs, Recipe
+from kernelwright.running import Players
 from kernelwright.traces.records import (
     Capability,
     Check,
+    Depth,
     Enforcement,
     Isolation,
     Measurement,
     Metric,
     Preparation,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -170,7 +170,7 @@ class PlayedReferee:
     confirm_s: float = 5.0
     log: Path | None = None
     before: Callable[[Order], None] = lambda _order: None
-    asked: list[tuple[str, Protocol]] = field(default_factory=list)
+    asked: list[tuple[str, Depth]] = field(default_factory=list)
     foreseen: list[str] = field(default_factory=list)
     is_emulated: bool = False
 
@@ -190,7 +190,7 @@ class PlayedReferee:
         self.asked.append((candidate, order.protocol))
         self.before(order)
         if self.clock:
-            is_screen = order.protocol is Protocol.SCREEN
+            is_screen = order.protocol is Depth.SCREEN
             self.clock.now += self.screen_s if is_screen else self.confirm_s
         verdict = self._judged(order)
         if self.log:
@@ -212,7 +212,7 @@ class PlayedReferee:
         speedup = {"torch eager": _around(BASELINE_US / latency_us)}
         if order.champion:
             speedup["champion"] = _around(self._latency_us(order, order.champion) / latency_us)
-        confirmed = order.protocol is not Protocol.SCREEN
+        confirmed = order.protocol is not Depth.SCREEN
         measurement = Measurement(
             workload="usual",
             candidate=_timing(latency_us),
@@ -295,7 +295,7 @@ def verdict_with(
         "workload": "usual",
         "language": "cpp",
         "target": "cpu",
-        "protocol": Protocol.SCREEN,
+        "protocol": Depth.SCREEN,
     }
     if credited is None:
         return Verdict.model_validate(

@@ -15,7 +15,7 @@ from kernelwright.agents.casting import roster
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask
 from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
-from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
+from kernelwright.running import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.tests.agents.asked import needs
 from kernelwright.tests.agents.played import PlayedReferee, problem
 from kernelwright.traces.events import ModelRequested
@@ -110,7 +110,7 @@ class Speaker(ScriptedModel):
     def __post_init__(self) -> None:
         super().__init__(self.name, Script())
 
-    def _next(self, ask: Ask) -> Turn:
+    def _take_turn(self, ask: Ask) -> Turn:
         if ask.purpose in FORMS:
             return Turn(text=FORMS[ask.purpose])
         self.count += 1

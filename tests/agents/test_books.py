@@ -9,11 +9,11 @@ import pytest
 from kernelwright.agents.books.ledger import Ledger
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.roles import Proposal
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, asking_players, kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.traces.events import CandidateProposed, EvaluationFinished, EvaluationStarted
-from kernelwright.traces.records import Protocol, Status, candidate_id
+from kernelwright.traces.records import Depth, Status, candidate_id
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
@@ -70,9 +70,7 @@ def test_e5_one_evaluation_at_a_time_however_many_ask(store: Store) -> None:
         ledger.propose(Proposal(source(step=n, by="threads"), "cpp", "model", {}, "write"))
         for n in range(8)
     ]
-    threads = [
-        threading.Thread(target=ledger.evaluate, args=(each, Protocol.SCREEN)) for each in ids
-    ]
+    threads = [threading.Thread(target=ledger.evaluate, args=(each, Depth.SCREEN)) for each in ids]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -86,13 +84,13 @@ def test_e5_one_evaluation_at_a_time_however_many_ask(store: Store) -> None:
     assert len(ledger.progress.candidates) == 20
 
 
-@pytest.mark.parametrize("protocol", [Protocol.SCREEN, Protocol.CONFIRM])
+@pytest.mark.parametrize("protocol", [Depth.SCREEN, Depth.CONFIRM])
 @pytest.mark.parametrize(
     "workflow",
     ["forge", "refine", "best_of_n", "evolve", "contrast", "features", "transpile"],
 )
 def test_s9_what_is_faster_than_physics_is_no_champion(
-    store: Store, workflow: str, protocol: Protocol
+    store: Store, workflow: str, protocol: Depth
 ) -> None:
     """S9: the referee calls it SUSPECT; it wins nothing, whichever protocol found it out."""
     planted = candidate_id(source(step=300))

@@ -13,7 +13,7 @@ from kernelwright.tests.agents.played import Clock
 
 def test_without_limits_nothing_stops() -> None:
     budget = Budget({}, clock=Clock())
-    assert budget.left(10**9) == (math.inf, math.inf)
+    assert budget.compute_remaining(10**9) == (math.inf, math.inf)
     assert budget.why_stopped(10**9) is None
 
 
@@ -35,7 +35,7 @@ def test_a_fraction_buys_no_evaluation() -> None:
 def test_seconds_count_over_processes() -> None:
     clock = Clock()
     budget = Budget({"seconds": 10}, spent_s=4.0, clock=clock)
-    assert budget.left(0).seconds == 6.0
+    assert budget.compute_remaining(0).seconds == 6.0
     clock.now += 5.5
     assert budget.spent_s == 9.5
     assert budget.why_stopped(0) is None

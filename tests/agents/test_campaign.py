@@ -14,14 +14,14 @@ import pytest
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.search.championship import screened_median
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import (
+from kernelwright.errors import SandboxError, UnknownNameError, UsageError
+from kernelwright.kernelbench.problem import Workload
+from kernelwright.running import (
     CampaignRequest,
     CampaignResult,
     resume_campaign,
     run_campaign,
 )
-from kernelwright.errors import SandboxError, UnknownNameError, UsageError
-from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.agents.played import (
     FACTS,
     Clock,
@@ -33,7 +33,7 @@ from kernelwright.tests.agents.played import (
 )
 from kernelwright.traces.events import CampaignStarted, Event
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
@@ -48,7 +48,7 @@ def run(store: Store, referee: PlayedReferee, seed: int = 7, **limits: float) ->
     return run_campaign(request(seed, **limits), store, referee, players=players())
 
 
-def fails_on(protocol: Protocol, status: Status) -> Fate:
+def fails_on(protocol: Depth, status: Status) -> Fate:
     return lambda order: status if order.protocol is protocol else None
 
 
@@ -63,7 +63,7 @@ def test_a_campaign_finds_records_and_confirms_a_winner(store: Store) -> None:
     assert result.best.candidate == history.champion
     assert set(result.best.speedup) == {"torch eager"}
     assert len(set(referee.asked)) == len(referee.asked)
-    assert sum(1 for _, protocol in referee.asked if protocol is Protocol.SCREEN) == 30
+    assert sum(1 for _, protocol in referee.asked if protocol is Depth.SCREEN) == 30
     assert all(entry.advice for entry in history.entries.values())
 
 
@@ -135,7 +135,7 @@ def test_a_new_champion_beat_the_old_one_in_a_fresh_process(store: Store) -> Non
     for change in changes:
         confirmed = history.entries[change.candidate].verdict
         assert confirmed is not None
-        assert confirmed.protocol is Protocol.CONFIRM
+        assert confirmed.protocol is Depth.CONFIRM
         assert change.credited == confirmed.credited
         if change.previous:
             assert confirmed.measurement is not None
@@ -147,7 +147,7 @@ def test_candidates_no_better_than_the_noise_do_not_displace(store: Store) -> No
     referee = PlayedReferee(noise=0.005)
     result = run_campaign(request(), store, referee, players=players(flat))
     history = derive(store.events(result.campaign))
-    confirmed = [c for c, protocol in referee.asked if protocol is Protocol.CONFIRM]
+    confirmed = [c for c, protocol in referee.asked if protocol is Depth.CONFIRM]
     assert len(confirmed) > 1
     assert len(history.changes) == 1
 
@@ -156,11 +156,11 @@ def test_candidates_no_better_than_the_noise_do_not_displace(store: Store) -> No
 def test_a_candidate_that_fails_its_confirmation_is_never_crowned(
     store: Store, status: Status
 ) -> None:
-    referee = PlayedReferee(fate=fails_on(Protocol.CONFIRM, status))
+    referee = PlayedReferee(fate=fails_on(Depth.CONFIRM, status))
     result = run(store, referee, evaluations=5)
     assert result.best is None
     assert result.by_status == {str(status): 5}
-    assert sorted({p for _, p in referee.asked}) == [Protocol.CONFIRM, Protocol.SCREEN]
+    assert sorted({p for _, p in referee.asked}) == [Depth.CONFIRM, Depth.SCREEN]
     assert len(set(referee.asked)) == len(referee.asked) == 10
 
 
@@ -244,12 +244,12 @@ def test_a_challenger_without_time_waits_for_a_resumption(tmp_path: Path) -> Non
         referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=20.0)
         first = run_campaign(request(seconds=30), store, referee, players=players(), clock=clock)
         assert 30 <= first.wall_s < 31
-        assert [p for _, p in referee.asked].count(Protocol.CONFIRM) == 1
+        assert [p for _, p in referee.asked].count(Depth.CONFIRM) == 1
         waiting = Progress(store.events(first.campaign)).challenger
         resume_campaign(
             first.campaign, store, referee, {"seconds": 60}, players=players(), clock=clock
         )
-        assert (waiting, Protocol.CONFIRM) in referee.asked
+        assert (waiting, Depth.CONFIRM) in referee.asked
 
 
 def test_resuming_counts_what_was_spent_and_takes_new_limits(tmp_path: Path) -> None:
@@ -382,10 +382,10 @@ WATCHED = """
 import sys
 connected = []
 sys.addaudithook(lambda name, args: connected.append(args) if name == "socket.connect" else None)
-import kernelwright.agents, kernelwright.campaign
+import kernelwright.agents, kernelwright.running
 assert not {"langgraph", "torch", "langsmith"} & set(sys.modules), "heavy import"
 from pathlib import Path
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.store import Store
 with Store.open(Path(sys.argv[1])) as store:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.books.progress import Progress
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.compare.plan import BenchCampaign
 from kernelwright.compare.scores import score
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import kernel, needs, source
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, Scene, referee, request
 from kernelwright.traces.events import EvaluationFinished, Event
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
@@ -34,7 +34,7 @@ def third_meets_a_champion_that_fell(fails: Status | None = None) -> PlayedRefer
     inner = played.fate
     played.falls = lambda order: order.source == third
     played.fate = lambda order: (
-        fails if order.source == third and order.protocol is Protocol.CONFIRM else inner(order)
+        fails if order.source == third and order.protocol is Depth.CONFIRM else inner(order)
     )
     return played
 
@@ -82,7 +82,7 @@ def test_the_first_champion_leaves_none_behind(store: Store) -> None:
     played = PlayedReferee()
     played.falls = _only_first()
     played.fate = lambda order: (
-        Status.INCORRECT if order.protocol is Protocol.CONFIRM and order.champion else None
+        Status.INCORRECT if order.protocol is Depth.CONFIRM and order.champion else None
     )
     asked = CampaignRequest(problem="doubling", limits={"evaluations": 30}, seed=7)
     result = run_campaign(asked, store, played, players=players())
@@ -94,10 +94,9 @@ def test_the_first_champion_leaves_none_behind(store: Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_a_death_anywhere_changes_nothing_of_a_fall(tmp_path: Path, cursor: str) -> None:
+def test_a_death_anywhere_changes_nothing_of_a_fall(tmp_path: Path) -> None:
     scene = Scene(request("forge", 4), lambda: Improviser(SCRIPT), referee=_both_fail)
-    assert scene.survives(tmp_path, every=3, cursor=cursor) > 5
+    assert scene.survives(tmp_path, every=3, cursors=("kept", "lost")) > 5
 
 
 THIRD = kernel(step=STEPS[2])
@@ -148,7 +147,7 @@ def test_a_choice_from_before_a_fall_comes_out_as_it_did(tmp_path: Path, workflo
     scene = Scene(asked, lambda: Improviser(script), referee=_third_falls)
     with Store.open(tmp_path / "seen") as store:
         assert fallen(store.events(scene.play(store).campaign))
-    assert scene.survives(tmp_path, every=3, cursor="lost") > 5
+    assert scene.survives(tmp_path, every=3, cursors=("lost",)) > 5
 
 
 def _third_falls() -> PlayedReferee:

@@ -10,8 +10,8 @@ from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.roles import Member, NoProposal, Proposal, SampleNumber, Situation
 from kernelwright.agents.workflows.workflow import WORKFLOWS
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import SandboxError
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     BOUND,
     PlainCoder,
@@ -26,7 +26,7 @@ from kernelwright.tests.agents.played import Clock, PlayedReferee, players
 from kernelwright.traces.decisions import BaseChosen
 from kernelwright.traces.events import AdviceGiven, CandidateMissing, Decided, ModelRequested
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Advice, Protocol, candidate_id
+from kernelwright.traces.records import Advice, Depth, candidate_id
 from kernelwright.traces.store import Store
 
 
@@ -310,7 +310,7 @@ def test_what_was_screened_when_the_time_was_up_is_still_confirmed(
     referee = PlayedReferee(fate=as_it_says, clock=clock, screen_s=10.0)
     asked = request(workflow, limits={"seconds": 5.0}, **needs(workflow))
     result = run_campaign(asked, store, referee, players=asking_players(PlayedModel()), clock=clock)
-    assert [p for _, p in referee.asked] == [Protocol.SCREEN, Protocol.CONFIRM]
+    assert [p for _, p in referee.asked] == [Depth.SCREEN, Depth.CONFIRM]
     assert (result.stopped_by, result.unconfirmed) == ("seconds", None)
     assert result.best is not None
 
@@ -338,9 +338,9 @@ def test_a_champion_is_confirmed_before_the_next_round(store: Store) -> None:
     model = PlayedModel(CHAIN)
     run_campaign(request(rounds=3), store, referee, players=asking_players(model))
     assert [p for _, p in referee.asked] == [
-        Protocol.SCREEN,
-        Protocol.SCREEN,
-        Protocol.CONFIRM,
-        Protocol.SCREEN,
-        Protocol.CONFIRM,
+        Depth.SCREEN,
+        Depth.SCREEN,
+        Depth.CONFIRM,
+        Depth.SCREEN,
+        Depth.CONFIRM,
     ]

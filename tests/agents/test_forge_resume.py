@@ -17,8 +17,8 @@ from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.roles import NoProposal, Proposal, Situation
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlayedModel,
@@ -131,45 +131,6 @@ def damage(cursor: Path, how: str) -> None:
         cursor.write_bytes(b"nothing of the kind" * 400)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-@pytest.mark.parametrize("workflow", WORKFLOWS)
-def test_b7_death_at_every_event_changes_nothing(
-    tmp_path: Path, workflow: str, cursor: str
-) -> None:
-    """B7, B8: the same events, the same best, the same spend; no answered call is paid again."""
-    expected = whole(tmp_path / "whole", workflow)
-    # The first event is written by `create`, which is one transaction.
-    for left in range(0, expected.events - 1, 1 if cursor == "kept" else 3):
-        one, home = model(), tmp_path / str(left)
-        with MortalStore.open(home) as mortal:
-            mortal.left = left
-            with pytest.raises(Died):
-                run_campaign(request(workflow), mortal, referee(), players=asking_players(one))
-        with Store.open(home) as store:
-            (campaign,) = store.campaigns()
-            damage(store.cursor_path(campaign), cursor)
-            result = resume_campaign(campaign, store, referee(), players=asking_players(one))
-            events = store.events(campaign)
-        assert story(events)[1:] == expected.told[1:], left
-        assert (result.best, result.by_status) == (
-            expected.result.best,
-            expected.result.by_status,
-        )
-        _check_spend(events, one, expected)
-
-
-def _check_spend(events: list[Event], one: PlayedModel, expected: Whole) -> None:
-    """Only the call that the death cut off may have been paid twice, and the books say so."""
-    unknown = [p for e in events if isinstance(p := e.payload, ModelFailed)]
-    assert len(unknown) <= 1
-    booked = sum(p.tokens for p in unknown)
-    replied = [p for e in events if isinstance(p := e.payload, ModelReplied)]
-    assert sum(p.tokens for p in replied) + booked == expected.result.tokens + booked
-    assert Counter(one.asked) - Counter(expected.asked) <= Counter(dict.fromkeys(one.asked, 1))
-    assert len(one.asked) <= len(expected.asked) + len(unknown)
-
-
 @pytest.mark.parametrize("how", ["truncated", "garbled"])
 def test_b8_a_damaged_checkpoint_is_thrown_away(tmp_path: Path, how: str) -> None:
     """B8: the events are enough."""
@@ -190,7 +151,7 @@ def test_b8_a_damaged_checkpoint_is_thrown_away(tmp_path: Path, how: str) -> Non
 KILLING = """
 import json, os, signal, sys
 from pathlib import Path
-from kernelwright.campaign import resume_campaign, run_campaign
+from kernelwright.running import resume_campaign, run_campaign
 from kernelwright.tests.agents import test_forge_resume as t
 from kernelwright.tests.agents.asked import PlayedModel, asking_players
 from kernelwright.traces.store import Store
@@ -397,9 +358,8 @@ def test_b11_a_second_process_is_refused_and_told_who_runs_it(store: Store) -> N
 STRICT = """
 import sys
 from pathlib import Path
-from kernelwright.tests.agents import test_forge_resume as t
-for cursor in ("kept", "lost"):
-    t.test_b7_death_at_every_event_changes_nothing(Path(sys.argv[1]) / cursor, "best_of_n", cursor)
+from kernelwright.tests.agents.workflows import test_every_workflow as t
+t.test_s6_b7_it_goes_on_from_every_prefix_of_its_events(Path(sys.argv[1]), "best_of_n")
 print("done")
 """
 

@@ -42,7 +42,7 @@ def diagnose(remarks: tuple[str, ...] = (), **figures: float) -> Advice:
             "profile": Profile(metrics=metrics, remarks=remarks),
         }
     )
-    knobs = {**NAIVE.first(), "vector": 2, "unroll": 2}
+    knobs = {**NAIVE.first_knobs(), "vector": 2, "unroll": 2}
     member = Member("c", 1, "", "cuda", "naive", knobs, verdict)
     return RuleJudge((NAIVE, CRC)).diagnose(member, SITUATION)
 

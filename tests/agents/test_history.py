@@ -13,7 +13,7 @@ from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.agents.prompting.history import history
 from kernelwright.agents.prompting.history_text import told_history
 from kernelwright.agents.roles import Assignment, Digest, Lineage, Member, Mode, TriedChange
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import (
     PlayedModel,
     as_it_says,

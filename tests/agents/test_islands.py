@@ -44,8 +44,8 @@ def test_exemplars_come_from_other_cells_slow_to_fast() -> None:
     found = Islands(1, kept_per_niche=2, every=0)
     cells = [f"m{n} a0 c0 memory" for n in range(4)]
     found.generation(0, [birth(f"c{n}", 0, 1.0 + n, cells[n]) for n in range(4)])
-    assert found.others(0, "c3", 2) == ("c1", "c2")
-    assert found.others(0, "c0", 5) == ("c1", "c2", "c3")
+    assert found.list_others(0, "c3", 2) == ("c1", "c2")
+    assert found.list_others(0, "c0", 5) == ("c1", "c2", "c3")
 
 
 def test_the_better_and_the_childless_have_better_chances() -> None:

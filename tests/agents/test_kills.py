@@ -74,7 +74,7 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 import openai
 from kernelwright.agents.models.choosing import ModelSettings, model
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.agents.workflows.workflow import find_workflow
 from kernelwright.tests.agents.asked import as_it_says
 from kernelwright.tests.agents.played import PlayedReferee

@@ -10,7 +10,7 @@ from kernelwright.agents.books.asking import Asking
 from kernelwright.agents.brains.llm_coder import LlmCoder
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.roles import Coder, Judge, Member, Mode, NoProposal, Proposal, Situation
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlayedModel,

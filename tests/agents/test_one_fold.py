@@ -17,7 +17,7 @@ from kernelwright.agents.books.request import CampaignRequest
 from kernelwright.agents.casting.cast import replay_request
 from kernelwright.agents.models import replay
 from kernelwright.agents.models.replay import ReplayModel
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.tests.agents.recorded.file import read
 from kernelwright.tests.agents.test_fallen_champion import SCRIPT, third_meets_a_champion_that_fell
@@ -30,7 +30,7 @@ from kernelwright.traces.events import (
     Event,
 )
 from kernelwright.traces.history import History, derive
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.traces.store import Store
 
 CAMPAIGNS = sorted((Path(__file__).parent / "recorded" / "campaigns").glob("*.json.gz"))
@@ -122,9 +122,9 @@ def test_a_replay_in_which_the_champion_holds_goes_on_from_there(store: Store) -
 def looked_at(candidate: str, is_right: bool, fell: str | None) -> Verdict:
     """A confirmation; `fell`: the champion that failed beside it."""
     found = verdict_with(1.5 if is_right else None, status=Status.VERIFIED if is_right else None)
-    told: dict[str, Any] = {"candidate": candidate, "protocol": Protocol.CONFIRM}
+    told: dict[str, Any] = {"candidate": candidate, "protocol": Depth.CONFIRM}
     if fell is not None:
-        wrong = verdict_with(None).model_copy(update={"protocol": Protocol.CONFIRM})
+        wrong = verdict_with(None).model_copy(update={"protocol": Depth.CONFIRM})
         told["champion"] = wrong.model_copy(update={"candidate": fell})
     return found.model_copy(update=told)
 

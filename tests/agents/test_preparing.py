@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.stop import Stop
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players
 from kernelwright.traces.events import CampaignPrepared
 from kernelwright.traces.history import derive

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.casting.cast import recording_of, replay_request
-from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench.problem import Workload
+from kernelwright.running import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.tests.agents.deciding import decisions
 from kernelwright.tests.agents.recorded.file import content, read
 from kernelwright.tests.agents.recorded.referee import RecordedReferee

@@ -12,8 +12,8 @@ from kernelwright.agents.casting.cast import Players, recording_of, replay_reque
 from kernelwright.agents.model import FaultKind, ModelFault
 from kernelwright.agents.models import replay
 from kernelwright.agents.models.replay import Recording, ReplayModel
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.errors import ProviderError, UsageError
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlainJudge,

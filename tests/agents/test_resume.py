@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.events import (
     CampaignFinished,
@@ -114,7 +114,7 @@ def test_a_candidate_that_died_in_the_referee_is_evaluated_once_more(store: Stor
 CHILD = """
 import sys, time
 from pathlib import Path
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.store import Store
 import kernelwright.agents.workflows.tune

@@ -56,7 +56,7 @@ def diagnose(
         source=source,
         language="cpp",
         family=of.family,
-        knobs={**of.first(), **knobs},
+        knobs={**of.first_knobs(), **knobs},
         verdict=verdict,
     )
     return RuleJudge(recipes).diagnose(member, SITUATION)

@@ -11,8 +11,8 @@ import pytest
 from kernelwright.agents.books.asking import BudgetSpent, book_cut_off
 from kernelwright.agents.books.budget import check_priced
 from kernelwright.agents.model import FaultKind, ModelFault, TokenUsage
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import ProviderError, StorageError, UsageError
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     BOUND,
     LATE,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.prompting.techniques import applicable, catalogue, declared, worded
+from kernelwright.agents.prompting.techniques import (
+    catalogue,
+    list_applicable,
+    parse_declared,
+    word_techniques,
+)
 from kernelwright.kernelbench.problem import Precision
 from kernelwright.kernelbench.registry import get, names
 
 
 def known(problem: str, language: str, target: str, **figures: float) -> set[str]:
-    return {t.name for t in applicable(get(problem), language, target, figures)}
+    return {t.name for t in list_applicable(get(problem), language, target, figures)}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +44,7 @@ def test_the_precision_policy_decides() -> None:
     policy = Precision(policy="fp16")
     problem = get("gemm")
     object.__setattr__(allowed := type(problem)(**vars(problem)), "precision", policy)
-    found = {t.name for t in applicable(allowed, "cuda", "sm_90")}
+    found = {t.name for t in list_applicable(allowed, "cuda", "sm_90")}
     assert "tensor-cores" in found
 
 
@@ -53,11 +58,13 @@ def test_the_profile_decides_where_it_tells() -> None:
 
 def test_names_are_words_that_a_reply_can_hold() -> None:
     everything = list(catalogue())
-    assert declared("Techniques: " + ", ".join(everything) + "\n```cpp\n") == tuple(everything)
-    assert declared("**Techniques:** `Loop unrolling`; tensor-cores, tensor-cores.") == (
+    assert parse_declared("Techniques: " + ", ".join(everything) + "\n```cpp\n") == tuple(
+        everything
+    )
+    assert parse_declared("**Techniques:** `Loop unrolling`; tensor-cores, tensor-cores.") == (
         "loop-unrolling",
         "tensor-cores",
     )
-    assert declared("```cpp\n// Techniques: loop-unrolling\n```") == ()
-    assert declared("Techniques: none") == ()
-    assert worded(()) == "- none"
+    assert parse_declared("```cpp\n// Techniques: loop-unrolling\n```") == ()
+    assert parse_declared("Techniques: none") == ()
+    assert word_techniques(()) == "- none"

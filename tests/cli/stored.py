@@ -20,11 +20,11 @@ from kernelwright.traces.records import (
     MODELLED_US,
     Advice,
     Check,
+    Depth,
     Level,
     Measurement,
     Metric,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -58,7 +58,7 @@ def measurement() -> Measurement:
     )
 
 
-def verdict(number: int, status: Status, protocol: Protocol) -> Verdict:
+def verdict(number: int, status: Status, protocol: Depth) -> Verdict:
     """A verdict on the candidate `number`, consistent with its status."""
     good = status.is_pass
     checks = tuple(
@@ -92,7 +92,7 @@ def proposed(number: int, family: str) -> CandidateProposed:
     )
 
 
-def judged(number: int, status: Status, protocol: Protocol) -> list[Payload]:
+def judged(number: int, status: Status, protocol: Depth) -> list[Payload]:
     found = verdict(number, status, protocol)
     return [
         EvaluationStarted(candidate=found.candidate, protocol=str(protocol)),
@@ -123,12 +123,12 @@ def fill(home: Path, *, has_winner: bool = True, begun: CampaignStarted | None =
         campaign = store.create(begun or started())
         events: list[Payload] = [
             proposed(1, "row-balanced"),
-            *judged(1, Status.INCORRECT, Protocol.SCREEN),
+            *judged(1, Status.INCORRECT, Depth.SCREEN),
             proposed(2, "nnz-balanced"),
-            *judged(2, Status.SCREENED, Protocol.SCREEN),
+            *judged(2, Status.SCREENED, Depth.SCREEN),
         ]
         if has_winner:
-            events += judged(2, Status.VERIFIED, Protocol.CONFIRM)
+            events += judged(2, Status.VERIFIED, Depth.CONFIRM)
             events += [
                 ChampionChanged(candidate=IDS[1], credited=0.75),
                 AdviceGiven(
@@ -155,7 +155,7 @@ def emulated(source: str, language: str, status: Status, modelled_us: float) -> 
         language=language,
         target="sm_90",
         tier="device-only",
-        protocol=Protocol.SCREEN,
+        protocol=Depth.SCREEN,
         status=status,
         emulated=True,
         reasons=() if is_right else ("error at line 1:1: there is no launch plan",),

@@ -14,7 +14,7 @@ from kernelwright.traces.events import (
     ChampionChanged,
     EvaluationFinished,
 )
-from kernelwright.traces.records import Protocol, Speedup, Status, candidate_id
+from kernelwright.traces.records import Depth, Speedup, Status, candidate_id
 from kernelwright.traces.store import Store
 
 from .conftest import Command
@@ -27,7 +27,7 @@ def champion(home: Path, name: str) -> str:
     source = (SEVEN / f"{name}.cpp").read_text("utf-8")
     candidate = candidate_id(source)
     spec = registry.get("spmm_csr").workload("tiny").model_dump(mode="json")
-    claim = stored.verdict(1, Status.VERIFIED, Protocol.CONFIRM)
+    claim = stored.verdict(1, Status.VERIFIED, Depth.CONFIRM)
     timed = stored.measurement().model_copy(
         # So little that no machine's mood could fall below it.
         update={"speedup": {"scipy": Speedup(median=2e-6, low=1e-6, high=3e-6)}}

@@ -178,7 +178,7 @@ def test_a_resumption_knows_the_numbers_and_the_champion_of_before(before: list[
     screen = Screen(before)
     screen.hear(EvaluationStarted(candidate=stored.IDS[2], protocol="screen"))
     assert "screen of #3" in screen.panel()
-    screen.hear(*stored.judged(3, stored.Status.INCORRECT, stored.Protocol.SCREEN))
+    screen.hear(*stored.judged(3, stored.Status.INCORRECT, stored.Depth.SCREEN))
     assert screen.out.getvalue().startswith("#3 ")
     assert "#0" not in screen.out.getvalue() + screen.panel()
     assert "champion #2, credited 0.75×" in screen.panel()

@@ -19,7 +19,7 @@ from kernelwright.agents.search.archive import score_of
 from kernelwright.tests.cli import stored
 from kernelwright.traces.events import EvaluationFinished, EvaluationStarted
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Speedup, Status, Verdict
+from kernelwright.traces.records import Depth, Speedup, Status, Verdict
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.app import create_app
 
@@ -30,7 +30,7 @@ ESTIMATE = Speedup(median=8.4, low=8.1, high=8.7)
 
 def screened() -> Verdict:
     """Candidate 3, by its screening eight times as fast as the best baseline."""
-    found = stored.verdict(3, Status.SCREENED, Protocol.SCREEN)
+    found = stored.verdict(3, Status.SCREENED, Depth.SCREEN)
     timed = stored.measurement().model_copy(
         update={"speedup": {"scipy": ESTIMATE, "torch eager": ESTIMATE}}
     )
@@ -57,14 +57,14 @@ def client(campaign: str, private: dict[str, str]) -> TestClient:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_a_verdict_credits_only_where_it_is_verified(status: Status) -> None:
-    found = stored.verdict(3, status, Protocol.FULL)
+    found = stored.verdict(3, status, Depth.FULL)
     assert (found.credited is not None) == (status is Status.VERIFIED)
     assert (found.screen_estimate is not None) == (status is Status.SCREENED)
 
 
 def test_the_search_still_ranks_by_the_screen_estimate() -> None:
     assert score_of(screened()) == ESTIMATE.low
-    assert score_of(stored.verdict(2, Status.VERIFIED, Protocol.CONFIRM)) == 0.75
+    assert score_of(stored.verdict(2, Status.VERIFIED, Depth.CONFIRM)) == 0.75
 
 
 def test_the_commands_tell_estimates_from_credit(kw_here: Command, campaign: str) -> None:

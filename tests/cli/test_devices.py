@@ -15,7 +15,7 @@ from kernelwright.config import Config, resolve
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.sandbox.run.device.health import Health
-from kernelwright.sandbox.run.device.lease import lease
+from kernelwright.sandbox.run.device.lease import DeviceBook
 from kernelwright.tests.sandbox.run.device import fake_nvml
 
 
@@ -105,7 +105,7 @@ def test_a_driver_that_loads_nothing_of_the_compiler_is_told_with_its_remedy(
 
 def test_held_and_quarantined_devices_are_told(config: Config) -> None:
     uuid = fake_nvml.H200["nvmlDeviceGetUUID"]
-    with lease(config.cache_dir, [uuid], lambda _: Health()) as ours:
+    with DeviceBook.in_cache(config.cache_dir).lease([uuid], lambda _: Health()) as ours:
         assert "held by process" in first(config).text
         ours.quarantine("a kernel hung")
     found = first(config)

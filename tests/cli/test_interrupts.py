@@ -25,7 +25,7 @@ from kernelwright.traces.store import Store
 
 from .conftest import environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = pytest.mark.slow
 
 RUN = ("run", "softmax", "--target", "cpu", "--workload", "tiny", "--max-time", "200s")
 SLOW_RUN = tuple("4096x1024" if word == "tiny" else word for word in RUN)
@@ -156,6 +156,8 @@ Opened = Callable[..., Terminal]
 Orphans = Callable[[], list[str]]
 
 
+# A busy machine may leave no candidate that is confirmed.
+@pytest.mark.timed
 @pytest.mark.parametrize("moment", [r"screen of #1", r"confirm of #\d+"])
 def test_the_second_press_ends_everything_at_once_and_says_how_to_go_on(
     opened: Opened, orphans: Orphans, moment: str
@@ -174,6 +176,7 @@ def test_the_second_press_ends_everything_at_once_and_says_how_to_go_on(
     assert "Traceback" not in terminal.text, terminal.text
 
 
+@pytest.mark.timed
 def test_the_first_press_says_what_it_waits_for_with_a_clock_that_moves(opened: Opened) -> None:
     terminal = opened(*RUN)
     terminal.wait_for(r"confirm of #\d+")

@@ -62,6 +62,7 @@ def test_a_command_says_which_extra_is_missing(
     assert hint == f"hint: pip install 'kernelwright[{extra}]'\n"
 
 
+@pytest.mark.slow
 def test_what_needs_no_extra_runs_without_any(tmp_path: object) -> None:
     names = tuple(name for every in extras.EXTRAS.values() for name in every)
     done = run(HIDDEN.format(names=names, arguments=["problems", "softmax"]), str(tmp_path))

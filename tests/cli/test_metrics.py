@@ -11,11 +11,11 @@ import pytest
 from kernelwright.tests.cli import stored
 from kernelwright.traces.events import EvaluationFinished
 from kernelwright.traces.records import (
+    Depth,
     Level,
     Measurement,
     Metric,
     Profile,
-    Protocol,
     Status,
     Timing,
     candidate_id,
@@ -34,7 +34,7 @@ def fill(home: Path) -> None:
         for number in range(1, COUNT + 1):
             candidate = candidate_id(f"int candidate{number};\n")
             time_us = 10.0 * 1.5**number
-            verdict = stored.verdict(1, Status.SCREENED, Protocol.SCREEN)
+            verdict = stored.verdict(1, Status.SCREENED, Depth.SCREEN)
             timing = Timing(median_us=time_us, low_us=time_us, high_us=time_us)
             metrics = {
                 "imbalance": 1 + 0.3 * number + 0.2 * math.sin(5 * number),

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from kernelwright.tests.cli import stored
 from kernelwright.traces.events import ChampionChanged, EvaluationFinished
-from kernelwright.traces.records import Check, Protocol, Speedup, Status, Timing
+from kernelwright.traces.records import Check, Depth, Speedup, Status, Timing
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.app import create_app
 
@@ -36,7 +36,7 @@ def campaign(private: dict[str, str]) -> str:
         }
     )
     checks = (Check(name="G1 condition-scaled error", passed=True, figure=0.12345, limit=1.0),)
-    found = stored.verdict(2, Status.VERIFIED, Protocol.CONFIRM)
+    found = stored.verdict(2, Status.VERIFIED, Depth.CONFIRM)
     with Store.open(home) as store:
         verdict = found.model_copy(update={"measurements": (timed,), "checks": checks})
         store.append(campaign, EvaluationFinished(verdict=verdict))

@@ -13,7 +13,7 @@ from kernelwright.kernelbench.registry import names, problems
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.tests.court import Court
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 from .conftest import Command
 
@@ -23,6 +23,7 @@ TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 OTHERS = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problem", "language"), sorted(BY_COMMAND))
 def test_eval_takes_a_skeleton_as_it_is(
     kw: Command, tmp_path: Path, problem: str, language: str
@@ -56,7 +57,7 @@ def test_a_skeleton_is_found_right(
     if TARGETS[language] == "cpu":
         verdict = court.judge(printed.out, problem, language=language, expected=(Status.SUSPECT,))
     else:
-        verdict = court.look(printed.out, problem, language, Protocol.SCREEN)
+        verdict = court.look(printed.out, problem, language, Depth.SCREEN)
     # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.
     clocks = {Status.SUSPECT} if TARGETS[language] == "cpu" else set()
     assert verdict.status in {Status.SCREENED, *clocks}, (verdict.reasons, verdict.log)

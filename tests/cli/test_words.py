@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import documents, run, summary, verdicts
+from kernelwright.cli import documents, summary, verdicts
 from kernelwright.cli.progress import ProgressLines
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
@@ -19,9 +19,9 @@ from kernelwright.traces.history import derive
 from kernelwright.traces.records import (
     CAPABILITIES,
     Capability,
+    Depth,
     Enforcement,
     Isolation,
-    Protocol,
     Status,
 )
 from kernelwright.workbench import tasks
@@ -92,7 +92,7 @@ def matrix(mechanism: str, *absent: str) -> Isolation:
 def test_what_was_open_in_any_evaluation_is_told_at_the_end() -> None:
     first, second = (
         EvaluationFinished(
-            verdict=stored.verdict(n, Status.INCORRECT, Protocol.SCREEN).model_copy(
+            verdict=stored.verdict(n, Status.INCORRECT, Depth.SCREEN).model_copy(
                 update={"isolation": isolation}
             )
         )
@@ -115,9 +115,9 @@ def test_progress_without_a_terminal_is_one_line_a_verdict() -> None:
     stream = io.StringIO()
     payloads = [
         stored.proposed(1, "row-balanced"),
-        *stored.judged(1, Status.INCORRECT, Protocol.SCREEN),
+        *stored.judged(1, Status.INCORRECT, Depth.SCREEN),
         stored.proposed(2, "nnz-balanced"),
-        *stored.judged(2, Status.VERIFIED, Protocol.CONFIRM),
+        *stored.judged(2, Status.VERIFIED, Depth.CONFIRM),
     ]
     with ProgressLines(Console(file=stream, width=40), {"seconds": 60.0}) as progress:
         for n, payload in enumerate(payloads, 1):
@@ -135,7 +135,7 @@ def test_progress_on_a_terminal_shows_the_budget() -> None:
     with ProgressLines(console, {"seconds": 60.0, "evaluations": 4.0}) as progress:
         for payload in (
             stored.proposed(1, "row-balanced"),
-            *stored.judged(1, Status.VERIFIED, Protocol.FULL),
+            *stored.judged(1, Status.VERIFIED, Depth.FULL),
         ):
             progress.on_event(Event(seq=1, campaign="c", at=0.0, payload=payload))
     assert "of 1m" in stream.getvalue()
@@ -143,19 +143,11 @@ def test_progress_on_a_terminal_shows_the_budget() -> None:
 
 
 def test_what_was_not_checked_is_told() -> None:
-    verdict = stored.verdict(2, Status.VERIFIED, Protocol.FULL)
+    verdict = stored.verdict(2, Status.VERIFIED, Depth.FULL)
     missing = "sanitizers: not run, libasan is not installed"
     lines = list(verdicts.explain(verdict.model_copy(update={"unchecked": (missing,)})))
     assert lines[1] == f"not checked: {missing}"
     assert not any("not checked" in line for line in verdicts.explain(verdict))
-
-
-def test_limits_are_those_that_were_asked_for() -> None:
-    from kernelwright.config import resolve
-
-    config = resolve({"max_time": "2m"}, environ={}).config
-    assert run._asked_limits(config, {"usd": None}) == {"seconds": 120.0}
-    assert run._asked_limits(config, {"usd": 0.5}) == {"seconds": 120.0, "usd": 0.5}
 
 
 @pytest.mark.parametrize("name", registry.names())

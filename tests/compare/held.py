@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.agents.books.ledger import OnEvent
-from kernelwright.campaign import Players
 from kernelwright.compare.plan import Bench, BenchCampaign
 from kernelwright.compare.running import Standing
 from kernelwright.compare.scores import ChampionStep, Score, Spent
+from kernelwright.running import Players
 from kernelwright.tests.agents.asked import PlayedModel, as_it_says, asking_players
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.traces.events import Event

@@ -14,7 +14,7 @@ from kernelwright.sandbox.run.arena import Arena, Slot, footprint
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.tests.fuzz.target import Target
 from kernelwright.verifier.clock import clocks, timing
-from kernelwright.verifier.clock.timed_sides import CandidateSide, told
+from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
 from kernelwright.verifier.truth.trials import make_item
 
 SLOTS = 3
@@ -47,7 +47,7 @@ class Liar:
         self._made += 1
         claimed = self._claims[self._made % len(self._claims)]
         # It lies about its time only: another sum over the outputs ends its trial at once.
-        told_sum = told(self.slots[slot].outputs, 0)
+        told_sum = sum_outputs(self.slots[slot].outputs, 0)
         return Timed(claimed, CALL_NS + EMPTY_NS, CALL_NS + EMPTY_NS, told_sum=told_sum)
 
 

@@ -17,7 +17,7 @@ from kernelwright.kernelbench.recipes.catalogue import RECIPES, recipes_for
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
 from kernelwright.tests.fuzz.target import JSON, Target, attempt
-from kernelwright.traces.records import Advice, Protocol, Status, candidate_id
+from kernelwright.traces.records import Advice, Depth, Status, candidate_id
 
 FACTS = ("M", "N", "K", "nnz", "avg_row", "max_row", "cv_row", "cpus", "vector_bytes")
 
@@ -87,7 +87,7 @@ def check_advice(drawn: tuple[str, list[tuple[Recipe, dict[str, Any]]], Any, int
 
 
 def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
-    source = recipe.render(recipe.first())
+    source = recipe.render(recipe.first_knobs())
     candidate = candidate_id(source)
     return Member(
         candidate=candidate,
@@ -95,8 +95,8 @@ def _member(number: int, recipe: Recipe, hints: dict[str, Any]) -> Member:
         source=source,
         language="cpp",
         family=recipe.family,
-        knobs=recipe.first(),
-        verdict=stored.verdict(1, Status.SCREENED, Protocol.SCREEN),
+        knobs=recipe.first_knobs(),
+        verdict=stored.verdict(1, Status.SCREENED, Depth.SCREEN),
         advice=Advice(candidate=candidate, bottleneck="b", change="c", hints=hints),
     )
 

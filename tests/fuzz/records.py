@@ -24,14 +24,14 @@ from kernelwright.traces.events import (
     payload_adapter,
 )
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Advice, Check, Protocol, Status, Verdict
+from kernelwright.traces.records import Advice, Check, Depth, Status, Verdict
 
 GOOD: tuple[Payload, ...] = (
     stored.started(),
     CampaignPrepared(seconds={"referee": 1.5}, baselines=("torch eager",), missing={"b": "late"}),
     stored.proposed(1, "row-balanced"),
-    *stored.judged(1, Status.VERIFIED, Protocol.CONFIRM),
-    *stored.judged(1, Status.INCORRECT, Protocol.SCREEN),
+    *stored.judged(1, Status.VERIFIED, Depth.CONFIRM),
+    *stored.judged(1, Status.INCORRECT, Depth.SCREEN),
     ChampionChanged(candidate=stored.IDS[0], credited=0.75),
     AdviceGiven(advice=Advice(candidate=stored.IDS[0], bottleneck="b", change="c", hints={"a": 1})),
     CampaignFinished(stopped_by="seconds", best=stored.IDS[0]),
@@ -39,7 +39,7 @@ GOOD: tuple[Payload, ...] = (
     CampaignAudited(
         candidate=stored.IDS[0],
         outcome=AuditOutcome.HOLDS,
-        verdicts=(stored.verdict(1, Status.VERIFIED, Protocol.CONFIRM),),
+        verdicts=(stored.verdict(1, Status.VERIFIED, Depth.CONFIRM),),
     ),
 )
 
@@ -68,7 +68,7 @@ def check_event(drawn: tuple[int, list[Any], list[Any]]) -> None:
 
 def check_verdict(drawn: dict[str, Any]) -> None:
     """No words and no figures make a verdict that cannot be read again."""
-    good = stored.verdict(1, Status.INCORRECT, Protocol.FULL).model_dump()
+    good = stored.verdict(1, Status.INCORRECT, Depth.FULL).model_dump()
     try:
         verdict = Verdict.model_validate({**good, **drawn})
     except ValidationError:

@@ -15,10 +15,10 @@ from kernelwright.agents.text import (
     Unusable,
     clip_words,
     extract,
-    fenced,
-    normalised,
+    fence_text,
+    hash_normalised,
     read,
-    revised,
+    revise_source,
     similarity,
 )
 from kernelwright.agents.text.candidate_text import SEARCH_SIGN
@@ -134,13 +134,13 @@ def check_reply(drawn: tuple[str, Finish, str]) -> None:
     assert isinstance(again, FoundSource), again
     assert again.source == result.source
     assert similarity(result.source, again.source, language) == 1.0
-    assert normalised(result.source, language) == normalised(again.source, language)
+    assert hash_normalised(result.source, language) == hash_normalised(again.source, language)
 
 
 def check_edits(drawn: tuple[str, str, str]) -> None:
     """Every line of what edits make comes from the base or from the reply; front matter stays."""
     reply, base, language = drawn
-    result = revised(reply, Finish.STOP, language, base)
+    result = revise_source(reply, Finish.STOP, language, base)
     if isinstance(result, Unusable):
         _check_reason(result)
         return
@@ -196,9 +196,9 @@ def check_json(drawn: tuple[str, Finish]) -> None:
 def check_shown(drawn: tuple[str, str, int]) -> None:
     """Nothing leaves its fence, nothing unseen is shown, and the cap is kept."""
     content, place, most = drawn
-    _, sign, rest = fenced(content, what="a log", place=Place.parse(place), characters=most).split(
-        "\n", 2
-    )
+    _, sign, rest = fence_text(
+        content, what="a log", place=Place.parse(place), characters=most
+    ).split("\n", 2)
     shown, end = rest.rsplit("\n", 1)
     assert end == sign
     assert sign not in shown

@@ -21,11 +21,12 @@ from kernelwright.tests.cli import stored
 from kernelwright.tests.fuzz.target import Target, edited, edits, json_edited, json_edits
 from kernelwright.traces.events import AuditOutcome, CampaignAudited, CampaignFinished
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view import charts
 from kernelwright.traces.view.links import ReportLinks
+from kernelwright.workbench.home import Campaign
 
 FILE = "kernelwright.sqlite"
 
@@ -37,7 +38,7 @@ def template() -> tempfile.TemporaryDirectory[str]:
     home = Path(folder.name) / "home"
     campaign = stored.fill(home)
     with Store.open(home) as store:
-        verdict = stored.verdict(2, Status.VERIFIED, Protocol.CONFIRM)
+        verdict = stored.verdict(2, Status.VERIFIED, Depth.CONFIRM)
         store.append(
             campaign,
             CampaignAudited(
@@ -83,7 +84,8 @@ def _look_at(store: Store, campaign: str) -> None:
         json.dumps(documents.entry_document(entry), allow_nan=False)
         with suppress(KernelwrightError):
             store.get_blob(entry.candidate)
-    documents.state_of(history, is_running=store.is_running(campaign))
+    looked = Campaign(store.home, tuple(store.events(campaign)), store.is_running(campaign))
+    assert looked.state
     assert "<!doctype html>" in render_report(store, campaign, charts=False).lower()
     json.dumps(charts.speedup_chart(history, ReportLinks().candidate))
     measurements = (m for e in history.entries.values() for v in e.verdicts for m in v.measurements)

@@ -33,7 +33,7 @@ class Target:
     """How many inputs the test suite tries; together they take a few seconds."""
 
 
-def run(target: Target, examples: int = 0, *, is_fresh: bool = False) -> None:
+def assert_holds(target: Target, examples: int = 0, *, is_fresh: bool = False) -> None:
     """Tries inputs; `is_fresh` draws others each time, else they are always the same."""
     body_of(target, examples, is_fresh=is_fresh)()
 

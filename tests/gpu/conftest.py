@@ -18,20 +18,24 @@ import pytest
 
 from kernelwright.errors import KernelwrightError, PrerequisiteError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.machine import usable_cpus
 from kernelwright.kernelbench.problem import Family, Problem, Structure
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.builders.compatibility import major_of
+from kernelwright.sandbox.builders.toolchain import ANY_RELEASE
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation import BubblewrapJail, LandlockJail
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.run.arena import Arena, footprint
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.device_files import DeviceFiles, access
 from kernelwright.sandbox.run.device.health import Health, probe
-from kernelwright.sandbox.run.device.lease import Lease, lease
+from kernelwright.sandbox.run.device.lease import DeviceBook, Lease
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.replay import PlacedCall, host_command
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.gpu.attempt import (
     JAIL,
     REQUIRED,
@@ -42,7 +46,8 @@ from kernelwright.tests.gpu.attempt import (
 from kernelwright.tests.gpu.kernels import HONEST
 from kernelwright.traces.records import Check
 from kernelwright.verifier.clock.timed_sides import CandidateSide
-from kernelwright.verifier.stands.gpu_candidates import CudaCandidate, Workshop
+from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
+from kernelwright.verifier.stands.gpu_candidates import GpuGround
 from kernelwright.verifier.truth.trials import Item, make_item
 
 ROOM = 32 << 20
@@ -85,7 +90,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def devices() -> list[nvml.Device]:
     """The devices of this machine that kernels can be built for."""
     try:
-        with nvml.opened() as module:
+        with nvml.open_nvml() as module:
             found = nvml.devices(module)
     except PrerequisiteError as error:
         pytest.skip(str(error))
@@ -105,12 +110,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def leased(devices: list[nvml.Device], cache: Path) -> Iterator[Lease]:
     """One of them, for as long as the tests run."""
+    workshop = Workshop(BareJail(), cache)
     by_uuid = {device.uuid: device for device in devices}
 
     def tried(uuid: str) -> Health:
-        return probe(access(by_uuid[uuid]), cache)
+        return probe(workshop, access(by_uuid[uuid]))
 
-    with lease(cache, list(by_uuid), tried) as found:
+    with DeviceBook.in_cache(cache).lease(list(by_uuid), tried) as found:
         yield found
 
 
@@ -136,11 +142,10 @@ class Bench:
 
     way: DeviceFiles
     target: str
-    jail: Jail
-    cache: Path
+    workshop: Workshop
     problem: Problem
     structure: Structure
-    newest: int | None = None
+    newest: int = ANY_RELEASE
     """The last major release of CUDA whose code the driver loads."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     runner: DeviceRunner | None = None
@@ -149,41 +154,34 @@ class Bench:
 
     def build(self, source: str) -> CudaCandidate:
         """Raises Failed."""
-        workshop = Workshop(
-            self.problem,
-            architecture(self.target),
-            self.structure,
-            self.cache,
-            self.jail,
-            newest=self.newest,
+        ground = GpuGround(
+            self.workshop, self.problem, architecture(self.target), self.structure, self.newest
         )
-        return CudaCandidate.build(workshop, source, seed=1)
+        return CudaCandidate.build(ground, source, seed=1)
 
     @contextmanager
     def side(self, source: str, *, slots: int = 2) -> Iterator[CandidateSide]:
         """The candidate's process, with its slots laid out. Raises Failed and RunFault."""
         made = self.build(source)
-        program = device_program(made.device, self.problem, self.way, self.cache)
+        program = device_program(self.workshop, made.device, self.problem, self.way)
         needs = footprint(self.problem, self.structure.axes)
         with Arena(slots * needs[0] + ROOM, slots * needs[1] + ROOM) as arena:
             limits = program.limits(
                 wall_s=300.0, cpu_s=600.0, memory_bytes=(8 << 30) + sum(arena.sizes)
             )
             inputs, outputs = arena.open_fds()
-            cpus = tuple(sorted(os.sched_getaffinity(0)))
             try:
                 runner = DeviceRunner(
-                    self.jail,
+                    self.workshop,
                     program,
                     Plane(inputs, outputs, *arena.sizes),
-                    cpus=cpus,
                     limits=limits,
                 )
             finally:
                 os.close(inputs)
                 os.close(outputs)
             self.runner, self.arena = runner, arena
-            ATTEMPT.jails.add(self.jail.name)
+            ATTEMPT.jails.add(self.workshop.jail.name)
             with runner:
                 side = CandidateSide(
                     "candidate",
@@ -229,12 +227,12 @@ class Bench:
         yield (
             made,
             host_command(
+                self.workshop,
                 folder,
                 made.device,
                 self.problem,
                 call,
                 self.way,
-                self.cache,
                 calls=calls,
                 is_separate=is_separate,
             ),
@@ -247,8 +245,7 @@ def _bench(way: DeviceFiles, device: nvml.Device, jail: Jail, cache: Path, **axe
     return Bench(
         way,
         device.architecture,
-        jail,
-        cache,
+        Workshop(jail, cache, usable_cpus()),
         problem,
         problem.structure(workload),
         major_of(device.cuda),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.health import probe
@@ -12,7 +14,7 @@ from kernelwright.sandbox.run.device.health import probe
 def test_the_device_is_well_and_both_interfaces_agree(
     way: DeviceFiles, device: nvml.Device, cache: Path
 ) -> None:
-    health = probe(way, cache)
+    health = probe(Workshop(BareJail(), cache), way)
     assert health.is_well, health.reason
     facts = health.facts
     assert facts["name"] == device.name
@@ -23,11 +25,11 @@ def test_the_device_is_well_and_both_interfaces_agree(
 
 
 def test_a_snapshot_has_clocks(device: nvml.Device) -> None:
-    with nvml.opened() as module:
+    with nvml.open_nvml() as module:
         seen = nvml.snapshot(module, device.uuid)
     assert seen.sm_clock_mhz is None or seen.sm_clock_mhz > 0
     assert seen.free_bytes is None or 0 < seen.free_bytes <= device.memory_bytes
-    assert not nvml.unstable(seen, seen) or seen.processes or seen.reasons
+    assert not nvml.explain_unstable(seen, seen) or seen.processes or seen.reasons
 
 
 def test_only_the_leased_device_is_visible(
@@ -36,4 +38,4 @@ def test_only_the_leased_device_is_visible(
     """Its number within the process is 0, whatever its number is outside."""
     assert way.ordinal == 0
     assert way.environment["CUDA_VISIBLE_DEVICES"] == device.uuid
-    assert probe(way, cache).facts["name"] == device.name
+    assert probe(Workshop(BareJail(), cache), way).facts["name"] == device.name

@@ -49,7 +49,7 @@ def test_a_row_of_the_corpus(bench: Bench, leased: object, row: str) -> None:
         outcome = str(fault.status)
     if outcome in (Status.TIMED_OUT, Status.CRASHED):
         health = leased.recover(  # type: ignore[attr-defined]
-            lambda _: probe(bench.way, bench.cache), f"{row}: {outcome}"
+            lambda _: probe(bench.workshop, bench.way), f"{row}: {outcome}"
         )
         assert health.is_well, health.reason
     assert outcome in OUTCOMES[row]

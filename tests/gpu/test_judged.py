@@ -15,7 +15,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.sandbox.run.device import nvml
 from kernelwright.tests.gpu.attempt import JAIL, is_weak_accepted
 from kernelwright.tests.gpu.kernels import INDEX, source
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.evaluation import evaluate
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands.opening import open_stand
@@ -39,7 +39,7 @@ def stand(devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory) 
     )
     try:
         opened = open_stand(task)
-        opened.prepared()
+        opened.wait_prepared()
     except PrerequisiteError as error:
         pytest.skip(str(error))
     yield opened
@@ -47,7 +47,7 @@ def stand(devices: list[nvml.Device], tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_an_honest_kernel_is_verified(stand: Stand, honest: str) -> None:
-    verdict = evaluate(stand, Order(source=honest, language="cuda", protocol=Protocol.CONFIRM))
+    verdict = evaluate(stand, Order(source=honest, language="cuda", protocol=Depth.CONFIRM))
     assert verdict.status is Status.VERIFIED, verdict.reasons
     assert not verdict.emulated
     assert verdict.measurement is not None

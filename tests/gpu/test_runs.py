@@ -216,7 +216,7 @@ def test_a_hang_is_ended_and_the_device_is_well_afterwards(bench: Bench, leased:
     # A display's watchdog may end it first.
     assert found.value.status is Status.TIMED_OUT
     health = leased.recover(  # type: ignore[attr-defined]
-        lambda _: probe(bench.way, bench.cache), "a kernel hung"
+        lambda _: probe(bench.workshop, bench.way), "a kernel hung"
     )
     assert health.is_well, health.reason
     assert failed(bench.checks(HONEST)) == []

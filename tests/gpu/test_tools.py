@@ -12,7 +12,7 @@ from kernelwright.tests.gpu.kernels import INDEX, source
 from kernelwright.traces.records import Check
 from kernelwright.verifier.profile import nsight
 from kernelwright.verifier.profile.counters import with_counters
-from kernelwright.verifier.profile.metrics import packaged
+from kernelwright.verifier.profile.metrics import load_packaged
 from kernelwright.verifier.stands import device_sanitizer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def test_every_metric_is_known_to_the_profiler(
     ncu = nsight.find_ncu()
     if ncu is None:
         pytest.skip("Nsight Compute is not installed")
-    names = packaged().names(device.architecture, which)
+    names = load_packaged().names(device.architecture, which)
     with large.host(honest, tmp_path, calls=nsight.WARM_UP_CALLS + 1, is_separate=False) as (
         _,
         host,
@@ -40,7 +40,7 @@ def test_every_metric_is_known_to_the_profiler(
         pytest.skip(f"{found.reason}: {found.hint}")
     (launch,) = found
     assert set(names) == set(launch.figures) | set(launch.missing)
-    profile = with_counters(found, packaged(), device.architecture, ncu_version=ncu.version)
+    profile = with_counters(found, load_packaged(), device.architecture, ncu_version=ncu.version)
     moved = large.problem.bytes_moved(large.structure.axes)
     told = profile.get("dram__bytes.sum")
     # Half of it may stay in the L2 cache as it is written.

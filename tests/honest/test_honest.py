@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 pytestmark = pytest.mark.timed
 
@@ -27,7 +27,7 @@ def cases() -> list[Any]:
         pytest.param(
             kernel,
             id=kernel["name"],
-            marks=[pytest.mark.slow] if kernel["protocol"] == Protocol.FULL else [],
+            marks=[pytest.mark.slow] if kernel["protocol"] == Depth.FULL else [],
         )
         for kernel in KERNELS
     ]
@@ -35,8 +35,8 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize("kernel", cases())
 def test_an_honest_kernel_passes(court, kernel):
-    protocol = Protocol(kernel["protocol"])
-    wanted = Status.VERIFIED if protocol is Protocol.FULL else Status.SCREENED
+    protocol = Depth(kernel["protocol"])
+    wanted = Status.VERIFIED if protocol is Depth.FULL else Status.SCREENED
     verdict = court.judge(
         (HERE / kernel["file"]).read_text("utf-8"),
         kernel["problem"],
@@ -63,6 +63,6 @@ def test_the_table_names_every_file_once_and_says_why():
 def test_the_table_has_every_problem_and_enough_full_evaluations():
     assert len(KERNELS) >= 30
     assert {kernel["problem"] for kernel in KERNELS} == set(registry.names())
-    full = [kernel for kernel in KERNELS if kernel["protocol"] == Protocol.FULL]
+    full = [kernel for kernel in KERNELS if kernel["protocol"] == Depth.FULL]
     assert 3 * len(full) >= len(KERNELS)
-    assert {kernel["protocol"] for kernel in KERNELS} == {Protocol.SCREEN, Protocol.FULL}
+    assert {kernel["protocol"] for kernel in KERNELS} == {Depth.SCREEN, Depth.FULL}

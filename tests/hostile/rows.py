@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 HERE = Path(__file__).parent
 CATALOGUE = tuple(
@@ -33,7 +33,7 @@ class Candidate:
     file: str
     problem: str
     workload: str
-    protocol: Protocol
+    protocol: Depth
     status: Status
     check: tuple[str, ...]
     """One of these must occur in the reasons."""
@@ -98,7 +98,7 @@ def native() -> list[Candidate]:
         candidate = Candidate(
             **{
                 **_known(row, Candidate),
-                "protocol": Protocol(row["protocol"]),
+                "protocol": Depth(row["protocol"]),
                 "status": Status(row["status"]),
                 "check": (check,) if isinstance(check, str) else tuple(check),
                 "also": tuple(Status(status) for status in row.get("also", ())),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.search.championship import displaces
-from kernelwright.traces.records import CHAMPION, Protocol, Status
+from kernelwright.traces.records import CHAMPION, Depth, Status
 from kernelwright.verifier.request import Order
 
 pytestmark = pytest.mark.timed
@@ -34,7 +34,7 @@ def test_a_champion_that_turns_bad_falls_and_takes_nobody_along(court, file, sta
     order = Order(
         source=HONEST.read_text("utf-8"),
         language="cpp",
-        protocol=Protocol.CONFIRM,
+        protocol=Depth.CONFIRM,
         champion=(HERE / f"{file}.cpp").read_text("utf-8"),
     )
     verdict = court.referee("spmm_csr").evaluate(order)

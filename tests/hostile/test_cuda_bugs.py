@@ -24,7 +24,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox" / "cuda_on_cpu"))
 
-from emulation import CPUS, LIMITS, TIMEOUT_S, Machine, machine_in
+from emulation import LIMITS, TIMEOUT_S, Machine, machine_in
 
 from kernelwright.kernelbench import registry, targets
 from kernelwright.kernelbench.problem import Arrays, Family, Problem, Structure
@@ -32,7 +32,8 @@ from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.run.memory_access import examine
 from kernelwright.sandbox.run.once import CallInputs, play
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.verifier.stands.gpu_candidates import CudaCandidate, Workshop
+from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
+from kernelwright.verifier.stands.gpu_candidates import GpuGround
 from kernelwright.verifier.truth import gates
 from kernelwright.verifier.truth.trials import make_item
 
@@ -78,10 +79,8 @@ class Trial:
     def __init__(self, machine: Machine, problem: Problem, source: str) -> None:
         self.machine, self.problem = machine, problem
         tiny = problem.structure(problem.workload("tiny"))
-        workshop = Workshop(
-            problem, targets.architecture("sm_90"), tiny, machine.cache, machine.jail
-        )
-        self.candidate = CudaCandidate.build(workshop, source, seed=11)
+        ground = GpuGround(machine.workshop, problem, targets.architecture("sm_90"), tiny)
+        self.candidate = CudaCandidate.build(ground, source, seed=11)
 
     def catchers(self) -> set[str]:
         found: set[str] = set()
@@ -92,7 +91,7 @@ class Trial:
                 self.problem,
                 structure.axes,
                 {**structure.arrays, **item.inputs},
-                self.candidate.launched(structure),
+                self.candidate.resolve_launches(structure),
             )
             found |= {why for why in self.run(call, item) if why}
         return found
@@ -106,9 +105,7 @@ class Trial:
     def answer(self, call: CallInputs, item: Any, variant: EmulatedVariant, schedule: str) -> str:
         program = self.candidate.variant(variant, schedule)
         try:
-            answer = play(
-                self.machine.jail, program, call, cpus=CPUS, limits=LIMITS, timeout_s=TIMEOUT_S
-            )
+            answer = play(self.machine.workshop, program, call, limits=LIMITS, timeout_s=TIMEOUT_S)
         except RunFault as fault:
             return "sanitizers" if re.search(r"Sanitizer|runtime error", fault.log) else "fault"
         return "" if self.is_right(answer.outputs, item) else "answer"
@@ -116,11 +113,9 @@ class Trial:
     def race(self, call: CallInputs, item: Any) -> str:
         try:
             report = examine(
-                self.candidate.built(EmulatedVariant.ACCESS),
+                self.machine.workshop,
+                self.candidate.build_variant(EmulatedVariant.ACCESS),
                 call,
-                jail=self.machine.jail,
-                cache_dir=self.machine.cache,
-                cpus=CPUS,
                 limits=LIMITS,
                 timeout_s=TIMEOUT_S,
             )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwright.kernelbench.languages import Tier
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 pytestmark = pytest.mark.jail
 
@@ -51,7 +51,7 @@ def test_a_cheat_gets_its_status(court, file: str) -> None:
     verdict = court.judge(
         (HERE / file).read_text("utf-8"),
         row["problem"],
-        Protocol(row["protocol"]),
+        Depth(row["protocol"]),
         expected=(status,),
         language="python",
         workload=row["workload"],

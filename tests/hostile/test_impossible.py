@@ -138,7 +138,7 @@ def sampled(first_us: float) -> list[Recorder]:
         timing.Rounds(6, budget_s=1e9),
         rng,
     )
-    assert [len(block) for block in series.of("candidate")] == [6]
+    assert [len(block) for block in series.blocks_of("candidate")] == [6]
     return sides
 
 

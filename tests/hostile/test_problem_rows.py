@@ -18,7 +18,7 @@ from kernelwright.kernelbench.problem import (
     Tensor,
     Workload,
 )
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.clock import timing
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.truth import null_kernels
@@ -168,7 +168,7 @@ def test_every_screening_has_hidden_shapes(name: str) -> None:
     stage = Stage(problem, target, workload.name, ())
     seen = set()
     for seed in range(5):
-        trials = plan(stage, Protocol.SCREEN, np.random.default_rng(seed))
+        trials = plan(stage, Depth.SCREEN, np.random.default_rng(seed))
         hidden = [t.structure.axes for t in trials if t.name.startswith("hidden shape")]
         assert len(hidden) >= 2
         assert any(axes != target.axes for axes in hidden)

@@ -30,7 +30,7 @@ FLOORS = {
     "sandbox": 6,
     "verifier": 7,
     "agents": 8,
-    "campaign": 9,
+    "running": 9,
     "audit": 9,
     "workbench": 10,
     "compare": 10,

@@ -46,7 +46,7 @@ def _baseline(problem: Problem, name: str) -> Baseline:
     return next(b for b in problem.baselines if b.name == name)
 
 
-def _check(
+def _assert_right(
     problem: Problem, baseline: Baseline, structure: Structure, call: BaselineCall, gates: Gates
 ) -> None:
     rng = np.random.default_rng(1)
@@ -76,7 +76,7 @@ def test_baseline_is_right_on_small_structures(
     some = itertools.islice(problem.variations(tiny, np.random.default_rng(2)), 6)
     for structure in (tiny, *some):
         call = call_for(problem, structure)
-        _check(problem, _baseline(problem, baseline), structure, call, gates)
+        _assert_right(problem, _baseline(problem, baseline), structure, call, gates)
 
 
 @pytest.mark.parametrize(("name", "baseline"), PLAIN)
@@ -88,7 +88,7 @@ def test_baseline_is_right_on_adversarial_workloads(
         if workload.kind == "adversarial":
             structure = problem.structure(workload)
             call = call_for(problem, structure)
-            _check(problem, _baseline(problem, baseline), structure, call, gates)
+            _assert_right(problem, _baseline(problem, baseline), structure, call, gates)
 
 
 @pytest.mark.parametrize(("name", "baseline"), PLAIN)
@@ -117,4 +117,4 @@ def test_compiled_baseline_is_right(
     for workload in ("tiny", problem.workloads[-1].name):
         structure = problem.structure(problem.workload(workload))
         call = call_for(problem, structure)
-        _check(problem, _baseline(problem, baseline), structure, call, gates)
+        _assert_right(problem, _baseline(problem, baseline), structure, call, gates)

@@ -14,10 +14,11 @@ from kernelwright.agents.text import shape
 from kernelwright.errors import UnknownNameError
 from kernelwright.kernelbench import languages as known
 from kernelwright.kernelbench.languages import LANGUAGES, Language, Tier, tier_of
+from kernelwright.kernelbench.skeleton import WRITERS
 from kernelwright.kernelbench.targets import target_of
 from kernelwright.sandbox.front_matter import read_comment, read_docstring
 from kernelwright.sandbox.plan.dialects import DIALECTS
-from kernelwright.verifier.stands import gpu_candidates, programs
+from kernelwright.verifier.stands import gpu_tools, programs
 
 ROOT = Path(known.__file__).parents[1]
 ALL = list(LANGUAGES.values())
@@ -26,7 +27,8 @@ ALL = list(LANGUAGES.values())
 def test_each_floor_knows_every_language() -> None:
     on_gpu = {each for each in ALL if each.is_for_gpu}
     assert set(programs.BUILT) == set(ALL) - on_gpu
-    assert set(gpu_candidates.BUILT) == on_gpu
+    assert set(gpu_tools.MAKERS) == on_gpu
+    assert set(WRITERS) == set(ALL)
     assert set(DIALECTS) == {each for each in ALL if each.has_launch_plan}
     assert set(shape.SHAPES) == set(guides.GUIDES) == set(ALL)
     prompts = set(render.names())

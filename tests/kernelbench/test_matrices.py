@@ -23,7 +23,7 @@ HEAD = "%%MatrixMarket matrix coordinate real general\n"
 GOOD = HEAD + "% a comment\n\n3 4 3\n1 1 1.5\n3 4 -2\n3 1 0.25\n"
 
 
-def _same(path: Path, matrix: csr_matrix) -> None:
+def _assert_same(path: Path, matrix: csr_matrix) -> None:
     pattern = load_pattern(path)
     matrix = matrix.tocsr()
     matrix.sort_indices()
@@ -77,11 +77,11 @@ def _matrices(draw: st.DrawFn) -> csr_matrix:
 def test_round_trips(matrix: csr_matrix, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("round")
     mmwrite(folder / "m.mtx", matrix)
-    _same(folder / "m.mtx", matrix)
+    _assert_same(folder / "m.mtx", matrix)
     save_npz(folder / "m.npz", matrix)
-    _same(folder / "m.npz", matrix)
+    _assert_same(folder / "m.npz", matrix)
     save_npz(folder / "c.npz", csc_matrix(matrix))
-    _same(folder / "c.npz", matrix)
+    _assert_same(folder / "c.npz", matrix)
 
 
 BAD_TEXTS = {

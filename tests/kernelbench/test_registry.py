@@ -12,7 +12,7 @@ from kernelwright.errors import MatrixError, UnknownNameError, UsageError
 from kernelwright.kernelbench.languages import CUDA, LANGUAGES, TRITON, language_of
 from kernelwright.kernelbench.problem import Workload, c_parameters
 from kernelwright.kernelbench.registry import get, names, problems, workload_for
-from kernelwright.kernelbench.signature import signature
+from kernelwright.kernelbench.skeleton import signature
 
 C_ORDER = {
     "spmv_csr": "M K nnz indptr indices values x y",

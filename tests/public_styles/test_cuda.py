@@ -1,4 +1,5 @@
-"""CUDA kernels in public styles, judged as `eval FILE --target sm_90` judges them without a device.
+"""CUDA kernels in public styles, judged as `eval FILE --target sm_90` judges them without a device:
+on the tiny workload, which only says for how large a launch the profile is drawn up.
 
 `cuda.toml` has a row for each file of `cuda/`: the problem, and what must be said.
 """
@@ -33,6 +34,6 @@ def test_each_kernel_has_its_row_and_names_its_style() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_public_style_is_judged(name: str, court: Court) -> None:
     row = ROWS[name]
-    verdict = court.look(source(name), row["problem"], "cuda", workload="")
+    verdict = court.look(source(name), row["problem"], "cuda")
     assert verdict.status == row["status"], verdict.reasons
     assert row.get("words", "") in "; ".join(verdict.reasons)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelwright.agents.model import Ask, Finish, Message, Reply, TokenUsage
-from kernelwright.agents.text.untrusted import fenced
+from kernelwright.agents.text.untrusted import fence_text
 from kernelwright.tests.traces.conftest import HOSTILE, source_of, started, verdict_of
 from kernelwright.traces.decisions import read_decision
 from kernelwright.traces.events import (
@@ -29,7 +29,7 @@ from kernelwright.traces.events import (
     ModelRequested,
 )
 from kernelwright.traces.place import Place
-from kernelwright.traces.records import Advice, Protocol, Status
+from kernelwright.traces.records import Advice, Depth, Status
 from kernelwright.traces.store import Store
 
 SYSTEM = "You write kernels. Answer with one fenced block.\n" + "A rule of the house.\n" * 40
@@ -169,7 +169,7 @@ class Writer:
             ),
         )
         self.candidates.append(candidate)
-        protocol = Protocol.CONFIRM if status is Status.VERIFIED else Protocol.SCREEN
+        protocol = Depth.CONFIRM if status is Status.VERIFIED else Depth.SCREEN
         verdict = verdict_of(candidate, status, protocol, 0.9 + 0.4 * number, self.rng)
         self.store.append(self.campaign, EvaluationStarted(candidate=candidate, protocol=protocol))
         self.store.append(self.campaign, EvaluationFinished(verdict=verdict))
@@ -225,7 +225,7 @@ def begun(**more: object) -> CampaignStarted:
 
 def shown(content: str, place: str) -> str:
     """A prompt that shows untrusted content, as real prompts do."""
-    block = fenced(content, what="the source", place=Place.parse(place))
+    block = fence_text(content, what="the source", place=Place.parse(place))
     return f"Make this faster.\n\n{block}\n\nAnswer now."
 
 

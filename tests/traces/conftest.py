@@ -25,13 +25,13 @@ from kernelwright.traces.records import (
     Advice,
     Capability,
     Check,
+    Depth,
     Enforcement,
     Isolation,
     Level,
     Measurement,
     Metric,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -139,7 +139,7 @@ def measurement(speedup: float, workload: str, rng: random.Random) -> Measuremen
 
 
 def verdict_of(
-    candidate: str, status: Status, protocol: Protocol, speedup: float, rng: random.Random
+    candidate: str, status: Status, protocol: Depth, speedup: float, rng: random.Random
 ) -> Verdict:
     failed = not status.is_pass
     checks = [
@@ -238,7 +238,7 @@ def write_campaign(home: Path, *, is_finished: bool = True, marker: str = HOSTIL
             if number > len(PLAN) + 1:
                 break
             status = PLAN[number - 1] if number <= len(PLAN) else None
-            protocol = Protocol.SCREEN if status is Status.SCREENED else Protocol.FULL
+            protocol = Depth.SCREEN if status is Status.SCREENED else Depth.FULL
             store.append(campaign, EvaluationStarted(candidate=candidate, protocol=protocol))
             if status is None:
                 continue
@@ -246,7 +246,7 @@ def write_campaign(home: Path, *, is_finished: bool = True, marker: str = HOSTIL
             verdict = verdict_of(candidate, status, protocol, speedup, rng)
             store.append(campaign, EvaluationFinished(verdict=verdict))
             if status is Status.VERIFIED:
-                confirmed = verdict_of(candidate, status, Protocol.CONFIRM, speedup, rng)
+                confirmed = verdict_of(candidate, status, Depth.CONFIRM, speedup, rng)
                 store.append(campaign, EvaluationStarted(candidate=candidate, protocol="confirm"))
                 store.append(campaign, EvaluationFinished(verdict=confirmed))
                 if confirmed.credited > max(best, 1.0):

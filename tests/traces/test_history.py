@@ -20,7 +20,7 @@ from kernelwright.traces.events import (
     payload_adapter,
 )
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.traces.store import Store
 
 
@@ -37,7 +37,7 @@ def proposal(name: str, number: int) -> CandidateProposed:
     )
 
 
-def verdict(name: str, protocol: Protocol, status: Status, seed: str = "") -> EvaluationFinished:
+def verdict(name: str, protocol: Depth, status: Status, seed: str = "") -> EvaluationFinished:
     return EvaluationFinished(
         verdict=Verdict(
             candidate=name,
@@ -57,10 +57,10 @@ def test_the_most_thorough_and_latest_verdict_counts(new_campaign: CampaignStart
     events = stream(
         new_campaign,
         proposal("a", 1),
-        verdict("a", Protocol.SCREEN, Status.SCREENED, "1"),
-        verdict("a", Protocol.CONFIRM, Status.SUSPECT, "2"),
-        verdict("a", Protocol.CONFIRM, Status.INCORRECT, "3"),
-        verdict("a", Protocol.FULL, Status.CRASHED, "4"),
+        verdict("a", Depth.SCREEN, Status.SCREENED, "1"),
+        verdict("a", Depth.CONFIRM, Status.SUSPECT, "2"),
+        verdict("a", Depth.CONFIRM, Status.INCORRECT, "3"),
+        verdict("a", Depth.FULL, Status.CRASHED, "4"),
     )
     entry = derive(events).entries["a"]
     assert entry.verdict is not None
@@ -73,7 +73,7 @@ def test_an_evaluation_without_an_end_is_cut_off(new_campaign: CampaignStarted) 
     events = stream(new_campaign, proposal("a", 1), begun, begun)
     assert derive(events).entries["a"].cut_off
     assert derive(events).entries["a"].verdict is None
-    events += stream(verdict("a", Protocol.FULL, Status.CRASHED))
+    events += stream(verdict("a", Depth.FULL, Status.CRASHED))
     history = derive(events)
     assert not history.entries["a"].cut_off
     assert history.by_status == {Status.CRASHED: 1}
@@ -122,7 +122,7 @@ def test_the_sample_campaign(sample: Any, write_sample: Callable[..., Any]) -> N
         ([proposal("a", 1)], "do not begin with its start"),
         (["start", "start"], "starts a second time at event 11"),
         (["start", EvaluationStarted(candidate="z", protocol="full")], "never proposed"),
-        (["start", verdict("z", Protocol.FULL, Status.CRASHED)], "never proposed"),
+        (["start", verdict("z", Depth.FULL, Status.CRASHED)], "never proposed"),
         (["start", ChampionChanged(candidate="z", credited=1)], "never proposed"),
     ],
 )

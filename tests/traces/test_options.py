@@ -10,8 +10,8 @@ import pytest
 
 from kernelwright.agents.workflows.loop import Loop
 from kernelwright.agents.workflows.workflow import find_workflow
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.traces.events import CampaignStarted
 from kernelwright.traces.options import Options
@@ -37,7 +37,12 @@ def test_every_option_reaches_the_first_event_and_the_loop(
         result = run_campaign(request, store, PlayedReferee(), players=players())
         started = store.events(result.campaign)[0].payload
     assert isinstance(started, CampaignStarted)
-    assert heard == [Options.of(started)] == [Options.of(request)] == [Options(**EVERY)]
+    assert (
+        heard
+        == [Options.from_record(started)]
+        == [Options.from_record(request)]
+        == [Options(**EVERY)]
+    )
 
 
 def test_what_was_written_is_read_and_what_was_not_is_as_ever() -> None:

@@ -8,10 +8,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelwright.agents.model import FaultKind, ModelFault
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.cli.documents import campaign_document
 from kernelwright.cli.summary import winner_lines
 from kernelwright.errors import ProviderError
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, Script, asking_players
 from kernelwright.tests.agents.played import Clock, Fate, PlayedReferee, players
 from kernelwright.tests.cli.stored import proposed, verdict
@@ -19,7 +19,7 @@ from kernelwright.tests.traces.conftest import started
 from kernelwright.traces.events import CampaignFinished, CampaignPrepared, EvaluationFinished
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.outcome import why_no_winner
-from kernelwright.traces.records import MODELLED_US, Metric, Profile, Protocol, Status
+from kernelwright.traces.records import MODELLED_US, Depth, Metric, Profile, Status
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.app import create_app
@@ -66,7 +66,7 @@ def test_none_right_tells_the_counts_and_the_most_frequent_cause(tmp_path: Path)
 
 def test_right_but_refuted_tells_who_and_by_what(tmp_path: Path) -> None:
     def fate(order: object) -> Status | None:
-        is_confirm = getattr(order, "protocol", None) is Protocol.CONFIRM
+        is_confirm = getattr(order, "protocol", None) is Depth.CONFIRM
         return Status.SUSPECT if is_confirm else None
 
     told = why_no_winner(ended(tmp_path, fate, evaluations=3.0))
@@ -107,7 +107,7 @@ def test_an_emulated_target_tells_who_leads_by_modelled_time(tmp_path: Path) -> 
     with Store.open(tmp_path) as store:
         campaign = store.create(started().model_copy(update={"target": "sm_90"}))
         store.append(campaign, proposed(1, "row-balanced"))
-        found = verdict(1, Status.SCREENED, Protocol.SCREEN).model_copy(
+        found = verdict(1, Status.SCREENED, Depth.SCREEN).model_copy(
             update={
                 "emulated": True,
                 "target": "sm_90",

@@ -12,20 +12,6 @@ from kernelwright.traces.events import CampaignStarted, ChampionChanged
 from kernelwright.traces.store import Store
 
 
-def test_an_unknown_campaign_is_named(tmp_path: Path, new_campaign: CampaignStarted) -> None:
-    with Store.open(tmp_path) as store:
-        name = store.create(new_campaign)
-        for call in (
-            lambda: store.append("nope", proposed(1)),
-            lambda: store.events("nope"),
-            lambda: store.last_seq("nope"),
-            lambda: store.lease("nope"),
-        ):
-            with pytest.raises(UnknownNameError, match="no campaign named 'nope'") as caught:
-                call()
-            assert name in caught.value.hint
-
-
 def test_campaigns_are_named_by_a_beginning_an_end_or_last(
     tmp_path: Path, new_campaign: CampaignStarted
 ) -> None:

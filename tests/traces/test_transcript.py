@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.campaign import CampaignRequest, run_campaign
 from kernelwright.errors import StorageError, UnknownNameError
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, as_it_says, asking_players, kernel
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.traces.asked_sample import AskedSample, Writer, begun

@@ -10,7 +10,7 @@ import json
 import sys
 
 from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
@@ -19,7 +19,7 @@ RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 
 def judge(referee: RefereeProcess, source: str, protocol: str) -> Verdict:
     """The verdict; asked a second time where a busy machine may have spoken."""
-    order = Order(source=source, language="cpp", protocol=Protocol(protocol))
+    order = Order(source=source, language="cpp", protocol=Depth(protocol))
     verdict = referee.evaluate(order)
     return referee.evaluate(order) if verdict.status in RETRIED else verdict
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation import choose
 from kernelwright.traces.records import Isolation
 from kernelwright.verifier.request import Task
@@ -52,9 +53,7 @@ def unmeasured_session(name: str, cache: Path) -> Session:
         Task(problem=name, workload=workload, cache_dir=str(cache)),
         problem,
         stage,
-        jail,
+        Workshop(jail, cache, cpus),
         Isolation(mechanism=jail.name, capabilities={}),
-        cpus,
-        cache,
         Admission(problem, stage.target),
     )

@@ -41,4 +41,4 @@ extern "C" __global__ void gelu(int M, int N, const float* x, const float* bias,
 
 def triton(old: str = "", new: str = "") -> str:
     recipe = get("bias_gelu", "tiled", "triton")
-    return recipe.render(recipe.first()).replace(old or "grid", new or "grid")
+    return recipe.render(recipe.first_knobs()).replace(old or "grid", new or "grid")

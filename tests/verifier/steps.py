@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kernelwright.tests.verifier.stands import look
-from kernelwright.traces.records import Check, Protocol, Status, Verdict
+from kernelwright.traces.records import Check, Depth, Status, Verdict
 from kernelwright.verifier.clock import clocks, roofline
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.session import Session
@@ -64,7 +64,7 @@ class Row:
     status: Status
     steps: str
     checks: str = ""
-    protocol: Protocol = Protocol.SCREEN
+    protocol: Depth = Depth.SCREEN
     language: str = "cpp"
     champion: str = ""
     clocks_hold: bool = True
@@ -84,7 +84,7 @@ class Row:
         check = Check(name=CLOCKS, passed=self.clocks_hold, detail="as the row says")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(clocks, "checks", lambda *_: [check])
-            patch.setattr(roofline, "plausible", lambda *_: Check(name="floor", passed=True))
+            patch.setattr(roofline, "check_plausible", lambda *_: Check(name="floor", passed=True))
             return look(stand, self.order)
 
     def holds(self, stand: Stand, steps: Steps) -> None:

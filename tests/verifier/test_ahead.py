@@ -12,13 +12,13 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.verifier.test_seven import below
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.process.prefetch import Ahead, Work, ahead_of
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.programs import build_program
-from kernelwright.verifier.stands.session import abreast
+from kernelwright.verifier.stands.session import count_abreast
 
 LONG_S = 60.0
 CUDA = """/*---
@@ -48,7 +48,7 @@ def verdict(of: Order) -> Verdict:
         workload="w",
         language="cpp",
         target="sm_90",
-        protocol=Protocol.SCREEN,
+        protocol=Depth.SCREEN,
         status=Status.SCREENED,
         seed=of.source,
     )
@@ -174,7 +174,7 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
     )
     stand = open_stand(task)
     try:
-        if abreast(stand.session.cpus) < 2:
+        if count_abreast(stand.session.workshop.cpus) < 2:
             pytest.skip("there is no CPU for it")
         honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
         now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))

@@ -19,7 +19,7 @@ def test_baselines_compute_as_exactly_as_candidates_must() -> None:
         set_float32_matmul_precision=said.append,
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul), cudnn=cudnn),
     )
-    device._exact(torch)
+    device._demand_exactness(torch)
     assert said == ["highest"]
     assert not any(vars(matmul).values())
     assert not cudnn.allow_tf32

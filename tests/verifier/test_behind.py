@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.stands import contests
 from kernelwright.verifier.stands.programs import build_program
@@ -45,7 +45,7 @@ def test_who_works_behind_the_answer_is_stopped_there_and_pays(session_for) -> N
     rng, clocks = np.random.default_rng(1), Clocks()
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.SCREEN, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Depth.SCREEN, "candidate", program, arena, rng) as side,
     ):
         side.place(session.stage.target, 2)
         runner = side._runner

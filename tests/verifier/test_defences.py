@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
@@ -198,7 +198,7 @@ extern "C" int clock_gettime(clockid_t, struct timespec* t) noexcept {{
     return 0;
 }}
 {SIGNATURE} {{ burn(); {CALL} }}"""
-    verdict = court.judge(source, protocol=Protocol.SCREEN, expected=(Status.SUSPECT,))
+    verdict = court.judge(source, protocol=Depth.SCREEN, expected=(Status.SUSPECT,))
     measured = verdict.measurement
     # Where the runner's own clock cannot be replaced, the claim is true and slow.
     if measured is None:

@@ -13,7 +13,7 @@ from kernelwright.sandbox.builders.triton import TritonBuilt
 from kernelwright.sandbox.plan.model import Launch, Launches, Scratch
 from kernelwright.traces.records import Status
 from kernelwright.verifier.failure import Failed
-from kernelwright.verifier.stands.gpu_candidates import _Tables
+from kernelwright.verifier.stands.triton_candidate import _Tables
 
 PROBLEM = registry.get("softmax")
 SIZES = {"M": 4, "N": 8}

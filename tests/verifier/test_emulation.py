@@ -7,7 +7,7 @@ import pytest
 from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.triton_on_cpu.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
-from kernelwright.traces.records import Check, Protocol, Status, Verdict
+from kernelwright.traces.records import Check, Depth, Status, Verdict
 from kernelwright.verifier.clock.timed_sides import AnsweredShare
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
@@ -20,10 +20,10 @@ LONG = 8192
 
 def source() -> str:
     recipe = get("bias_gelu", "tiled", "triton")
-    return recipe.render(recipe.first())
+    return recipe.render(recipe.first_knobs())
 
 
-def looked(court: Court, text: str, protocol: Protocol) -> Verdict:
+def looked(court: Court, text: str, protocol: Depth) -> Verdict:
     return court.look(text, "bias_gelu", "triton", protocol, seed=b"long shapes here")
 
 
@@ -35,7 +35,7 @@ def is_long(check: Check) -> bool:
 
 @pytest.mark.slow
 def test_a_long_shape_is_tried_beyond_a_screening(court: Court) -> None:
-    promoted = looked(court, source(), Protocol.CONFIRM)
+    promoted = looked(court, source(), Depth.CONFIRM)
     assert promoted.status is Status.SCREENED, promoted.reasons
     assert any(is_long(check) for check in promoted.checks)
 
@@ -49,7 +49,7 @@ def test_a_mistake_on_long_shapes_only_is_seen(
     monkeypatch.setattr(poison, "choose", lambda _: pattern)
     wrong = source().replace("gelu(x + bias), mask=inside", "gelu(x + bias), mask=inside & SHORT")
     wrong = wrong.replace("SHORT", "(column < 65536)")
-    verdict = looked(court, wrong, Protocol.CONFIRM)
+    verdict = looked(court, wrong, Depth.CONFIRM)
     assert verdict.status is Status.INCORRECT
     assert is_long(next(check for check in verdict.checks if not check.passed))
 
@@ -84,7 +84,7 @@ def run(M, N, x, bias):
 
 @pytest.mark.slow
 def test_a_program_for_each_row_is_sampled_and_it_is_said(court: Court) -> None:
-    verdict = looked(court, ROWS, Protocol.FULL)
+    verdict = looked(court, ROWS, Depth.FULL)
     assert verdict.status is Status.SCREENED, verdict.reasons
     (said,) = verdict.unchecked
     assert "the first, the last and random programs ran" in said
@@ -95,7 +95,7 @@ def test_a_program_for_each_row_is_sampled_and_it_is_said(court: Court) -> None:
 def test_a_row_number_that_overflows_is_seen(court: Court) -> None:
     wrong = ROWS.replace("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int16)")
     wrong = wrong.replace("row * N", "row.to(tl.int32) * N")
-    verdict = looked(court, wrong, Protocol.FULL)
+    verdict = looked(court, wrong, Depth.FULL)
     assert verdict.status is Status.CRASHED
     assert "reads out of bounds" in verdict.reasons[0]
     assert "line 12" in verdict.reasons[0]
@@ -115,6 +115,6 @@ def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
 
 def test_a_source_that_cannot_be_built_has_its_status(court: Court) -> None:
     """Its refusal leaves the timing of the build, which is a context manager, as it came."""
-    verdict = looked(court, source().replace("grid =", "mesh ="), Protocol.SCREEN)
+    verdict = looked(court, source().replace("grid =", "mesh ="), Depth.SCREEN)
     assert verdict.status is Status.BUILD_FAILED
     assert "mesh" in verdict.reasons[0]

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from kernelwright.kernelbench.machine import usable_cpus
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation import landlock
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.isolation.canary import build_canary
 from kernelwright.sandbox.run.binary import runner_binary
 from kernelwright.tests.poorer_machine import (
@@ -108,8 +111,9 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with what takes time and does not depend on who runs it."""
     cache = tmp_path_factory.mktemp("warm")
     build_canary(cache)
-    runner_binary(cache)
-    measured_peaks(cache, tuple(sorted(os.sched_getaffinity(0))))
+    workshop = Workshop(BareJail(), cache, usable_cpus())
+    runner_binary(workshop)
+    measured_peaks(workshop)
     return cache
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
-from kernelwright.traces.records import Protocol
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.clock import statistics, timing
 from kernelwright.verifier.clock.timed_sides import BaselineSide
@@ -27,11 +29,8 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
     problem = registry.get("spmm_csr")
     structure = problem.structure(problem.workload("tiny"))
     rng = np.random.default_rng(0)
-    cpus = (0,)
-    pair = [
-        BaselineProcess(problem, structure, slots=8, cpus=cpus, cache_dir=tmp_path)
-        for _ in range(2)
-    ]
+    workshop = Workshop(BareJail(), tmp_path, (0,))
+    pair = [BaselineProcess(workshop, problem, structure, slots=8) for _ in range(2)]
     try:
         for process in pair:
             assert process.prepare(("torch eager",), rng) == (["torch eager"], {})
@@ -51,8 +50,10 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
                 timing.Rounds(40, budget_s=20.0),
                 rng,
             )
-            gain = statistics.speedup(series.of("the same again"), series.of("torch eager"), rng)
-            noise = statistics.mde(series.of("torch eager"), rng)
+            gain = statistics.speedup(
+                series.blocks_of("the same again"), series.blocks_of("torch eager"), rng
+            )
+            noise = statistics.mde(series.blocks_of("torch eager"), rng)
             gains.append((gain, noise))
             if gain.low - noise <= 1.0 <= gain.high + noise:
                 return
@@ -65,7 +66,7 @@ def test_a_baseline_in_the_place_of_a_candidate_measures_one(tmp_path):
 @pytest.mark.slow
 def test_a_candidate_does_not_displace_its_own_copy(court):
     source = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
-    order = Order(source=source, language="cpp", protocol=Protocol.CONFIRM, champion=source)
+    order = Order(source=source, language="cpp", protocol=Depth.CONFIRM, champion=source)
     gains = []
     for _ in range(ATTEMPTS):
         verdict = court.referee("spmm_csr").evaluate(order)
@@ -89,7 +90,7 @@ def run(M, N, x, y):
 @pytest.mark.slow
 def test_a_candidate_that_is_the_baseline_is_not_faster_than_it(court):
     """What differs between the two ways of being timed never speaks for the candidate."""
-    order = Order(source=SAME_AS_TORCH, language="python", protocol=Protocol.FULL)
+    order = Order(source=SAME_AS_TORCH, language="python", protocol=Depth.FULL)
     gains = []
     for _ in range(ATTEMPTS):
         measured = court.referee("softmax", workload="4099x33").evaluate(order).measurement

@@ -10,7 +10,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Check, Protocol, Status
+from kernelwright.traces.records import Check, Depth, Status
 from kernelwright.verifier.checks import fenced_memory
 from kernelwright.verifier.stands import contests
 from kernelwright.verifier.stands.programs import build_program
@@ -41,7 +41,7 @@ def examined(session: Session, source: str) -> Check:
     program = build_program(session, source, "cpp")
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         found = fenced_memory.examine(side, session.stage, rng)
         # The fences are down again: a plain call finds its guard bands as they were.
@@ -89,5 +89,5 @@ def test_an_honest_kernel_passes_and_can_be_called_on(session_for: Sessions) -> 
 @pytest.mark.parametrize("name", registry.names())
 def test_no_recipe_leaves_its_tensors(session_for: Sessions, name: str) -> None:
     for recipe in recipes_for(name):
-        found = examined(session_for(name), recipe.render(recipe.first()))
+        found = examined(session_for(name), recipe.render(recipe.first_knobs()))
         assert found.passed, (recipe.name, found.detail)

@@ -55,7 +55,7 @@ def test_three_products_in_tf32_are_not_float32(court: Court, problem: str, name
 
 
 def denormal_checks(target: str) -> list[Check]:
-    problem = registry.get("spmm_csr").on(target)
+    problem = registry.get("spmm_csr").for_target(target)
     wanted = np.full(8, 3 * 2.0**-128)
     expected = Expected(wanted, np.abs(wanted), 2.0)
     got = np.zeros(8, np.float32)
@@ -71,7 +71,7 @@ def test_flushed_sums_are_right_on_a_gpu_alone() -> None:
 
 def test_a_sum_of_normal_numbers_gains_nothing_on_a_gpu() -> None:
     """The room for denormals is nothing beside a normal number."""
-    precision = registry.get("spmm_csr").on("sm_90").precision
+    precision = registry.get("spmm_csr").for_target("sm_90").precision
     assert precision.underflow == FLUSHED
     wanted = np.full(8, 2.0**-100)
     got = (wanted * (1 + 1e-5)).astype(np.float32)

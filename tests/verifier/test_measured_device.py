@@ -19,6 +19,8 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import Tier
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.plan.model import (
     ZERO_FILL,
     Argument,
@@ -26,7 +28,7 @@ from kernelwright.sandbox.plan.model import (
     Launch,
     Launches,
 )
-from kernelwright.sandbox.run.device import lease
+from kernelwright.sandbox.run.device.lease import DeviceBook
 from kernelwright.sandbox.run.device.nvml import Device
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
@@ -38,10 +40,10 @@ from kernelwright.tests.verifier.stands import (
     opened,
     task,
 )
-from kernelwright.traces.records import Level, Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Level, Status, Verdict
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order
-from kernelwright.verifier.stands import device_tools, gpu_candidates
+from kernelwright.verifier.stands import device_tools
 from kernelwright.verifier.stands.device import DeviceStand
 from kernelwright.verifier.stands.leased import UNDISTURBED, Leased, Machine
 from kernelwright.verifier.stands.opening import open_stand
@@ -70,7 +72,7 @@ def stand(cache: Path, library: Path) -> Iterator[Stand]:
     found.close()
 
 
-def judged(stand: Stand, kernel: str, protocol: Protocol = Protocol.SCREEN) -> Verdict:
+def judged(stand: Stand, kernel: str, protocol: Depth = Depth.SCREEN) -> Verdict:
     return look(stand, Order(source=on_device(kernel), language="cuda", protocol=protocol))
 
 
@@ -104,7 +106,7 @@ def test_a_promotion_says_what_was_not_looked_at(
     order = Order(
         source=on_device("gelu_right"),
         language="cuda",
-        protocol=Protocol.CONFIRM,
+        protocol=Depth.CONFIRM,
         champion=on_device("gelu_right") + "// another",
     )
     verdict = look(stand, order)
@@ -143,13 +145,13 @@ def test_a_failure_is_the_candidates_while_the_device_is_well(
     assert verdict.status is status
     assert words in verdict.reasons[0]
     assert not verdict.measurements
-    assert lease.quarantined(cache, str(H200["nvmlDeviceGetUUID"])) is None
+    assert DeviceBook.in_cache(cache).why_quarantined(str(H200["nvmlDeviceGetUUID"])) is None
 
 
 @pytest.mark.slow
 def test_the_next_candidates_are_built_while_the_device_is_busy(stand: Stand) -> None:
     assert isinstance(stand, DeviceStand)
-    if len(stand.session.cpus) < 2:
+    if len(stand.session.workshop.cpus) < 2:
         pytest.skip("there is no CPU for it")
     now, then, bad = (
         Order(source=f"{on_device(kernel)}// for later", language="cuda")
@@ -160,7 +162,7 @@ def test_the_next_candidates_are_built_while_the_device_is_busy(stand: Stand) ->
         ahead.foresee([then, bad])
         assert look(stand, now).status is Status.INCORRECT
         assert ahead.take(then) is None
-        built = gpu_candidates.candidate(stand.workshop, "cuda", then.source, 0).device
+        built = stand.tools.build("cuda", then.source, 0).device
         assert built.is_cached
         assert ahead.take(bad) is None
     assert look(stand, bad).status is Status.BUILD_FAILED
@@ -196,13 +198,13 @@ def test_a_device_that_is_ill_goes_into_quarantine_and_is_no_candidates_fault(
         assert "quarantine" in verdict.reasons[0]
         assert "kernelwright doctor" in verdict.reasons[0]
     uuid = str(H200["nvmlDeviceGetUUID"])
-    assert lease.quarantined(tmp_path, uuid) is not None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(uuid) is not None
     stand.close()
     # Whoever comes next finds out by a probe, and a device that is well again is taken.
     with pytest.raises(PrerequisiteError, match="still ill"):
         open_by(machine(library, "bad_memory"))
     assert not open_by(machine(library)).is_emulated
-    assert lease.quarantined(tmp_path, uuid) is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(uuid) is None
 
 
 @pytest.mark.slow
@@ -240,12 +242,12 @@ def test_a_device_is_leased_once_and_the_free_one_is_taken(library: Path, tmp_pa
     way = fake_access(library)
     here = Machine(FakeNvml(tables), lambda _: way, "cpu")
     found = here.devices("sm_90")
-    first, second = (Leased.take(here, found, tmp_path) for _ in range(2))
+    first, second = (Leased.take(here, found, Workshop(BareJail(), tmp_path)) for _ in range(2))
     assert [first.device.uuid, second.device.uuid] == ["GPU-0", "GPU-1"]
     with pytest.raises(PrerequisiteError, match="no device is free"):
-        Leased.take(here, found, tmp_path)
+        Leased.take(here, found, Workshop(BareJail(), tmp_path))
     first.close()
-    assert Leased.take(here, found, tmp_path).device.uuid == "GPU-0"
+    assert Leased.take(here, found, Workshop(BareJail(), tmp_path)).device.uuid == "GPU-0"
     second.close()
 
 
@@ -286,7 +288,7 @@ def test_a_device_for_one_process_only_is_told_with_its_remedy(
 ) -> None:
     here = machine(library, nvmlDeviceGetComputeMode=3)
     with pytest.raises(PrerequisiteError, match="compute mode exclusive process") as told:
-        Leased.take(here, here.devices("sm_90"), tmp_path)
+        Leased.take(here, here.devices("sm_90"), Workshop(BareJail(), tmp_path))
     assert "nvidia-smi -c DEFAULT" in told.value.hint
 
 
@@ -300,7 +302,7 @@ def test_a_driver_older_than_every_compiler_is_told_before_anything_is_judged(
         open_stand(task(tmp_path, "sm_90", "cuda"), here)
     assert "update the driver" in told.value.hint
     # The device is not kept.
-    assert not lease.holder(tmp_path, str(H200["nvmlDeviceGetUUID"]))
+    assert not DeviceBook.in_cache(tmp_path).holder(str(H200["nvmlDeviceGetUUID"]))
 
 
 @pytest.mark.slow
@@ -312,7 +314,7 @@ def test_a_cubin_that_the_driver_does_not_load_is_no_candidates_fault(
     assert verdict.status is Status.HARNESS_ERROR
     assert "CUDA_ERROR_INVALID_IMAGE" in verdict.reasons[0]
     assert "kernelwright doctor" in verdict.reasons[0]
-    assert lease.quarantined(tmp_path, str(H200["nvmlDeviceGetUUID"])) is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined(str(H200["nvmlDeviceGetUUID"])) is None
 
 
 def test_a_target_that_is_absent_is_emulated(library: Path, tmp_path: Path) -> None:
@@ -357,14 +359,14 @@ def test_kernels_are_read_from_a_packed_table() -> None:
             Launch(1, arguments=(word, word)),
         ),
     )
-    assert device_tools.launched(launches.pack()) == [1, 0, 1]
+    assert device_tools.list_launched(launches.pack()) == [1, 0, 1]
 
 
 def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
     from kernelwright.kernelbench.problem import BaselineCall, Family
-    from kernelwright.kernelbench.problems.gspmm_reduce import scattered
+    from kernelwright.kernelbench.problems.gspmm_reduce import prepare_scattered
     from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
@@ -378,5 +380,5 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
         c = np.full(expected.shape, np.nan, np.float32)
         call = BaselineCall(axes, inputs, {"C": c})
         values, b = (torch.from_numpy(inputs[name]) for name in ("values", "B"))
-        scattered(call, values, b, torch.from_numpy(c), reduce)()
+        prepare_scattered(call, values, b, torch.from_numpy(c), reduce)()
         np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)

@@ -18,7 +18,7 @@ from kernelwright.kernelbench.problem import (
     Tensor,
     Workload,
 )
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.truth import null_kernels
 from kernelwright.verifier.truth.trials import Stage, plan
 
@@ -61,7 +61,7 @@ def test_every_screening_rejects_every_null_kernel(name: str) -> None:
     stage = Stage(problem, problem.structure(tiny), tiny.name, ())
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        trials = plan(stage, Protocol.SCREEN, rng)
+        trials = plan(stage, Depth.SCREEN, rng)
         scenes = [null_kernels.scene(problem, t.structure, t.family, rng) for t in trials]
         for null, make in null_kernels.nulls(problem).items():
             if null == null_kernels.DOWNCAST:

@@ -16,13 +16,13 @@ from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_
 from kernelwright.tests.verifier.sources import CPP, CUDA, PYTHON, triton
 from kernelwright.tests.verifier.stands import machine_by, on_device, opened, task
 from kernelwright.tests.verifier.steps import BLOCKS, Row, Steps, noted_steps
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.stands import device_tools
 from kernelwright.verifier.stands.stand import Stand
 
 pytestmark = pytest.mark.slow
-SCREEN, FULL, CONFIRM = Protocol.SCREEN, Protocol.FULL, Protocol.CONFIRM
+SCREEN, FULL, CONFIRM = Depth.SCREEN, Depth.FULL, Depth.CONFIRM
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def on_gpu(
     status: Status,
     steps: str,
     checks: str = "",
-    protocol: Protocol = SCREEN,
+    protocol: Depth = SCREEN,
     champion: str = "",
     *,
     clocks_hold: bool = True,
@@ -291,7 +291,7 @@ SCHEDULES = f"{TRIED}, start, verify, start, verify"
 
 
 def emulated_cuda(
-    deed: str, status: Status, steps: str, checks: str = "", protocol: Protocol = SCREEN
+    deed: str, status: Status, steps: str, checks: str = "", protocol: Depth = SCREEN
 ) -> Row:
     """A row for a kernel that does this after its work."""
     return Row(CUDA % deed, status, steps, checks, protocol, "cuda")

@@ -17,7 +17,7 @@ def drawn(name: str) -> tuple[Pool, Structure, np.random.Generator]:
     problem = registry.get(name)
     structure = problem.structure(problem.workload("tiny"))
     rng = np.random.default_rng(3)
-    return Pool.drawn(problem, structure, rng), structure, rng
+    return Pool.draw(problem, structure, rng), structure, rng
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -80,7 +80,7 @@ def test_values_that_mean_something_exactly_are_drawn_anew() -> None:
         return {"x": rng.integers(0, 2, (structure.axes["M"], structure.axes["N"])).astype("f4")}
 
     rng = np.random.default_rng(5)
-    pool = Pool.drawn(replace(problem, values=mask), structure, rng)
+    pool = Pool.draw(replace(problem, values=mask), structure, rng)
     assert not pool.held
     first, second = pool.item(structure, rng), pool.item(structure, rng)
     assert set(np.unique(first.inputs["x"])) == {0.0, 1.0}

@@ -14,11 +14,11 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = pytest.mark.slow
 
 
 def task(cache: Path, **more: object) -> Task:
@@ -66,6 +66,7 @@ def within(seconds: float, holds: Callable[[], object]) -> bool:
     return True
 
 
+@pytest.mark.timed
 def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
     tmp_path: Path, stuck_compiler: Path
 ) -> None:
@@ -80,7 +81,7 @@ def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
         again = referee.prepare()
         assert again is not None
         assert (again.baselines, again.seconds) == (("torch eager",), {})
-        verdict = referee.evaluate(Order(source=source, language="cpp", protocol=Protocol.SCREEN))
+        verdict = referee.evaluate(Order(source=source, language="cpp", protocol=Depth.SCREEN))
     assert verdict.measurement is not None, verdict.reasons
     assert verdict.measurement.missing == found.missing
     assert stuck_compiler.read_text()

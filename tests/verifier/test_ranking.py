@@ -12,9 +12,10 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.builders import toolchain
-from kernelwright.traces.records import Level, Profile, Protocol
+from kernelwright.traces.records import Depth, Level, Profile
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import emulated_looks, gpu_candidates
+from kernelwright.verifier.stands import emulated_looks
+from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
 from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.stand import Stand
@@ -61,18 +62,18 @@ def profiled(session_on: Callable[[str, str], Stand]) -> Profiled:
     def profile(stand: Stand, source: str) -> Profile:
         if not isinstance(stand, EmulatedStand):
             pytest.skip("this machine has the device")
-        order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+        order = Order(source=source, language="cuda", protocol=Depth.SCREEN)
         draft = Draft(order, stand.session, b"x")
-        made = gpu_candidates.candidate(stand.workshop, "cuda", source, 1)
-        assert isinstance(made, gpu_candidates.CudaCandidate)
+        made = stand.tools.build("cuda", source, 1)
+        assert isinstance(made, CudaCandidate)
         rng = np.random.default_rng(1)
-        report = emulated_looks.raced(draft, made, rng)
+        report = emulated_looks.look_for_races(draft, made, rng)
         assert draft.is_right, draft.checks
-        return emulated_looks.profiled(draft, made, report, rng)
+        return emulated_looks.profile_emulated(draft, made, report, rng)
 
     def of(problem: str, workload: str, family: str, change: Change = str, **knobs: int) -> Profile:
         recipe = get(problem, family, "cuda")
-        source = change(recipe.render({**recipe.first(), **knobs}))
+        source = change(recipe.render({**recipe.first_knobs(), **knobs}))
         return profile(session_on(problem, workload), source)
 
     return of

@@ -14,7 +14,7 @@ from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.verifier.clock import clocks
 from kernelwright.verifier.clock.clocks import Clocks
-from kernelwright.verifier.clock.timed_sides import CandidateSide, told
+from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.truth.trials import Item, make_item
 
@@ -66,7 +66,7 @@ class Onlooker:
             60_000,
             70_000,
             choice=7,
-            told_sum=told(outputs, 7) if self.tells_the_sum else 1,
+            told_sum=sum_outputs(outputs, 7) if self.tells_the_sum else 1,
         )
 
 

@@ -9,14 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from kernelwright.kernelbench.languages import Tier
-from kernelwright.traces.records import Protocol, Status, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
 
 pytestmark = pytest.mark.timed
 
-ORDER = Order(source="new", language="cpp", protocol=Protocol.CONFIRM, champion="old")
+ORDER = Order(source="new", language="cpp", protocol=Depth.CONFIRM, champion="old")
 HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
 
 
@@ -54,7 +54,7 @@ def judged(look: Callable[[Order], Verdict]) -> Verdict:
         told = found(ORDER, Status.HARNESS_ERROR)
         return told.model_copy(update={"reasons": (reason,)})
 
-    return rivalry.judged(ORDER, look, unknown)
+    return rivalry.judge_order(ORDER, look, unknown)
 
 
 def test_a_champion_that_stands_costs_no_second_look() -> None:
@@ -108,7 +108,7 @@ def test_a_champion_that_crashes_on_a_later_call_is_not_laid_to_its_challenger(c
         "static int calls; if (++calls == 100) std::abort();\n#pragma omp parallel for",
     )
     assert worn.count("abort") == 1
-    order = Order(source=HONEST, language="cpp", protocol=Protocol.CONFIRM, champion=worn)
+    order = Order(source=HONEST, language="cpp", protocol=Depth.CONFIRM, champion=worn)
     verdict = court.referee("spmm_csr").evaluate(order)
     # A busy machine may spoil its clocks, and nothing else may be wrong with it.
     assert verdict.status in (Status.VERIFIED, Status.SUSPECT), verdict.reasons
@@ -122,7 +122,7 @@ def test_a_champion_that_crashes_on_a_later_call_is_not_laid_to_its_challenger(c
 
 @pytest.mark.slow
 def test_a_champion_that_no_longer_builds_has_fallen(court) -> None:
-    order = Order(source=HONEST, language="cpp", protocol=Protocol.CONFIRM, champion="int main;")
+    order = Order(source=HONEST, language="cpp", protocol=Depth.CONFIRM, champion="int main;")
     verdict = court.referee("spmm_csr").evaluate(order)
     assert verdict.status in (Status.VERIFIED, Status.SUSPECT), verdict.reasons
     assert verdict.champion is not None

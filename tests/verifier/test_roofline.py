@@ -14,6 +14,8 @@ from kernelwright.errors import SandboxError
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.builders.compiler import Compiler, find_compiler
 from kernelwright.sandbox.builders.model import Built
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier.clock import roofline
 from kernelwright.verifier.profile.cpu import imbalance, profile
@@ -57,12 +59,12 @@ def test_more_work_never_lowers_the_floor(
 
 
 def test_a_time_below_half_of_the_floor_is_not_plausible() -> None:
-    assert roofline.plausible(51.0, 100.0).passed
-    found = roofline.plausible(49.0, 100.0)
+    assert roofline.check_plausible(51.0, 100.0).passed
+    found = roofline.check_plausible(49.0, 100.0)
     assert not found.passed
     assert (found.figure, found.limit) == (49.0, 50.0)
     assert "faster than this machine" in found.detail
-    assert not roofline.plausible(float("nan"), 100.0).passed
+    assert not roofline.check_plausible(float("nan"), 100.0).passed
 
 
 def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:
@@ -90,14 +92,15 @@ def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:
 
 def test_the_peaks_of_this_machine_are_measured_once(tmp_path: Path) -> None:
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:1]
-    first = roofline.measured_peaks(tmp_path, cpus)
+    workshop = Workshop(BareJail(), tmp_path, cpus)
+    first = roofline.measured_peaks(workshop)
     assert 0.5 < first.bandwidth_gbs <= first.llc_bandwidth_gbs <= first.cache_bandwidth_gbs
     assert first.cache_bandwidth_gbs < 5_000
     assert 1 < first.flops_gflops < 5_000
     assert first.cpus == cpus
     (place,) = (tmp_path / "peaks").iterdir()
     before = place.stat()
-    assert roofline.measured_peaks(tmp_path, cpus) == first
+    assert roofline.measured_peaks(workshop) == first
     assert place.stat().st_ino == before.st_ino
 
 

@@ -14,7 +14,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
@@ -99,7 +99,7 @@ def examined(session: Session, source: str) -> sanitize.Examined:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
     source, words = MISTAKES[name]
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.INCORRECT, verdict.reasons
     (reason,) = verdict.reasons
     assert reason.startswith("sanitizers: ")
@@ -124,7 +124,7 @@ def test_a_local_variable_that_was_never_set_is_seen(session_for):
 @pytest.mark.parametrize("name", registry.names())
 def test_an_honest_recipe_is_clean(session_for, name):
     recipe = recipes_for(name)[-1]
-    found = examined(session_for(name), recipe.render(recipe.first()))
+    found = examined(session_for(name), recipe.render(recipe.first_knobs()))
     assert found.check.passed, found.check.detail
     assert found.check.figure > FEW_SHAPES
 
@@ -161,9 +161,10 @@ def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     ],
 )
 def test_a_source_that_can_treat_a_sanitized_build_apart_is_named(words, line):
-    assert sanitize.apart(words + HONEST).startswith(f"line {line} of the source names ")
+    assert sanitize.explain_apart(words + HONEST).startswith(f"line {line} of the source names ")
     assert (
-        sanitize.apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */") == ""
+        sanitize.explain_apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */")
+        == ""
     )
 
 
@@ -171,9 +172,9 @@ def test_no_honest_source_is_taken_for_one():
     honest = Path(__file__).parent.parent / "honest" / "native"
     sources = [path.read_text("utf-8") for path in honest.iterdir()]
     for name in registry.names():
-        sources += [recipe.render(recipe.first()) for recipe in recipes_for(name)]
+        sources += [recipe.render(recipe.first_knobs()) for recipe in recipes_for(name)]
     assert len(sources) > 40
-    assert {sanitize.apart(source) for source in sources} == {""}
+    assert {sanitize.explain_apart(source) for source in sources} == {""}
 
 
 def test_both_builds_of_a_candidate_find_the_same(session_for):
@@ -198,7 +199,7 @@ extern char** environ;
     rng = np.random.default_rng(4)
     with (
         contests.arena_for(session) as arena,
-        contests.started(session, Protocol.FULL, "candidate", program, arena, rng) as side,
+        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         slot = side.place(session.stage.target, 1)[0]
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
@@ -220,7 +221,7 @@ def test_a_source_that_builds_only_without_them_is_no_pass(court):
     """The frame pointer is free in the plain build only."""
     leaf = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
     source = f"{leaf}{COMPUTE}{SIGNATURE} {{ {CALL} leaf(); }}"
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.BUILD_FAILED
     assert verdict.reasons[0].startswith("built with sanitizers: error at line ")
 

@@ -10,7 +10,7 @@ from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.plan.limits import MAX_SCRATCH, MAX_SCRATCH_BYTES
 from kernelwright.sandbox.run.arena import Arena, Extra, footprint, room
 from kernelwright.tests.court import Court
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 
 COPIED = """\
 /*---
@@ -66,7 +66,7 @@ def judged(court: Court, shapes: list[str]) -> Verdict:
         source(shapes),
         "bias_gelu",
         "cuda",
-        Protocol.SCREEN,
+        Depth.SCREEN,
         workload="",
         seed=b"scratch buffers!",
     )
@@ -76,7 +76,7 @@ def judged(court: Court, shapes: list[str]) -> Verdict:
     "shapes",
     [
         ['"M", "N"'] * MAX_SCRATCH,
-        [f'"max(M * N, {48 << 20})"'],
+        pytest.param([f'"max(M * N, {48 << 20})"'], marks=pytest.mark.slow),
         ['"12 * M", "N"'],
     ],
     ids=["as many buffers as are promised", "one of 192 MiB", "a dozen times the output"],

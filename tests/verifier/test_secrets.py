@@ -16,7 +16,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.isolation import landlock
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
@@ -194,7 +194,7 @@ def opened(place: Place) -> Iterator[Open]:
 
 def judge(referee: RefereeProcess, source: str) -> Verdict:
     """The verdict; asked a second time where a busy machine may have spoken."""
-    order = Order(source=source, language="cpp", protocol=Protocol.SCREEN)
+    order = Order(source=source, language="cpp", protocol=Depth.SCREEN)
     verdict = referee.evaluate(order)
     return referee.evaluate(order) if verdict.status in RETRIED else verdict
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 pytestmark = pytest.mark.timed
 
@@ -46,7 +46,7 @@ def test_each_file_has_its_status_and_leaves_no_process(court, name):
     court.judge((HERE / "wrong.cpp").read_text())  # so that the baselines have started
     before = below(referee.pid)
     verdict = court.judge(
-        (HERE / f"{name}.cpp").read_text(), protocol=Protocol.FULL, expected=(SEVEN[name],)
+        (HERE / f"{name}.cpp").read_text(), protocol=Depth.FULL, expected=(SEVEN[name],)
     )
     assert verdict.status is SEVEN[name], verdict.reasons
     assert bool(verdict.reasons) is (name != "honest")
@@ -59,7 +59,7 @@ def test_the_reason_names_where_it_wrote_out_of_bounds(court):
 
 
 def test_a_verdict_carries_what_it_rests_on(court):
-    verdict = court.judge((HERE / "honest.cpp").read_text(), protocol=Protocol.FULL)
+    verdict = court.judge((HERE / "honest.cpp").read_text(), protocol=Depth.FULL)
     assert verdict.status is Status.VERIFIED, verdict.reasons
     assert sum(c.name.startswith("correct on") for c in verdict.checks) >= 30
     assert {c.workload for c in verdict.checks} >= {"tiny", "hub-33"}

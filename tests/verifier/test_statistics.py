@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernelwright.traces.records import Protocol, Speedup
+from kernelwright.traces.records import Depth, Speedup
 from kernelwright.verifier.clock import statistics
 from kernelwright.verifier.stands import contests
 
@@ -124,7 +124,7 @@ def contest(seed: int, gain: float) -> bool:
         candidate.append(100 / gain * rng.lognormal(0, 0.18, 200) * rng.lognormal(0, 0.015))
         baseline.append(100 * rng.lognormal(0, 0.18, 200) * rng.lognormal(0, 0.015))
         found = statistics.speedup(candidate, baseline, rng, resamples=RESAMPLES)
-        if len(baseline) < contests.BLOCKS[Protocol.CONFIRM]:
+        if len(baseline) < contests.BLOCKS[Depth.CONFIRM]:
             continue
         if len(baseline) == contests.OPEN_BLOCKS or statistics.is_decided(found):
             return statistics.displaces(found, statistics.mde(baseline, rng, splits=200))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.sandbox.run.process import cpu_ns
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks import stress
 
 pytestmark = pytest.mark.timed
@@ -21,7 +21,7 @@ extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const 
 
 def test_every_cpu_is_busy_and_nothing_is_left():
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    with stress.busy(cpus) as pids:
+    with stress.keep_busy(cpus) as pids:
         assert len(pids) == len(cpus)
         for pid, cpu in zip(pids, cpus, strict=True):
             assert os.sched_getaffinity(pid) == {cpu}
@@ -35,7 +35,7 @@ def test_load_ends_where_the_checks_raise():
     pids: list[int] = []
 
     def fail() -> None:
-        with stress.busy((min(os.sched_getaffinity(0)),)) as found:
+        with stress.keep_busy((min(os.sched_getaffinity(0)),)) as found:
             pids.extend(found)
             raise KeyError
 
@@ -74,7 +74,7 @@ static void mix(uint64_t& mark, const float* at, long count) {{
         }}
 }}"""
     assert stress.LEAST >= 8
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     assert verdict.status is Status.INCORRECT, verdict.reasons
     assert verdict.reasons[0].startswith("determinism under load: repeat 8 with")
 
@@ -97,7 +97,7 @@ static int calls;
             C[(long)i * N + n] = sum;
         }}
 }}"""
-    verdict = court.judge(source, protocol=Protocol.FULL)
+    verdict = court.judge(source, protocol=Depth.FULL)
     found = [check for check in verdict.checks if check.name == stress.NAME]
     assert [check.passed for check in found] == [True, True], verdict.reasons
     assert len({check.workload for check in found}) == 2

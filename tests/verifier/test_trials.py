@@ -10,7 +10,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.sandbox.run.arena import footprint
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.contests import HIDDEN_ROOM
 from kernelwright.verifier.truth.trials import (
     LEAST_TRIALS,
@@ -38,10 +38,10 @@ def stage_of(name: str) -> Stage:
 def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
-        trials = plan(stage, Protocol.FULL, np.random.default_rng(seed))
+        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
         assert len(trials) >= LEAST_TRIALS
         hidden = [t for t in trials if t.name.startswith("hidden")]
-        assert len(hidden) == SHAPES[Protocol.FULL]
+        assert len(hidden) == SHAPES[Depth.FULL]
         assert {t.family for t in trials} == set(stage.problem.families)
         on_target = {t.family for t in trials if t.name == stage.target_name}
         assert on_target >= {*SHARP, *SPECIAL} & set(stage.problem.families)
@@ -51,7 +51,7 @@ def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name:
 def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
-        hidden = plan(stage, Protocol.FULL, np.random.default_rng(seed))[len(stage.others) :]
+        hidden = plan(stage, Depth.FULL, np.random.default_rng(seed))[len(stage.others) :]
         long = [t for t in hidden if max(t.structure.axes.values()) >= LONG]
         assert {t.family for t in long if t.name.startswith("hidden")} <= set(SHARP)
 
@@ -63,7 +63,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
     stage = stage_of(name)
     free = [axis for axis in stage.target.axes if axis != "reduce"]
     for seed in range(3):
-        trials = plan(stage, Protocol.FULL, np.random.default_rng(seed))
+        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
         hidden = [t.structure.axes for t in trials if t.name.startswith("hidden")]
         dense = {"N", "D", "H"} if "sparse" in stage.problem.tags else set()
         for axis in free:
@@ -78,7 +78,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
 def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: str) -> None:
     stage = stage_of(name)
     for seed in range(10):
-        trials = plan(stage, Protocol.SCREEN, np.random.default_rng(seed))
+        trials = plan(stage, Depth.SCREEN, np.random.default_rng(seed))
         assert any(max(t.structure.axes.values()) > BEYOND_16_BITS for t in trials)
         families = {t.family for t in trials}
         assert Family.NONFINITE in families

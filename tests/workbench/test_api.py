@@ -13,8 +13,8 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP, CUDA
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.traces.records import (
+    Depth,
     Measurement,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -41,7 +41,7 @@ def verdict(status: Status = Status.VERIFIED) -> Verdict:
         language="cpp",
         target="cpu",
         status=status,
-        protocol=Protocol.CONFIRM,
+        protocol=Depth.CONFIRM,
         measurements=(timed,) if status.is_pass else (),
         reasons=() if status.is_pass else ("output y: error 3.2e-3 at (7, 12)",),
     )
@@ -122,7 +122,7 @@ def test_the_examples_of_the_page_run_as_printed(
         exec(compile(block, str(PAGE), "exec"), names)
     campaign = names["campaign"]
     assert isinstance(campaign, kw.Campaign)
-    assert len(campaign.candidates) == 2
+    assert len(campaign.candidates) == 3
     assert campaign.id in (tmp_path / "softmax.html").read_text("utf-8")
     assert campaign.id in campaign._repr_html_()
     assert isinstance(names["home"], kw.Home)

@@ -33,7 +33,7 @@ def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
     """Raises UsageError where the bundle cannot be exported truthfully."""
     short = bundle.candidate[:12]
     if bundle.verdict.status is not Status.VERIFIED and not unverified:
-        raise _unverified(bundle)
+        raise _unverified_error(bundle)
     if candidate_id(bundle.source) != bundle.candidate:
         raise UsageError(f"the source of candidate {short} does not have the hash it is named by")
     if bundle.verdict.candidate != bundle.candidate:
@@ -49,7 +49,7 @@ def check_bundle(bundle: Bundle, *, unverified: bool) -> None:
     _check_flags(bundle.flags)
 
 
-def _unverified(bundle: Bundle) -> UsageError:
+def _unverified_error(bundle: Bundle) -> UsageError:
     verdict, short = bundle.verdict, bundle.candidate[:12]
     if verdict.emulated:
         return UsageError(

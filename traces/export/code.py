@@ -69,14 +69,14 @@ class Code:
         parts = [f"{t.name}: Tensor" for t in tensors]
         if self.keywords:
             parts += ["*", *(f"{axis}: int" for axis in self.keywords)]
-        return _wrapped(f"def {name}", parts, f" -> {returns or self.returns}:")
+        return _wrap_parts(f"def {name}", parts, f" -> {returns or self.returns}:")
 
     def define_public(self) -> str:
         """The head of the function that users call."""
         parts = [f"{t.name}: Tensor" for t in self.bundle.inputs]
         parts += ["*", *(f"{axis}: int" for axis in self.keywords)]
         parts += [f"out: {self.returns} | None = None"]
-        return _wrapped(f"def {self.operator}", parts, f" -> {self.returns}:")
+        return _wrap_parts(f"def {self.operator}", parts, f" -> {self.returns}:")
 
     def call(self, name: str, *more: str) -> str:
         """A call of an inner function with the parameters at hand, then `more`."""
@@ -110,7 +110,7 @@ def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:
+def _wrap_parts(head: str, parts: Sequence[str], tail: str) -> str:
     line = f"{head}({', '.join(parts)}){tail}"
     if len(line) <= LINE:
         return line

@@ -101,27 +101,27 @@ def without_paths(text: str) -> str:
     return _HOST_PATH.sub("<path>", text)
 
 
-def scrubbed(value: Any) -> Any:
+def scrub_paths(value: Any) -> Any:
     """A JSON value with `without_paths` applied to every string, keys included."""
     if isinstance(value, str):
         return without_paths(value)
     if isinstance(value, Mapping):
-        return {without_paths(str(key)): scrubbed(item) for key, item in value.items()}
+        return {without_paths(str(key)): scrub_paths(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [scrubbed(item) for item in value]
+        return [scrub_paths(item) for item in value]
     return value
 
 
 def record_json(bundle: Bundle) -> str:
     """The verdict as JSON, without its log (a compiler's words are no evidence) and paths."""
     verdict = bundle.verdict.model_copy(update={"log": ""})
-    return json.dumps(scrubbed(json.loads(verdict.model_dump_json())), indent=2) + "\n"
+    return json.dumps(scrub_paths(json.loads(verdict.model_dump_json())), indent=2) + "\n"
 
 
 def provenance(bundle: Bundle) -> dict[str, JsonValue]:
     """Where the kernel comes from and how it is called."""
     is_native = language_of(bundle.language).is_native
-    found: dict[str, JsonValue] = scrubbed(
+    found: dict[str, JsonValue] = scrub_paths(
         {
             "schema_version": 1,
             "problem": bundle.problem,

@@ -16,7 +16,7 @@ from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
 from .check import check_package
-from .facts import provenance, record_json, scrubbed
+from .facts import provenance, record_json, scrub_paths
 from .render import module_name, operator_name, render, signature
 
 Files = dict[str, bytes]
@@ -43,10 +43,10 @@ def source_files(bundle: Bundle) -> Files:
         "README.md": render("source_readme.md.j2", bundle, file=kernel).encode(),
         **_evidence(bundle, kernel),
     }
-    return {name: marked(name, content, bundle.caveat) for name, content in files.items()}
+    return {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
 
 
-def marked(name: str, content: bytes, caveat: str) -> bytes:
+def mark_caveat(name: str, content: bytes, caveat: str) -> bytes:
     """A file with the caveat at its head, as its kind has remarks; as it was without a caveat."""
     if not caveat:
         return content
@@ -75,7 +75,7 @@ def _plan(bundle: Bundle) -> dict[str, JsonValue]:
         "language": bundle.language,
         "target": bundle.verdict.target,
         "signature": {**entry, **{name: known[name] for name in tensors}},
-        "launch_plan": scrubbed(bundle.plan),
+        "launch_plan": scrub_paths(bundle.plan),
     }
 
 
@@ -83,7 +83,7 @@ def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
     module = module_name(bundle)
-    kernel = marked("kernel.cpp", bundle.source.encode(), bundle.caveat)
+    kernel = mark_caveat("kernel.cpp", bundle.source.encode(), bundle.caveat)
     digest = hashlib.sha256(kernel).hexdigest()
     files = {
         f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
@@ -98,7 +98,7 @@ def package_files(bundle: Bundle) -> Files:
         "pyproject.toml": render("package_pyproject.toml.j2", bundle).encode(),
         **evidence,
     }
-    said = {name: marked(name, content, bundle.caveat) for name, content in files.items()}
+    said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
     return {**said, f"{module}/kernel.cpp": kernel, f"{module}/cases.npz": cases_npz(bundle)}
 
 

@@ -81,12 +81,12 @@ def _docstring(text: str) -> str:
     return kept.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return without_paths(" ".join(text.split())).replace("`", "'").replace("<", "&lt;")
 
 
 def _cell(text: str) -> str:
-    return _plain(text).replace("|", "\\|")
+    return _plain_text(text).replace("|", "\\|")
 
 
 def _block(text: str) -> str:
@@ -108,7 +108,7 @@ def _environment() -> Environment:
     filters: dict[str, Any] = {
         "dq": _double_quoted,
         "doc": _docstring,
-        "plain": _plain,
+        "plain": _plain_text,
         "cell": _cell,
         "block": _block,
         "label": _label,

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import StorageError, UnknownNameError, UsageError
 from ..events import CampaignStarted, CandidateProposed, EvaluationFinished, Event
-from ..records import Protocol as Thoroughness
-from ..records import Status, Verdict
+from ..records import Depth, Status, Verdict
 from .bundle import BUILD_FLAGS, Ancestor, Bundle, Case, TensorSpec
 
 
@@ -84,7 +83,7 @@ def bundle_from_store(
         e.payload.candidate: e.payload for e in events if isinstance(e.payload, CandidateProposed)
     }
     if candidate not in proposals:
-        raise UnknownNameError.among(f"candidate of campaign {campaign}", candidate, proposals)
+        raise UnknownNameError.for_name(f"candidate of campaign {campaign}", candidate, proposals)
     found = _verdict(events, candidate)
     if found is None:
         raise UsageError(f"candidate {candidate[:12]} was never evaluated; there is no evidence")
@@ -129,7 +128,7 @@ def _description(started: CampaignStarted, campaign: str) -> _Description:
 
 def _verdict(events: Iterable[Event], candidate: str) -> _Found | None:
     """The most thorough verdict, unless a later one found fault: luck does not undo a fault."""
-    ranks = list(Thoroughness)
+    ranks = list(Depth)
     kept: _Found | None = None
     for event in events:
         payload = event.payload

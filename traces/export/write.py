@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import UnknownNameError, UsageError
 from .bundle import Bundle
 from .check import check_bundle
-from .forms import FORMS, Files, marked
+from .forms import FORMS, Files, mark_caveat
 
 MANIFEST = "MANIFEST.json"
 
@@ -32,10 +32,10 @@ def export(bundle: Bundle, form: str, out: Path, *, unverified: bool = False) ->
             taken or cannot be written.
     """
     if form not in FORMS:
-        raise UnknownNameError.among("export format", form, FORMS)
+        raise UnknownNameError.for_name("export format", form, FORMS)
     check_bundle(bundle, unverified=unverified)
     files = FORMS[form](bundle)
-    files[MANIFEST] = marked(MANIFEST, _manifest(form, bundle, files), bundle.caveat)
+    files[MANIFEST] = mark_caveat(MANIFEST, _manifest(form, bundle, files), bundle.caveat)
     try:
         _refuse_foreign(out)
         _place(files, out)
@@ -70,7 +70,7 @@ def _refuse_foreign(out: Path) -> None:
     )
     if not present:
         return
-    listed = _listed(out / MANIFEST)
+    listed = _read_manifest(out / MANIFEST)
     for name in present:
         parts = name.split("/")
         if parts[0].endswith(".egg-info") or any(part in _LEFTOVERS for part in parts):
@@ -85,7 +85,7 @@ def _refuse_foreign(out: Path) -> None:
             )
 
 
-def _listed(manifest: Path) -> dict[str, str]:
+def _read_manifest(manifest: Path) -> dict[str, str]:
     try:
         document = json.loads(manifest.read_text())
         files = document["files"]

@@ -74,7 +74,7 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
         return {"schema_version": 1, "campaigns": rows}
 
     @router.get("/seq")
-    def newest(after: int = 0) -> dict[str, int]:
+    def count_new(after: int = 0) -> dict[str, int]:
         with reader.store() as store:
             return {"seq": store.last_seq(), "new": store.count(after=after)}
 
@@ -135,7 +135,7 @@ def _add_candidates(router: APIRouter, reader: CampaignReader) -> None:
         with reader.store() as store:
             history = reader.history(store, store.resolve(campaign))
             name = find_candidate(history, candidate)
-        return stored(history.entries[name])
+        return describe_stored(history.entries[name])
 
     @router.get("/c/{campaign}/{candidate}/source")
     def source(campaign: str, candidate: str) -> PlainTextResponse:
@@ -178,7 +178,7 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
     }
 
 
-def stored(entry: Entry) -> dict[str, Any]:
+def describe_stored(entry: Entry) -> dict[str, Any]:
     """A candidate with its verdicts as they are stored."""
     return {
         "schema_version": 1,

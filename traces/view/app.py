@@ -87,7 +87,7 @@ def _add_static(app: FastAPI) -> None:
         return FileResponse(plotly_script(), media_type="text/javascript", headers=forever)
 
     @app.get("/static/{name}")
-    def static(name: str) -> FileResponse:
+    def serve_static(name: str) -> FileResponse:
         if name not in kinds:
             raise HTTPException(404, f"there is no file '{name}'")
         headers = {"Cache-Control": "no-cache"}
@@ -102,7 +102,7 @@ def _row(store: Store, read: ReadCampaign) -> pages.CampaignRow:
     return pages.campaign_row(
         read.history,
         is_running=store.is_running(read.history.campaign),
-        is_estimated=read.transcript.is_estimated,
+        is_estimated=read.transcript.spending.is_estimated,
     )
 
 
@@ -113,7 +113,7 @@ def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) 
         seq = store.last_seq()
         rows = [_row(store, reader.read(store, name)) for name in store.campaigns()]
     found = sorted(pages.search(rows, query), key=key)
-    shown, page, count = _paged(found, page)
+    shown, page, count = _cut_page(found, page)
     return _page(
         "campaigns.html",
         ServerLinks(),
@@ -143,8 +143,8 @@ def campaign_html(
         for entry in history.entries.values()
         if not status or (entry.verdict and entry.verdict.status.value == status)
     ]
-    shown, page, count = _paged(sorted(entries, key=key), page)
-    asked, call_page, call_pages = _paged(list(transcript.calls.values()), calls)
+    shown, page, count = _cut_page(sorted(entries, key=key), page)
+    asked, call_page, call_pages = _cut_page(list(transcript.calls.values()), calls)
     return _page(
         "campaign.html",
         links,
@@ -214,11 +214,11 @@ def candidate_html(store: Store, read: ReadCampaign, candidate: str) -> str:
 
 def _choice(kind: str, name: str, known: dict[str, Any]) -> Any:
     if name not in known:
-        raise UnknownNameError.among(kind, name, known)
+        raise UnknownNameError.for_name(kind, name, known)
     return known[name]
 
 
-def _paged(rows: list[Any], page: int) -> tuple[list[Any], int, int]:
+def _cut_page(rows: list[Any], page: int) -> tuple[list[Any], int, int]:
     count = max(math.ceil(len(rows) / ROWS_PER_PAGE), 1)
     page = min(max(page, 1), count)
     return rows[(page - 1) * ROWS_PER_PAGE : page * ROWS_PER_PAGE], page, count

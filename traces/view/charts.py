@@ -72,12 +72,14 @@ def campaign_chart(history: History, href: Href) -> Figure:
 
 def modelled_chart(history: History, href: Href) -> Figure:
     """Modelled time over candidate number; what has none stands on a strip below."""
-    entries = _thinned(history)
+    entries = _thin_entries(history)
     rest = [e for e in entries if e.verdict and e.verdict.modelled_us is None]
     ranked = [e for e in entries if e.verdict and e.verdict.modelled_us is not None]
     last = max((e.number for e in history.entries.values()), default=1)
-    data = [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
-    for status, group in _grouped(ranked):
+    data = [
+        _points(status, group, href, is_timed=False) for status, group in _group_by_status(rest)
+    ]
+    for status, group in _group_by_status(ranked):
         times = [e.verdict.modelled_us for e in group if e.verdict]
         trace = _points(status, group, href, is_timed=False)
         data.append({**trace, "name": f"{status.value} (emulated)", "y": times, "yaxis": "y"})
@@ -96,13 +98,17 @@ def speedup_chart(history: History, href: Href) -> Figure:
 
     Candidates without a measurement stand on a strip of their own below, as visible as the others.
     """
-    entries = _thinned(history)
+    entries = _thin_entries(history)
     timed = [e for e in entries if e.verdict and e.verdict.measurement]
     rest = [e for e in entries if e.verdict and not e.verdict.measurement]
     last = max((e.number for e in history.entries.values()), default=1)
     data = [_best_line(history, last)] if history.changes else []
-    data += [_points(status, group, href, is_timed=True) for status, group in _grouped(timed)]
-    data += [_points(status, group, href, is_timed=False) for status, group in _grouped(rest)]
+    data += [
+        _points(status, group, href, is_timed=True) for status, group in _group_by_status(timed)
+    ]
+    data += [
+        _points(status, group, href, is_timed=False) for status, group in _group_by_status(rest)
+    ]
     layout = _layout(
         440,
         xaxis=_candidate_axis(last),
@@ -174,7 +180,7 @@ def _headline(entry: Entry) -> tuple[float, float, float] | None:
     return (speedup.median, speedup.low, speedup.high) if speedup else None
 
 
-def _thinned(history: History) -> list[Entry]:
+def _thin_entries(history: History) -> list[Entry]:
     """At most MOST_POINTS entries: champions always, the others evenly."""
     entries = list(history.entries.values())
     if len(entries) <= MOST_POINTS:
@@ -184,7 +190,7 @@ def _thinned(history: History) -> list[Entry]:
     return [e for i, e in enumerate(entries) if i % step == 0 or e.candidate in kept]
 
 
-def _grouped(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]]]:
+def _group_by_status(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]]]:
     groups: dict[Status, list[Entry]] = {}
     for entry in entries:
         if entry.verdict:

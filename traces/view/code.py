@@ -85,7 +85,7 @@ class CodeDifference:
 
 
 @lru_cache(maxsize=64)
-def highlighted(source: str, language: str) -> tuple[Markup, ...]:
+def highlight(source: str, language: str) -> tuple[Markup, ...]:
     """The lines of the source as HTML with Pygments' classes, where the style sheet has them."""
     if len(source) > _MOST_HIGHLIGHTED or language not in LANGUAGES:
         return tuple(escape(line) for line in source.splitlines())
@@ -95,13 +95,13 @@ def highlighted(source: str, language: str) -> tuple[Markup, ...]:
     lexer = get_lexer_by_name(LANGUAGES[language].markup, stripnl=False, ensurenl=False)
     html = [Markup("")]
     for kind, text in lexer.get_tokens("\n".join(lines)):
-        first, *others = (_coloured(part, kind) for part in text.split("\n"))
+        first, *others = (_colour(part, kind) for part in text.split("\n"))
         html[-1] += first
         html += others
     return tuple(html[: len(lines)])
 
 
-def _coloured(text: str, kind: Any) -> Markup:
+def _colour(text: str, kind: Any) -> Markup:
     from pygments.token import STANDARD_TYPES
 
     name = STANDARD_TYPES.get(kind, "")
@@ -114,7 +114,7 @@ def difference(old: str, new: str, language: str) -> CodeDifference:
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > _MOST_COMPARED_LINES:
         return CodeDifference((), 0, 0, f"more than {_MOST_COMPARED_LINES} lines are not compared")
-    old_html, new_html = highlighted(old, language), highlighted(new, language)
+    old_html, new_html = highlight(old, language), highlight(new, language)
     blocks: list[ShownLines] = []
     added = removed = 0
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -125,7 +125,7 @@ def difference(old: str, new: str, language: str) -> CodeDifference:
                 DiffLine("same", i + 1, j + 1, new_html[j])
                 for i, j in zip(range(i1, i2), range(j1, j2), strict=True)
             ]
-            blocks += _folded(same, is_first=index == 0, is_last=index == len(codes) - 1)
+            blocks += _fold_same(same, is_first=index == 0, is_last=index == len(codes) - 1)
             continue
         lines = [DiffLine("del", i + 1, None, old_html[i]) for i in range(i1, i2)]
         lines += [DiffLine("add", None, j + 1, new_html[j]) for j in range(j1, j2)]
@@ -134,7 +134,7 @@ def difference(old: str, new: str, language: str) -> CodeDifference:
     return CodeDifference(tuple(blocks), added, removed)
 
 
-def _folded(same: list[DiffLine], *, is_first: bool, is_last: bool) -> list[ShownLines]:
+def _fold_same(same: list[DiffLine], *, is_first: bool, is_last: bool) -> list[ShownLines]:
     """Keeps a few lines beside each change open and folds the rest."""
     head = 0 if is_first else _CONTEXT
     tail = 0 if is_last else _CONTEXT

@@ -72,7 +72,7 @@ class ReportLinks:
         return "#main"
 
     def candidate(self, candidate: str) -> str:
-        return f"#c-{words.short(candidate)}"
+        return f"#c-{words.shorten_id(candidate)}"
 
     def query(self, **choices: object) -> str:  # noqa: ARG002
         return "#main"

@@ -16,7 +16,7 @@ from ..history import History
 from ..outcome import why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
-from .code import CodeDifference, difference, highlighted
+from .code import CodeDifference, difference, highlight
 
 LOG_SHOWN = 60_000
 
@@ -130,10 +130,10 @@ def _by_gain(verdict: Verdict | None) -> Rank:
 def search(rows: list[CampaignRow], text: str) -> list[CampaignRow]:
     """The rows in which every word of the text occurs."""
     wanted = text.casefold().split()
-    return [row for row in rows if all(word in _searchable(row) for word in wanted)]
+    return [row for row in rows if all(word in _search_text(row) for word in wanted)]
 
 
-def _searchable(row: CampaignRow) -> str:
+def _search_text(row: CampaignRow) -> str:
     started = row.history.started
     parts = (row.id, started.problem, started.workload, started.target, started.language)
     return " ".join((*parts, started.model, started.workflow, row.state.word)).casefold()
@@ -205,7 +205,7 @@ def candidate_page(
     return CandidatePage(
         entry=entry,
         source=source,
-        lines=highlighted(source, entry.language),
+        lines=highlight(source, entry.language),
         parent=parent,
         change=change,
         ancestors=tuple(ancestors(history, entry)),

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from .. import wording
 from ..audits import last_audit_sentence
-from ..conversation import visible
+from ..conversation import spell_controls
 from ..transcript import shares
 from . import words
 from .links import anchor
@@ -35,10 +35,11 @@ def environment() -> Environment:
     )
     for name in ("figure", "micros", "ratio", "interval", "percent", "duration", "usd", "tokens"):
         env.filters[name] = getattr(wording, name)
-    for name in ("gain", "local_time", "utc_time", "short", "sentence", "place"):
+    for name in ("gain", "local_time", "utc_time", "sentence", "place"):
         env.filters[name] = getattr(words, name)
+    env.filters["short"] = words.shorten_id
     env.filters["audit_sentence"] = last_audit_sentence
-    env.filters["visible"] = visible
+    env.filters["visible"] = spell_controls
     env.filters["call_facts"] = facts_of
     env.filters["shares"] = shares
     env.filters["anchor"] = anchor

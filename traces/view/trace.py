@@ -19,7 +19,7 @@ from ..conversation import (
     PromptMessage,
     read_answer,
     read_prompt,
-    visible,
+    spell_controls,
 )
 from ..events import AdviceGiven, CandidateMissing, CandidateProposed, Decided
 from ..fold import Entry
@@ -40,7 +40,7 @@ _LONG = 1200
 """Characters; longer messages and replies begin folded."""
 
 
-def _same(text: str) -> str:
+def _keep_text(text: str) -> str:
     return text
 
 
@@ -52,7 +52,7 @@ class Book:
     history: History
     message_shown: int = MESSAGE_SHOWN
     left: int = TRACE_SHOWN
-    clean: Callable[[str], str] = _same
+    clean: Callable[[str], str] = _keep_text
     shows_difference: Callable[[str], bool] = lambda _candidate: True
     shown: dict[str, int] = field(default_factory=dict)
     """Messages by their hash: the number of the call that they were shown with."""
@@ -161,17 +161,17 @@ def call_view(book: Book, call: Call) -> CallView:
         _text(book, message.role, book.clean(message.text), call.number)
         for message in prompt.messages
     )
-    reply = _said(book, "reply", answer.text)
-    reasoning = _said(book, "reasoning", answer.reasoning)
+    reply = _clean_said(book, "reply", answer.text)
+    reasoning = _clean_said(book, "reasoning", answer.reasoning)
     return CallView(call, prompt, messages, answer, reply, reasoning, has_no_room=not book.left)
 
 
-def _said(book: Book, role: str, text: str) -> Text | None:
+def _clean_said(book: Book, role: str, text: str) -> Text | None:
     """What a model said, cleaned and cut; None where it said nothing."""
     if not text:
         return None
     passage = Passage(book.clean(text), is_untrusted=True)
-    return _capped(book, role, (passage,), len(passage.text))
+    return _cap_passages(book, role, (passage,), len(passage.text))
 
 
 def _text(book: Book, role: str, text: str, number: int) -> Text:
@@ -179,10 +179,10 @@ def _text(book: Book, role: str, text: str, number: int) -> Text:
     before = book.shown.setdefault(sha, number)
     if before != number:
         return Text(role, (), len(text), shown_with=before)
-    return _capped(book, role, PromptMessage(role, text).passages, len(text))
+    return _cap_passages(book, role, PromptMessage(role, text).passages, len(text))
 
 
-def _capped(book: Book, role: str, parts: tuple[Passage, ...], characters: int) -> Text:
+def _cap_passages(book: Book, role: str, parts: tuple[Passage, ...], characters: int) -> Text:
     """The passages up to the cap, cut within one but never across the border of one."""
     kept: list[Passage] = []
     room = min(book.message_shown, book.left)
@@ -235,4 +235,4 @@ def facts_of(view: CallView) -> list[tuple[str, Any]]:
     told = {k.replace("_", " "): v for k, v in view.answer.facts.items()}
     told.pop("finish", None)
     told.pop("seconds", None)
-    return [(k, visible(str(v))) for k, v in (*parameters.items(), *told.items())]
+    return [(k, spell_controls(str(v))) for k, v in (*parameters.items(), *told.items())]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from ..fold import Entry
 from ..place import Place
-from ..records import Protocol, Status
+from ..records import Depth, Status
 from ..wording import NOTHING, micros, ratio, speedup
 
 SIGN = {
@@ -45,7 +45,7 @@ GROUP = {
 }
 """Five colours are as many as can be told apart."""
 
-_HOW = {Protocol.CONFIRM: "in a fresh process", Protocol.RECORD: "in 300 trials"}
+_HOW = {Depth.CONFIRM: "in a fresh process", Depth.RECORD: "in 300 trials"}
 """What a thorough protocol adds; the others verify once."""
 
 
@@ -84,7 +84,7 @@ def utc_time(at: float) -> str:
         return ""
 
 
-def short(identity: str | None) -> str:
+def shorten_id(identity: str | None) -> str:
     """The beginning of an id, enough for people."""
     return (identity or "")[:10]
 

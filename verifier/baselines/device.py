@@ -52,7 +52,7 @@ class TorchDevice:
         self._flush: Any = None
         self._flush_us = 0.0
         self._covers: dict[int, int] = {}
-        _exact(torch)
+        _demand_exactness(torch)
         torch.set_default_device(name)
         torch_calls.place_with(self._mirror)
 
@@ -93,7 +93,7 @@ class TorchDevice:
             return time.perf_counter_ns() - start
         for number in range(self._covers.get(id(thunk), 1)):
             self._flush.fill_(number)
-        return int(1e3 * self._between(thunk))
+        return int(1e3 * self._time_work(thunk))
 
     def peaks(self) -> dict[str, float]:
         """What the device reaches at best: GB/s from memory and within L2, GFLOP/s, L2's bytes."""
@@ -129,9 +129,9 @@ class TorchDevice:
 
     def _best_us(self, work: Callable[[], Any]) -> float:
         work()
-        return min(self._between(work) for _ in range(REPEATS))
+        return min(self._time_work(work) for _ in range(REPEATS))
 
-    def _between(self, work: Callable[[], Any]) -> float:
+    def _time_work(self, work: Callable[[], Any]) -> float:
         """Microseconds between two events around the work, or by the clock where there are none."""
         if self._name != "cuda":
             start = time.perf_counter_ns()
@@ -162,7 +162,7 @@ class TorchDevice:
             self._torch.cuda.synchronize()
 
 
-def _exact(torch: Any) -> None:
+def _demand_exactness(torch: Any) -> None:
     """Products in float32, and sums of halves in float32, as candidates are held to."""
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False

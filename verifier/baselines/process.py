@@ -17,13 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family, Problem, Structure
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.isolation.trusted import TrustedTree
 from ...sandbox.run.arena import Arena, Slot, TensorRegion, footprint
 from ...sandbox.run.gate import Gate
@@ -60,12 +60,11 @@ class BaselineProcess:
 
     def __init__(
         self,
+        workshop: Workshop,
         problem: Problem,
         structure: Structure,
         *,
         slots: int,
-        cpus: tuple[int, ...],
-        cache_dir: Path,
         place: BaselinePlace | None = None,
     ) -> None:
         """Raises PrerequisiteError where the device cannot be used."""
@@ -84,8 +83,8 @@ class BaselineProcess:
         with theirs:
             # What compiles below it would go on with nobody to take its result.
             self._process = TrustedTree(
-                [*host, str(theirs.fileno()), ",".join(map(str, cpus))],
-                {**_environment(len(cpus), cache_dir), **where.environment},
+                [*host, str(theirs.fileno()), ",".join(map(str, workshop.cpus))],
+                {**_environment(workshop), **where.environment},
                 (theirs.fileno(), *fds, *self._gate.fds),
                 self._words.fileno(),
             )
@@ -251,13 +250,13 @@ def _places(regions: dict[str, TensorRegion]) -> dict[str, list[object]]:
     return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
 
 
-def _environment(cpus: int, cache_dir: Path) -> dict[str, str]:
+def _environment(workshop: Workshop) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
-    cache = cache_dir / "inductor"
+    cache = workshop.folder / "inductor"
     cache.mkdir(parents=True, exist_ok=True)
     return {
         **kept,
-        **thread_environment(cpus),
+        **thread_environment(len(workshop.cpus)),
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
-from ...traces.records import Check, Protocol
+from ...traces.records import Check, Depth
 from ..clock.timed_sides import CandidateSide
 from ..truth import gates
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
-_CHANGES = {Protocol.SCREEN: 2, Protocol.FULL: 4, Protocol.CONFIRM: 4, Protocol.RECORD: 12}
-_TWINS = {Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 18}
+_CHANGES = {Depth.SCREEN: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
+_TWINS = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 18}
 """Other patterns on each of two structures; a screening has those of its timed calls."""
 _ATTEMPTS = 24
 _VISIBLE = 100.0
@@ -33,7 +33,7 @@ _VISIBLE = 100.0
 def run_trials(
     side: CandidateSide,
     stage: Stage,
-    protocol: Protocol,
+    protocol: Depth,
     rng: np.random.Generator,
     trials: Iterable[Trial] = (),
 ) -> list[Check]:
@@ -42,7 +42,7 @@ def run_trials(
     Args:
         trials: Of a plan that was drawn before, since the candidate was built for its shapes.
     """
-    checks = tried(side, stage, trials or plan(stage, protocol, rng), rng)
+    checks = try_all(side, stage, trials or plan(stage, protocol, rng), rng)
     if not checks[-1].passed:
         return checks
     smallest = min(
@@ -50,7 +50,7 @@ def run_trials(
         key=lambda s: stage.problem.bytes_moved(s.axes),
         default=stage.target,
     )
-    structures = [smallest] if protocol is Protocol.SCREEN else [smallest, stage.target]
+    structures = [smallest] if protocol is Depth.SCREEN else [smallest, stage.target]
     for structure in structures:
         checks += _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng)
         if not checks[-1].passed:
@@ -62,7 +62,7 @@ def run_trials(
     return checks
 
 
-def tried(
+def try_all(
     side: CandidateSide, stage: Stage, trials: Iterable[Trial], rng: np.random.Generator
 ) -> list[Check]:
     """One Check per trial; stops after the first that failed. Raises RunFault."""
@@ -105,7 +105,7 @@ def _metamorphic(
     first, second = side.place(structure, 2)
     found = side.answer(item, first)
     before = {name: array.copy() for name, array in first.outputs.items()}
-    checks = [_named("same data at a new address", found + side.answer(item, second))]
+    checks = [_rename_check("same data at a new address", found + side.answer(item, second))]
     if not checks[0].passed:
         return checks
     spread = any(
@@ -123,8 +123,10 @@ def _metamorphic(
         )
     )
     for _ in range(changes):
-        item = _changed(problem, item, rng)
-        checks.append(_named("one element changed at the same address", side.answer(item, second)))
+        item = _change_item(problem, item, rng)
+        checks.append(
+            _rename_check("one element changed at the same address", side.answer(item, second))
+        )
         if not checks[-1].passed:
             break
     return checks
@@ -151,7 +153,7 @@ def _twins(
         return []
     slot = side.place(structure, 1)[0]
     for each in (item, *others, item):
-        check = _named("other patterns of the same sizes", side.answer(each, slot))
+        check = _rename_check("other patterns of the same sizes", side.answer(each, slot))
         if not check.passed:
             return [check]
     detail = f"{len(others)} others and the first one again, at one address"
@@ -163,7 +165,7 @@ def _plain_item(problem: Problem, structure: Structure, rng: np.random.Generator
     return make_item(problem, structure, family, rng)
 
 
-def _named(name: str, found: list[Check]) -> Check:
+def _rename_check(name: str, found: list[Check]) -> Check:
     failed = gates.first_failure(found)
     if failed:
         detail = f"{failed.name}: {failed.detail}"
@@ -171,7 +173,7 @@ def _named(name: str, found: list[Check]) -> Check:
     return Check(name=name, passed=True)
 
 
-def _changed(problem: Problem, item: Item, rng: np.random.Generator) -> Item:
+def _change_item(problem: Problem, item: Item, rng: np.random.Generator) -> Item:
     """The item with one input element changed such that some output moves visibly."""
     names = list(item.inputs)
     changed = item
@@ -194,7 +196,7 @@ def _changed(problem: Problem, item: Item, rng: np.random.Generator) -> Item:
 def _moves(problem: Problem, old: Item, new: Item) -> bool:
     for name, expected in new.expected.items():
         was = old.expected[name].value
-        allowed = gates.allowed(expected, problem.precision)
+        allowed = gates.allowed_error(expected, problem.precision)
         with np.errstate(invalid="ignore"):
             if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):
                 return True

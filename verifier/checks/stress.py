@@ -44,10 +44,10 @@ while time.monotonic() < end and os.getppid() == parent:
 
 
 @contextmanager
-def busy(cpus: tuple[int, ...]) -> Iterator[list[int]]:
+def keep_busy(cpus: tuple[int, ...]) -> Iterator[list[int]]:
     """Keeps each of the CPUs busy with a process of ours; gives their pids."""
     with ExitStack() as stack:
-        running = [stack.enter_context(_spinning(cpu)) for cpu in cpus]
+        running = [stack.enter_context(_spin(cpu)) for cpu in cpus]
         for process in running:
             assert process.stdout is not None
             if process.stdout.read(1) != b"s":
@@ -56,7 +56,7 @@ def busy(cpus: tuple[int, ...]) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _spinning(cpu: int) -> Iterator[subprocess.Popen[bytes]]:
+def _spin(cpu: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SPIN, str(cpu), str(LOAD_S)],
         stdin=subprocess.DEVNULL,
@@ -77,15 +77,15 @@ def under_load(
     small = min(stage.others, key=lambda s: stage.problem.bytes_moved(s[1].axes), default=None)
     workloads = [*([small] if small else []), (stage.target_name, stage.target)]
     checks: list[Check] = []
-    with busy(cpus):
+    with keep_busy(cpus):
         for name, structure in workloads:
-            checks.append(_repeated(side, stage.problem, name, structure, len(cpus), rng))
+            checks.append(_check_repeats(side, stage.problem, name, structure, len(cpus), rng))
             if not checks[-1].passed:
                 break
     return checks
 
 
-def _repeated(
+def _check_repeats(
     side: CandidateSide,
     problem: Problem,
     name: str,
@@ -108,7 +108,10 @@ def _repeated(
         for output, array in slot.outputs.items():
             low[output] = np.minimum(low.get(output, array), array)
             high[output] = np.maximum(high.get(output, array), array)
-    apart = max(_apart(problem, item.expected[output], low[output], high[output]) for output in low)
+    apart = max(
+        _largest_difference(problem, item.expected[output], low[output], high[output])
+        for output in low
+    )
     return Check(
         name=NAME,
         passed=True,
@@ -123,10 +126,12 @@ def _repeated(
     )
 
 
-def _apart(problem: Problem, expected: Expected, low: np.ndarray, high: np.ndarray) -> float:
+def _largest_difference(
+    problem: Problem, expected: Expected, low: np.ndarray, high: np.ndarray
+) -> float:
     """The largest difference of two answers, as a share of the error that is allowed."""
     usable = np.isfinite(low) & np.isfinite(high)
-    allowed = np.broadcast_to(gates.allowed(expected, problem.precision), low.shape)[usable]
+    allowed = np.broadcast_to(gates.allowed_error(expected, problem.precision), low.shape)[usable]
     differ = high[usable].astype(np.float64) - low[usable]
     is_apart = differ > 0
     if not is_apart.any():

@@ -112,7 +112,7 @@ class Clocks:
         return statistics.median_low(self.beyond_us) <= 0
 
 
-def joined(parts: list[Clocks]) -> Clocks:
+def join_clocks(parts: list[Clocks]) -> Clocks:
     """All samples of several processes."""
     whole = Clocks()
     for part in parts:

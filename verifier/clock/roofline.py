@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from ...errors import SandboxError
 from ...kernelbench.machine import CACHES, caches
 from ...sandbox.builders.compiler import Compiler, cpu_signature, find_compiler
+from ...sandbox.builders.workshop import Workshop
 from ...traces.records import Check, Record
 
 SOURCE = Path(__file__).with_name("peaks.cpp")
@@ -69,8 +70,8 @@ class Peaks(Record):
     """Where the cache sizes come from."""
 
 
-def measured_peaks(cache_dir: Path, cpus: Sequence[int]) -> Peaks:
-    """The peaks for these CPUs, from `cache_dir` or measured now (about three seconds).
+def measured_peaks(workshop: Workshop) -> Peaks:
+    """The peaks for its CPUs, from its folder or measured now (about three seconds).
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -81,17 +82,17 @@ def measured_peaks(cache_dir: Path, cpus: Sequence[int]) -> Peaks:
         "cpu": cpu_signature(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
-        "cpus": sorted(cpus),
+        "cpus": sorted(workshop.cpus),
         "compiler": compiler.version,
         "flags": FLAGS,
         "source": hashlib.sha256(SOURCE.read_bytes()).hexdigest(),
     }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    place = cache_dir / "peaks" / f"{key[:32]}.json"
+    place = workshop.folder / "peaks" / f"{key[:32]}.json"
     try:
         return Peaks.model_validate_json(place.read_text())
     except (FileNotFoundError, ValidationError):
-        peaks = measure(compiler, tuple(sorted(cpus)))
+        peaks = measure(compiler, tuple(sorted(workshop.cpus)))
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
         file.write(peaks.model_dump_json(indent=2))
@@ -136,7 +137,7 @@ def floor_us(flops: float, bytes_moved: float, peaks: Peaks) -> float:
     return max(moving, flops / peaks.flops_gflops) / 1e3
 
 
-def plausible(latency_us: float, floor: float) -> Check:
+def check_plausible(latency_us: float, floor: float) -> Check:
     """Whether a time can be true: not below half of the floor. A failure makes it SUSPECT."""
     limit = BROKEN * floor
     passed = bool(latency_us >= limit)

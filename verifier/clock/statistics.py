@@ -50,7 +50,7 @@ def speedup(
     Raises:
         ValueError: the two sides do not pair up, or a time is not positive and finite.
     """
-    candidate, baseline = _paired(candidate_blocks, baseline_blocks)
+    candidate, baseline = _pair_blocks(candidate_blocks, baseline_blocks)
     logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, baseline, strict=True)]
     told = float(_middle(np.concatenate(logs)))
     spread = _spread(logs)
@@ -93,7 +93,7 @@ def mde(baseline_blocks: Blocks, rng: np.random.Generator, *, splits: int = SPLI
     Raises:
         ValueError: there are fewer than four samples in every block.
     """
-    whole = [_checked(block) for block in baseline_blocks]
+    whole = [_to_samples(block) for block in baseline_blocks]
     neighbours = [block[: len(block) // 2 * 2].reshape(-1, 2) for block in whole]
     pairs = np.concatenate(neighbours)
     if len(pairs) < 2:
@@ -124,7 +124,7 @@ def is_decided(gain: Speedup) -> bool:
 
 def timing(blocks: Blocks) -> Timing:
     """Median and quartiles of one side, with at most 60 samples spread over the run."""
-    samples = np.concatenate([_checked(block) for block in blocks])
+    samples = np.concatenate([_to_samples(block) for block in blocks])
     low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
     count = min(len(samples), KEPT_SAMPLES)
     kept = samples[np.linspace(0, len(samples) - 1, count).round().astype(int)]
@@ -148,9 +148,9 @@ def _resample(logs: list[np.ndarray], rng: np.random.Generator, count: int) -> n
     return _middle(np.concatenate(logs)[index])
 
 
-def _paired(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    ours = [_checked(block) for block in candidate]
-    theirs = [_checked(block) for block in baseline]
+def _pair_blocks(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    ours = [_to_samples(block) for block in candidate]
+    theirs = [_to_samples(block) for block in baseline]
     if [len(block) for block in ours] != [len(block) for block in theirs]:
         raise ValueError(
             f"blocks do not pair up: {[len(b) for b in ours]} against {[len(b) for b in theirs]}"
@@ -160,7 +160,7 @@ def _paired(candidate: Blocks, baseline: Blocks) -> tuple[list[np.ndarray], list
     return ours, theirs
 
 
-def _checked(block: npt.ArrayLike) -> np.ndarray:
+def _to_samples(block: npt.ArrayLike) -> np.ndarray:
     samples = np.asarray(block, dtype=np.float64)
     if not samples.size or not bool(np.all((samples > 0) & np.isfinite(samples))):
         raise ValueError("every block needs samples, each a positive finite time")

@@ -127,7 +127,7 @@ class CandidateSide:
         self._extra = extra
         self._answers: list[_Answer] = []
         self._tests: list[_Answer] = []
-        self._judged: int | None = None
+        self._fill_unjudged: int | None = None
         self._taken = 0
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
@@ -180,10 +180,10 @@ class CandidateSide:
 
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
-        marks, timed = self._called(item, slot, self._timeout_s * patience, is_alone=True)
-        answer = self._copied(item, slot, marks, timed)
+        marks, timed = self._call(item, slot, self._timeout_s * patience, is_alone=True)
+        answer = self._copy_answer(item, slot, marks, timed)
         if (coverage := self._runner.coverage).is_partial:
-            answer = replace(answer, known=answer.unpoisoned())
+            answer = replace(answer, known=answer.find_written())
         self.seen.add(coverage, answer)
         return [marks.check(slot.index), *answer.checks()]
 
@@ -192,7 +192,7 @@ class CandidateSide:
         counted: list[float] = []
         runner = self._runner
         for slot, item in zip(self.slots[first:], items, strict=False):
-            marks, timed = self._called(item, slot, self._timeout_s)
+            marks, timed = self._call(item, slot, self._timeout_s)
             self._sample(item, slot, marks, timed)
             us = self.clocks.add(
                 timed,
@@ -209,8 +209,8 @@ class CandidateSide:
     def test(self, item: Item, first: int) -> None:
         """One call as those of `take`, whose time does not count and whose answer is judged."""
         slot = self.slots[first]
-        marks, timed = self._called(item, slot, self._timeout_s)
-        self._tests.append(self._copied(item, slot, marks, timed))
+        marks, timed = self._call(item, slot, self._timeout_s)
+        self._tests.append(self._copy_answer(item, slot, marks, timed))
         if not (guard := marks.check(slot.index)).passed:
             raise Failed.of_answer(guard)
 
@@ -221,7 +221,7 @@ class CandidateSide:
         """
         held = [*self.slots[0].inputs.values(), *self.slots[0].outputs.values()]
         room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, sum(array.nbytes for array in held)))
-        self._judged = None if most is None else min(most, room)
+        self._fill_unjudged = None if most is None else min(most, room)
 
     def answers(self) -> list[_Answer]:
         """The answers that are to be judged since the last time this was asked."""
@@ -239,13 +239,13 @@ class CandidateSide:
         """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""
         self._taken += 1
         at = len(self._answers)
-        if self._judged is not None and at >= self._judged:
+        if self._fill_unjudged is not None and at >= self._fill_unjudged:
             at = int(self._lots.integers(self._taken))
-            if at >= self._judged:
+            if at >= self._fill_unjudged:
                 return
-        self._answers[at : at + 1] = [self._copied(item, slot, marks, timed)]
+        self._answers[at : at + 1] = [self._copy_answer(item, slot, marks, timed)]
 
-    def _called(
+    def _call(
         self,
         item: Item,
         slot: Slot,
@@ -268,7 +268,7 @@ class CandidateSide:
         release = partial(self._write, item, slot)
         return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=release)
 
-    def _copied(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
+    def _copy_answer(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
         """At once: the process could rewrite its outputs while they are compared (E18)."""
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
         return _Answer(self._problem, item, outputs, marks.pattern, timed)
@@ -279,7 +279,7 @@ def _write(item: Item, slot: Slot) -> None:
         slot.inputs[name][...] = array
 
 
-def told(outputs: Arrays, choice: int) -> int:
+def sum_outputs(outputs: Arrays, choice: int) -> int:
     """What an honest runner says of these outputs (`sum` in runner.cpp)."""
     total = 0
     for array in outputs.values():
@@ -290,7 +290,7 @@ def told(outputs: Arrays, choice: int) -> int:
 
 
 def _told_when_done(outputs: Arrays, timed: Timed) -> Check:
-    is_same = told(outputs, timed.choice) == timed.told_sum
+    is_same = sum_outputs(outputs, timed.choice) == timed.told_sum
     detail = "" if is_same else "the outputs were not yet what they are as it was told done"
     return Check(name="done when it said so", passed=is_same, detail=detail)
 
@@ -325,7 +325,7 @@ class _Answer:
     known: Arrays = field(default_factory=dict)
     """Which elements of each output are to be judged, where a call has left some out."""
 
-    def unpoisoned(self) -> Arrays:
+    def find_written(self) -> Arrays:
         """Which elements were written."""
         bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
         return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
@@ -336,7 +336,7 @@ class _Answer:
         for name, expected in self.item.expected.items():
             found += gates.check_output(
                 name,
-                self._judged(name, expected),
+                self._fill_unjudged(name, expected),
                 expected,
                 self.problem.precision,
                 self.item.family,
@@ -345,7 +345,7 @@ class _Answer:
         # After the gates, which say more: an answer that is wrong differs here as well.
         return [*found, _told_when_done(self.outputs, self.timed)]
 
-    def _judged(self, name: str, expected: Expected) -> np.ndarray:
+    def _fill_unjudged(self, name: str, expected: Expected) -> np.ndarray:
         """The output, with the right answer wherever none is judged."""
         got = self.outputs[name]
         if name not in self.known:

@@ -41,7 +41,7 @@ class Series:
         """Every side that was timed, in the order of its first appearance."""
         return list(dict.fromkeys(name for block in self.blocks for name in block))
 
-    def of(self, name: str, beside: str = "") -> list[np.ndarray]:
+    def blocks_of(self, name: str, beside: str = "") -> list[np.ndarray]:
         """The blocks of one side, microseconds per call; only those that have `beside` too."""
         return [
             np.asarray(block[name])
@@ -51,12 +51,12 @@ class Series:
 
     def all_of(self, name: str) -> np.ndarray:
         """All samples of one side."""
-        return np.concatenate(self.of(name))
+        return np.concatenate(self.blocks_of(name))
 
     @property
     def seen(self) -> Clocks:
         """What was seen of the candidate in all blocks."""
-        return clocks.joined(self.clocks)
+        return clocks.join_clocks(self.clocks)
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,20 @@ def sample_block(
     sides = [candidate, *others]
     batch = series.batch
     for _ in range(WARM_UP_CALLS):
-        given, first = _drawn(items, batch, slots, rng)
+        given, first = _draw_calls(items, batch, slots, rng)
         for side in sides:
             side.take(given, first)
     _settle(candidate)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
         candidate.judge(rounds.judged)
-    tested = _scattered(rounds.tests, rounds, rng)
+    tested = _scatter_rounds(rounds.tests, rounds, rng)
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
     for number in range(rounds.count):
         if number >= rounds.least and time.monotonic() - start > rounds.budget_s:
             break
-        given, first = _drawn(items, batch, slots, rng)
+        given, first = _draw_calls(items, batch, slots, rng)
         for index in rng.permutation(len(sides)):
             side = sides[index]
             if index == 0 and number in tested and isinstance(candidate, CandidateSide):
@@ -125,7 +125,7 @@ def sample_block(
         series.clocks.append(candidate.clocks)
 
 
-def _drawn(
+def _draw_calls(
     items: Callable[[int], list[Item]], batch: int, slots: int, rng: np.random.Generator
 ) -> tuple[list[Item], int]:
     """A random number of calls at a random slot: nobody can tell how many are left (A11), or where
@@ -134,7 +134,7 @@ def _drawn(
     return given, int(rng.integers(slots - len(given) + 1))
 
 
-def _scattered(count: int, rounds: Rounds, rng: np.random.Generator) -> set[int]:
+def _scatter_rounds(count: int, rounds: Rounds, rng: np.random.Generator) -> set[int]:
     """So many rounds at most, half of them among those that there will be for certain."""
     early = rng.permutation(rounds.least)[: -(-count // 2)]
     return {int(n) for n in (*early, *rng.permutation(rounds.count)[: count // 2])}
@@ -158,16 +158,16 @@ def measurement(
     rng: np.random.Generator,
 ) -> Measurement:
     """The record of a finished series."""
-    timings = {name: statistics.timing(series.of(name)) for name in baselines}
+    timings = {name: statistics.timing(series.blocks_of(name)) for name in baselines}
     best = min(timings, key=lambda name: timings[name].median_us, default="")
     compared = [*baselines, *([champion] if champion else [])]
     if champion:
-        timings[champion] = statistics.timing(series.of(champion))
+        timings[champion] = statistics.timing(series.blocks_of(champion))
     speedup: dict[str, Speedup] = {
-        name: statistics.speedup(series.of(candidate, name), series.of(name), rng)
+        name: statistics.speedup(series.blocks_of(candidate, name), series.blocks_of(name), rng)
         for name in compared
     }
-    own = statistics.timing(series.of(candidate))
+    own = statistics.timing(series.blocks_of(candidate))
     ratio = clocks.ratio(series.seen)
     return Measurement(
         workload=workload,
@@ -177,7 +177,7 @@ def measurement(
         best_baseline=best,
         missing=missing,
         pairs=int(series.all_of(candidate).size),
-        mde=statistics.mde(series.of(champion or best), rng) if champion or best else 0.0,
+        mde=statistics.mde(series.blocks_of(champion or best), rng) if champion or best else 0.0,
         floor_us=floor_us,
         roofline=floor_us / own.median_us if floor_us else None,
         clock_ratio=1.0 / ratio if ratio > 0 else None,

@@ -65,7 +65,7 @@ class RefereeProcess:
         self._prepared: Preparation | None = None
         self._channel, theirs = socket.socketpair()
         try:
-            self._process = self._launched(theirs)
+            self._process = self._launch(theirs)
         except BaseException:
             self._channel.close()
             raise
@@ -82,7 +82,7 @@ class RefereeProcess:
         self.is_emulated = bool(hello["is_emulated"])
         self._started_s = time.monotonic() - begun
 
-    def _launched(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+    def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         return subprocess.Popen(
             [sys.executable, "-m", "kernelwright.verifier.process.referee", str(theirs.fileno())],
@@ -123,7 +123,7 @@ class RefereeProcess:
         while not select.select([self._channel], [], [], _LOOK_S)[0]:
             if not is_wanted():
                 return None
-        answer = self._received()
+        answer = self._receive()
         self._is_preparing = False
         found = Preparation.model_validate(answer["preparation"])
         waited_for = "baselines" if found.baselines or found.missing else "inputs"
@@ -147,7 +147,7 @@ class RefereeProcess:
         except Ended as error:
             self.close()
             self._start()
-            return _unknown(self._task, order, str(error))
+            return _unknown_verdict(self._task, order, str(error))
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """See verifier.request.Referee."""
@@ -178,29 +178,29 @@ class RefereeProcess:
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         self._order(message)
-        answer = self._received()
+        answer = self._receive()
         # Nobody waited for the end of the preparation: its answer came first.
         if self._is_preparing and "preparation" in answer:
             self._is_preparing = False
-            answer = self._received()
+            answer = self._receive()
         return answer
 
     def _order(self, message: dict[str, Any]) -> None:
         try:
             self._send(message)
         except Closed as error:
-            raise self._ended(error) from error
+            raise self._ended_error(error) from error
 
-    def _received(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         try:
             answer = receive(self._channel)
         except Closed as error:
-            raise self._ended(error) from error
+            raise self._ended_error(error) from error
         if "error" in answer:
-            raise _raised(answer)
+            raise _error_from(answer)
         return answer
 
-    def _ended(self, error: Closed) -> Ended:
+    def _ended_error(self, error: Closed) -> Ended:
         return Ended(
             f"the referee process ended ({error}): {self._last_words()}",
             hint="run it again; if it happens twice, report it with this message",
@@ -219,7 +219,7 @@ class RefereeProcess:
         return (lines[-1] if lines else f"exit status {self._process.returncode}")[:500]
 
 
-def _raised(answer: dict[str, Any]) -> KernelwrightError:
+def _error_from(answer: dict[str, Any]) -> KernelwrightError:
     """The referee's error, as the class that was raised there."""
     kind = getattr(errors, str(answer["error"]), None)
     if isinstance(kind, type) and issubclass(kind, KernelwrightError):
@@ -229,7 +229,7 @@ def _raised(answer: dict[str, Any]) -> KernelwrightError:
     return SandboxError(f"the referee failed: {answer['error']}: {answer['message']} ({where})")
 
 
-def _unknown(task: Task, order: Order, reason: str) -> Verdict:
+def _unknown_verdict(task: Task, order: Order, reason: str) -> Verdict:
     return Verdict(
         candidate=candidate_id(order.source),
         problem=task.problem,

@@ -18,8 +18,8 @@ from queue import LifoQueue
 from ...traces.records import Verdict
 from ..evaluation import evaluate
 from ..request import Order
-from ..stands.session import abreast
-from ..stands.stand import Beside, Stand
+from ..stands.session import count_abreast
+from ..stands.stand import Stand, TimingStand
 
 GIVES_WAY = 10
 """The niceness of builds beside a timing."""
@@ -82,15 +82,13 @@ class Ahead:
 
 def ahead_of(stand: Stand) -> Ahead:
     """What can be done ahead of its orders; on one CPU nothing can."""
-    known = abreast(stand.session.cpus)
+    known = count_abreast(stand.session.workshop.cpus)
     workers = known if known > 1 else 0
-    match stand.beside:
-        case Beside.EVALUATIONS:
-            return Ahead(_evaluations_on(stand), workers)
-        case Beside.BUILDS:
-            return Ahead(stand.build_ahead, workers - 1, gives_way=True)
-        case Beside.NOTHING:
-            return Ahead(stand.build_ahead, workers, by_batch=True)
+    if not isinstance(stand, TimingStand):
+        return Ahead(_evaluations_on(stand), workers)
+    if stand.builds_beside:
+        return Ahead(stand.build_ahead, workers - 1, gives_way=True)
+    return Ahead(stand.build_ahead, workers, by_batch=True)
 
 
 def _evaluations_on(stand: Stand) -> Work:
@@ -98,8 +96,8 @@ def _evaluations_on(stand: Stand) -> Work:
 
     The last ones are taken first, since who is evaluated meanwhile is bound to the first.
     """
-    cpus = stand.session.cpus
-    count = abreast(cpus)
+    cpus = stand.session.workshop.cpus
+    count = count_abreast(cpus)
     free: LifoQueue[tuple[int, ...]] = LifoQueue()
     for number in range(count):
         free.put(cpus[number::count])

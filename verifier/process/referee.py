@@ -38,7 +38,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
-        stand = opened(Task.model_validate(receive(channel)))
+        stand = open_here(Task.model_validate(receive(channel)))
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
@@ -57,7 +57,7 @@ def main() -> None:
             if "foreseen" in message:
                 ahead.foresee(Outlook.model_validate(message).foreseen)
             elif PREPARE in message:
-                send(channel, _prepared(stand))
+                send(channel, _prepare(stand))
             else:
                 send(channel, _answer(stand, ahead, Order.model_validate(message)))
     except Closed:
@@ -65,16 +65,17 @@ def main() -> None:
         stand.close()
 
 
-def opened(task: Task) -> Stand:
+def open_here(task: Task) -> Stand:
     """The stand of this process, with the toolkit and on the devices that the task names."""
     toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
     return open_stand(task, Machine(allowed=task.devices))
 
 
-def _prepared(stand: Stand) -> dict[str, Any]:
+def _prepare(stand: Stand) -> dict[str, Any]:
     try:
-        return {"preparation": stand.prepared().model_dump(mode="json")}
+        return {"preparation": stand.wait_prepared().model_dump(mode="json")}
     except Exception as error:
+        # Of any kind: a process that says nothing tells less than its error.
         return _failure(error)
 
 
@@ -85,6 +86,7 @@ def _answer(stand: Stand, ahead: Ahead, order: Order) -> dict[str, Any]:
             verdict = ahead.take(order) or evaluate(stand, order)
             return {"verdict": verdict.model_dump(mode="json")}
         except Exception as error:
+            # Of any kind: whoever asked is told, and the referee lives on.
             if attempt == 2:
                 return _failure(error)
     raise AssertionError

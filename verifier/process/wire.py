@@ -30,11 +30,11 @@ def send(channel: socket.socket, message: dict[str, Any]) -> None:
 
 def receive(channel: socket.socket) -> dict[str, Any]:
     """Waits for one message. Raises Closed, also for what is no message: nothing can follow it."""
-    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
+    (length,) = _LENGTH.unpack(_receive_exactly(channel, _LENGTH.size))
     if length > _MOST:
         raise Closed(f"a message of {length} bytes")
     try:
-        message = json.loads(_exactly(channel, length))
+        message = json.loads(_receive_exactly(channel, length))
     except (ValueError, RecursionError) as error:
         raise Closed(f"{length} bytes that are no message: {error}") from error
     if not isinstance(message, dict):
@@ -42,7 +42,7 @@ def receive(channel: socket.socket) -> dict[str, Any]:
     return message
 
 
-def _exactly(channel: socket.socket, count: int) -> bytes:
+def _receive_exactly(channel: socket.socket, count: int) -> bytes:
     held = bytearray()
     while len(held) < count:
         try:

@@ -19,7 +19,7 @@ _WRITES_SECOND = ("SHFL",)
 _WORD = 4
 
 
-def chained(instructions: Iterable[Instruction]) -> dict[int, int]:
+def count_chained(instructions: Iterable[Instruction]) -> dict[int, int]:
     """How many loads each load waits for in a row, itself included, by address."""
     levels: dict[int, int] = {}
     shared = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...kernelbench.targets import Product
 from ...traces.records import Level, Measurement, Metric, Profile
-from .cpu import achieved
+from .cpu import achieved_rates
 from .metrics import Catalogue
 from .ncu_csv import ProfiledLaunch
 from .nsight import NotProfiled
@@ -42,7 +42,7 @@ class Ceilings:
     source: str
 
     @classmethod
-    def of(cls, device: Product) -> Ceilings:
+    def from_sheet(cls, device: Product) -> Ceilings:
         """From the data sheet."""
         return cls(
             device.memory_gbs, 1e3 * device.tflops["fp32"], f"{device.name}, {device.source}"
@@ -58,7 +58,7 @@ def with_counters(
     ceilings: Ceilings | None = None,
 ) -> Profile:
     """The profile of one call: sums over its launches, and means weighed by their times."""
-    figures = _combined(launched)
+    figures = _combine_launches(launched)
     stalls = catalogue.stalls(architecture)
     metrics = [
         Metric(name=name, value=value, unit=unit, level=Level.MEASURED)
@@ -76,7 +76,7 @@ def with_counters(
     remarks = [f"measured by the hardware's counters (ncu {ncu_version})"]
     if has_tensor_work:
         remarks.append("tensor cores worked, whose operations are not counted: no roofline")
-    remarks += _bound(values) + _told(shares, catalogue) + _shares_of_time(launched)
+    remarks += _bound(values) + _word_stalls(shares, catalogue) + _shares_of_time(launched)
     if missing := sorted({name for one in launched for name in one.missing}):
         remarks.append(f"not told by this device: {', '.join(missing)}")
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
@@ -94,7 +94,7 @@ def without_counters(
     hint = f"; {why.hint}" if why.hint else ""
     if measured is None:
         return Profile(remarks=(f"no counters ({why.reason}{hint}) and no timing",))
-    metrics = achieved(measured, flops, moved)
+    metrics = achieved_rates(measured, flops, moved)
     remarks = [
         f"measured by timing alone: {why.reason}{hint}",
         "achieved_gbs and achieved_gflops count the work that the problem declares, not what the "
@@ -120,7 +120,7 @@ def without_counters(
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
 
 
-def _combined(launched: Sequence[ProfiledLaunch]) -> dict[str, tuple[float, str]]:
+def _combine_launches(launched: Sequence[ProfiledLaunch]) -> dict[str, tuple[float, str]]:
     """One value for each metric; of what a launch is given (launch__*) the longest launch's."""
     longest = max(launched, key=lambda one: one.get(TIME) or 0.0)
     found: dict[str, tuple[float, str]] = {}
@@ -189,7 +189,7 @@ def _bound(values: dict[str, float]) -> list[str]:
     return [f"bound by {'memory' if memory >= arithmetic else 'the SMs'}: {told}"]
 
 
-def _told(shares: dict[str, float], catalogue: Catalogue) -> list[str]:
+def _word_stalls(shares: dict[str, float], catalogue: Catalogue) -> list[str]:
     return [
         f"{share:.0%} of stalled warps: {reason} ({catalogue.meanings[reason]})"
         for reason, share in list(shares.items())[:_TOLD_STALLS]

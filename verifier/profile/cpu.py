@@ -30,14 +30,15 @@ def profile(
         moved: Compulsory bytes of one call; `achieved_gbs` counts no other traffic.
     """
     # Without a compiler nothing is known of loops, which is not the same as none.
-    static = _static(built.remarks) if built.command else []
+    static = _static_metrics(built.remarks) if built.command else []
     metrics = [*static, *_shape(structure, measured.threads)]
     return Profile(
-        metrics=(*metrics, *_measured(measured, flops, moved)), remarks=built.remarks[:REMARKS]
+        metrics=(*metrics, *_measured_metrics(measured, flops, moved)),
+        remarks=built.remarks[:REMARKS],
     )
 
 
-def _static(remarks: tuple[str, ...]) -> list[Metric]:
+def _static_metrics(remarks: tuple[str, ...]) -> list[Metric]:
     widths: dict[str, int] = {}
     missed = set()
     for remark in remarks:
@@ -67,7 +68,7 @@ def imbalance(indptr: np.ndarray, threads: int) -> float:
     return float(entries.max() / entries.mean())
 
 
-def achieved(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+def achieved_rates(measured: Measurement, flops: float, moved: float) -> list[Metric]:
     """What a timing alone says: the latency, and the rates that the declared work comes to."""
     latency = measured.candidate.median_us
     return [
@@ -82,9 +83,9 @@ def achieved(measured: Measurement, flops: float, moved: float) -> list[Metric]:
     ]
 
 
-def _measured(measured: Measurement, flops: float, moved: float) -> list[Metric]:
+def _measured_metrics(measured: Measurement, flops: float, moved: float) -> list[Metric]:
     latency = measured.candidate.median_us
-    metrics = achieved(measured, flops, moved)
+    metrics = achieved_rates(measured, flops, moved)
     if measured.cpu_us is not None:
         share = measured.cpu_us / (latency * measured.threads)
         metrics.append(Metric(name="cpu_utilisation", value=share, level=Level.MEASURED))

@@ -159,9 +159,9 @@ def derive(
         )
     names = dict.fromkeys(name for task in tasks.values() for name in task.metrics)
     dropped, r = _correlations(tasks, names)
-    dropped += _unsteady(tasks, r)
-    dropped += _collinear(tasks, _without(r, dropped))
-    chosen = _chosen(_without(r, dropped), tasks, quantile)
+    dropped += _find_unsteady(tasks, r)
+    dropped += _find_collinear(tasks, _drop_metrics(r, dropped))
+    chosen = _choose_strongest(_drop_metrics(r, dropped), tasks, quantile)
     ranked = sorted([*chosen, *dropped], key=lambda o: (o.fate is not Fate.KEPT, -o.strength))
     return Derived(tuple(ranked), {name: one.time.size for name, one in tasks.items()}, left_out)
 
@@ -214,7 +214,9 @@ def _correlations(
     return dropped, r
 
 
-def _unsteady(tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]]) -> list[Ranked]:
+def _find_unsteady(
+    tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]]
+) -> list[Ranked]:
     """Metrics that only one of several tasks tells, or whose sign is not the same in all."""
     found = []
     for name, by_task in r.items():
@@ -225,7 +227,9 @@ def _unsteady(tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]]) 
     return found
 
 
-def _collinear(tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]]) -> list[Ranked]:
+def _find_collinear(
+    tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]]
+) -> list[Ranked]:
     """Metrics that move with a stronger one in every task that tells both.
 
     Over all candidates: at the extremes whatever goes with the time goes with everything else.
@@ -250,7 +254,7 @@ def _move_together(
     return bool(columns) and all(abs(_pearson(*pair)) > COLLINEAR for pair in columns)
 
 
-def _chosen(
+def _choose_strongest(
     r: Mapping[str, Mapping[str, float]], tasks: Mapping[str, _Task], quantile: float
 ) -> list[Ranked]:
     """What is among the strongest of a task, and strong on average."""
@@ -272,7 +276,7 @@ def _chosen(
     ]
 
 
-def _without(
+def _drop_metrics(
     r: Mapping[str, Mapping[str, float]], dropped: Sequence[Ranked]
 ) -> dict[str, Mapping[str, float]]:
     gone = {one.name for one in dropped}

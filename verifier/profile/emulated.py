@@ -37,7 +37,7 @@ def remarks_of(count: LaunchCount, where: str, *, turn_us: float = 0.0) -> list[
         turn_us: What a turn of shared memory costs by the model; 0: that is not known.
     """
     cost_us = turn_us * count.scale
-    remarks = sorted(_wasteful(count.accesses, cost_us), key=lambda each: -each[0])[:REMARKS]
+    remarks = sorted(_find_wasteful(count.accesses, cost_us), key=lambda each: -each[0])[:REMARKS]
     return [f"{text}, in {where}" for _, text in remarks]
 
 
@@ -45,16 +45,16 @@ def by_line(count: LaunchCount) -> dict[int, LineAccess]:
     """What the model of time takes where the counts are of another workload."""
     return {
         line: LineAccess(
-            loads=_over(count, line, "global", ("read",)),
-            stores=_over(count, line, "global", ("write", "atomic")),
-            shared_loads=_over(count, line, "shared", ("read",)),
-            shared_stores=_over(count, line, "shared", ("write",)),
+            loads=_count_over(count, line, "global", ("read",)),
+            stores=_count_over(count, line, "global", ("write", "atomic")),
+            shared_loads=_count_over(count, line, "shared", ("read",)),
+            shared_stores=_count_over(count, line, "shared", ("write",)),
         )
         for line in {each.line for each in count.accesses}
     }
 
 
-def _over(count: LaunchCount, line: int, space: str, operations: tuple[str, ...]) -> float:
+def _count_over(count: LaunchCount, line: int, space: str, operations: tuple[str, ...]) -> float:
     of = [
         each
         for each in count.accesses
@@ -94,22 +94,22 @@ def _metric(name: str, value: float, where: str) -> Metric:
     return Metric(name=name, value=value, unit=f"in {where}", level=Level.EMULATED)
 
 
-def _wasteful(accesses: Iterable[Accesses], turn_us: float) -> Iterable[tuple[float, str]]:
+def _find_wasteful(accesses: Iterable[Accesses], turn_us: float) -> Iterable[tuple[float, str]]:
     for each in accesses:
         if not each.requests:
             continue
         if each.space == "global":
             waste = _waste(each.sectors, each.ideal_sectors)
             text = (
-                f"line {each.line}: {_per(each.sectors, each.requests)} sectors per request of a "
-                f"global {each.operation}, {_per(each.ideal_sectors, each.requests)} would do"
+                f"line {each.line}: {_ratio(each.sectors, each.requests)} sectors per request of a "
+                f"global {each.operation}, {_ratio(each.ideal_sectors, each.requests)} would do"
                 + (f" ({', '.join(each.buffers)})" if each.buffers else "")
             )
         else:
             waste = _waste(each.wavefronts, each.ideal_wavefronts)
             text = (
-                f"line {each.line}: {_per(each.wavefronts, each.requests)} wavefronts per shared "
-                f"{each.operation}, {_per(each.ideal_wavefronts, each.requests)} would do: "
+                f"line {each.line}: {_ratio(each.wavefronts, each.requests)} wavefronts per shared "
+                f"{each.operation}, {_ratio(each.ideal_wavefronts, each.requests)} would do: "
                 "bank conflicts"
             )
             if turn_us:
@@ -123,5 +123,5 @@ def _waste(found: int, ideal: int) -> float:
     return found / ideal if ideal else 1.0
 
 
-def _per(count: int, requests: int) -> str:
+def _ratio(count: int, requests: int) -> str:
     return f"{count / requests:.3g}"

@@ -42,7 +42,7 @@ class Counts:
     lack: str = ""
     """Why it is another one."""
 
-    def of(self, index: int, kernel: int) -> LaunchCount | None:
+    def find_count(self, index: int, kernel: int) -> LaunchCount | None:
         """What is known of the launch with this number, which is of this kernel."""
         if self.is_subject:
             found = self.launches[index] if index < len(self.launches) else None
@@ -82,12 +82,12 @@ def work_of(code: Listing, count: LaunchCount, *, warps: int, flops: float) -> W
     """
     anchors = _anchors(code, count)
     passes, unknown = _passes(code, anchors, float(warps))
-    executed = _executed(code, anchors, passes, float(warps))
+    executed = _spread_counts(code, anchors, passes, float(warps))
     if unknown:
         trips = _trips(code, executed, unknown, flops)
         passes = {loop: n * (trips if loop in unknown else 1) for loop, n in passes.items()}
-        executed = _executed(code, anchors, passes, float(warps))
-    factor = _merged(code, count.accesses)
+        executed = _spread_counts(code, anchors, passes, float(warps))
+    factor = _measure_merging(code, count.accesses)
     shared = sum(a.wavefronts for a in count.accesses if a.space == "shared")
     of_global = [a for a in count.accesses if a.space == "global"]
     sectors = {a: max(a.sectors / factor.get(_key(a), 1.0), a.ideal_sectors) for a in of_global}
@@ -153,7 +153,7 @@ def _anchors(code: Listing, count: LaunchCount) -> dict[int, float]:
             continue  # half of an asynchronous copy, whose other half is counted
         if (place := _place(places, counted, _key(each))) is not None:
             moved[place] += each.requests * each.bytes * count.scale
-    joined = _joined(code, places, counted)
+    joined = _find_joined(code, places, counted)
     found: dict[int, float] = {}
     for key in places:
         main = joined.get(key, key)
@@ -165,7 +165,7 @@ def _anchors(code: Listing, count: LaunchCount) -> dict[int, float]:
     return {**dict.fromkeys(unused, 0.0), **found} if moved else {}
 
 
-def _joined(
+def _find_joined(
     code: Listing, places: _Places, counted: Collection[tuple[_Class, int]]
 ) -> dict[tuple[_Class, int], tuple[_Class, int]]:
     """Lines of one statement that g++ counts as one: the others, and the one that is counted."""
@@ -202,7 +202,9 @@ def _place(
     return min(near, key=lambda other: (abs(other[1] - key[1]), other[1]), default=None)
 
 
-def _merged(code: Listing, accesses: Sequence[Accesses]) -> dict[tuple[_Class, int], float]:
+def _measure_merging(
+    code: Listing, accesses: Sequence[Accesses]
+) -> dict[tuple[_Class, int], float]:
     """By how much the device's accesses are wider than the counted ones, where they are."""
     places = _by_line(code)
     found = {}
@@ -250,7 +252,7 @@ def _passes(
     return passes, unknown
 
 
-def _executed(
+def _spread_counts(
     code: Listing, anchors: Mapping[int, float], passes: Mapping[SassLoop, float], warps: float
 ) -> dict[int, float]:
     found = {}

@@ -51,7 +51,7 @@ class Catalogue:
             UnknownNameError: there is no such set.
         """
         if which not in self.sets:
-            raise UnknownNameError.among("set of metrics", which, self.sets)
+            raise UnknownNameError.for_name("set of metrics", which, self.sets)
         plain = target_of(architecture).name
         renamed, absent = self.renamed.get(plain, {}), self.absent.get(plain, ())
         names = [renamed.get(name, name) for name in self.sets[which] if name not in absent]
@@ -66,7 +66,7 @@ class Catalogue:
             if reason not in absent
         }
 
-    def judged(self, target: str, tags: Sequence[str]) -> tuple[str, ...]:
+    def judge_metrics(self, target: str, tags: Sequence[str]) -> tuple[str, ...]:
         """What a Judge is fed of a problem with these tags; `stalls` stands for the breakdown."""
         renamed = self.renamed.get(target_of(target).name, {})
         for choice in (self.judge_on.get(target_of(target).name, {}), self.judge):
@@ -77,13 +77,13 @@ class Catalogue:
 
 
 @functools.lru_cache(maxsize=1)
-def packaged() -> Catalogue:
+def load_packaged() -> Catalogue:
     """What ships with kernelwright."""
     content = tomllib.loads(PACKAGED.read_text("utf-8"))
     sets, stalls = content["sets"], content["stalls"]
     judge, judge_on = _choices(content["judge"])
     return Catalogue(
-        sets={name: tuple(_expanded(sets, name)) for name in sets},
+        sets={name: tuple(_expand_set(sets, name)) for name in sets},
         stall_reasons={name: tuple(one.get("stalls", ())) for name, one in sets.items()},
         stall_metric=stalls["metric"],
         meanings=stalls["meaning"],
@@ -102,7 +102,7 @@ def catalogue(home: Path | None = None) -> Catalogue:
     """
     own = home / OWN if home else None
     if own is None or not own.exists():
-        return packaged()
+        return load_packaged()
     try:
         content = tomllib.loads(own.read_text("utf-8"))
         if content.get("schema") != SCHEMA:
@@ -115,15 +115,15 @@ def catalogue(home: Path | None = None) -> Catalogue:
             f"the metrics' file {own} cannot be used: {error}",
             hint="delete it, or write it anew with `kernelwright metrics derive --write`",
         ) from error
-    found = packaged()
+    found = load_packaged()
     targets = {*found.judge_on, *judge_on}
     merged = {t: {**found.judge_on.get(t, {}), **judge_on.get(t, {})} for t in targets}
     return replace(found, judge={**found.judge, **judge}, judge_on=merged)
 
 
-def _expanded(sets: Mapping[str, Any], name: str) -> Iterable[str]:
+def _expand_set(sets: Mapping[str, Any], name: str) -> Iterable[str]:
     """The names of a set, those that it includes first, each once."""
-    names = [n for other in sets[name].get("includes", ()) for n in _expanded(sets, other)]
+    names = [n for other in sets[name].get("includes", ()) for n in _expand_set(sets, other)]
     return dict.fromkeys([*names, *sets[name]["names"]])
 
 

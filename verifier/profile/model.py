@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...kernelbench.targets import WARP, Architecture, Product
-from .chains import chained
+from .chains import count_chained
 from .executed import Work
 from .mix import OpClass, flops_of, kind_of, width_of
 from .occupancy import Occupancy
@@ -187,11 +187,11 @@ def trips(shapes: Sequence[LaunchShape], flops: float, moved: float) -> float:
     return max(_solve(shapes, flops_of, flops), _solve(shapes, bytes_of, moved))
 
 
-def requested(shape: LaunchShape, trip_count: float) -> float:
+def requested_bytes(shape: LaunchShape, trip_count: float) -> float:
     """Bytes that all threads of a launch ask global memory for."""
     if shape.work is not None:
         return shape.work.requested
-    return _Series.of([shape], bytes_of).at(trip_count)
+    return _Series.from_shapes([shape], bytes_of).at(trip_count)
 
 
 def bytes_of(instruction: Instruction) -> float:
@@ -223,7 +223,7 @@ def estimate(
         warps = math.ceil(shape.blocks / device.sms) * shape.warps
         for unit, cycles in _cycles(shape, machine, trip_count, accesses).items():
             terms[unit] = warps * cycles / hertz * 1e6
-        waiting = _waiting(shape, trip_count, _load_cycles(shape, moved))
+        waiting = _waiting_cycles(shape, trip_count, _load_cycles(shape, moved))
         longest = waiting * (shape.work.longest if shape.work else 1.0)
         by_waves = waves(shape, device.sms) * (FIXED_CYCLES + waiting)
         is_by_longest = FIXED_CYCLES + longest > by_waves
@@ -242,7 +242,7 @@ def turn_us(shape: LaunchShape, machine: DeviceRates) -> float:
     return blocks / shape.blocks / machine.hertz * 1e6
 
 
-def executed(shape: LaunchShape) -> Mapping[OpClass, float]:
+def count_executed(shape: LaunchShape) -> Mapping[OpClass, float]:
     """Warp instructions of a launch by class; none where nothing counted them."""
     found: dict[OpClass, float] = defaultdict(float)
     if shape.work is not None and shape.code is not None:
@@ -308,7 +308,9 @@ def _load_cycles(shape: LaunchShape, moved: float) -> Callable[[int], float]:
     return cycles
 
 
-def _waiting(shape: LaunchShape, trip_count: float, load_cycles: Callable[[int], float]) -> float:
+def _waiting_cycles(
+    shape: LaunchShape, trip_count: float, load_cycles: Callable[[int], float]
+) -> float:
     """Cycles that one warp waits in its loops if nothing else holds it up, in the mean."""
     code = shape.code
     assert code is not None
@@ -347,7 +349,7 @@ def _by_level(
     """What the loads wait, by how many of them wait for each other in a row."""
     often = {instruction.address: times for instruction, times in executed}
     found: dict[int, list[float]] = defaultdict(list)
-    for address, level in chained(i for i, _ in executed if not _is_near(i)).items():
+    for address, level in count_chained(i for i, _ in executed if not _is_near(i)).items():
         found[level].append(often[address] * load_cycles(address))
     return found
 
@@ -390,7 +392,9 @@ class _Series:
     amounts: Mapping[float, float]
 
     @classmethod
-    def of(cls, shapes: Iterable[LaunchShape], amount: Callable[[Instruction], float]) -> _Series:
+    def from_shapes(
+        cls, shapes: Iterable[LaunchShape], amount: Callable[[Instruction], float]
+    ) -> _Series:
         amounts: dict[float, float] = defaultdict(float)
         for shape in shapes:
             for instruction, loop in shape.code.counted if shape.code else ():
@@ -407,7 +411,7 @@ def _solve(
     shapes: Sequence[LaunchShape], amount: Callable[[Instruction], float], wanted: float
 ) -> float:
     """The least trip count of at least 1 at which the launches do what is wanted."""
-    series = _Series.of(shapes, amount)
+    series = _Series.from_shapes(shapes, amount)
     low, high = 1.0, _MOST_TRIPS
     if series.at(low) >= wanted or series.at(high) < wanted:
         return low

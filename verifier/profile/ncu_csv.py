@@ -65,7 +65,7 @@ def read(text: str) -> list[ProfiledLaunch]:
     # Without the row of units, which older versions leave out on this page.
     first = [] if _is_units(header, units) else [units]
     unit_of = dict(zip(header, units, strict=False)) if not first else {}
-    return [_launch(header, row, unit_of) for row in (*first, *_whole(header, rows))]
+    return [_launch(header, row, unit_of) for row in (*first, *_keep_whole(header, rows))]
 
 
 def number(text: str) -> float | None:
@@ -78,7 +78,7 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _whole(header: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
+def _keep_whole(header: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
     return (row for row in rows if len(row) == len(header))
 
 

@@ -105,8 +105,8 @@ def _by_registers(demand: Demand, architecture: Architecture) -> int:
         return 0
     if demand.registers == 0:
         return architecture.max_blocks
-    taken = _up(demand.registers * WARP, _REGISTER_UNIT)
-    if taken * _up(demand.warps, _PARTS) > REGISTERS_PER_SM:
+    taken = _round_up(demand.registers * WARP, _REGISTER_UNIT)
+    if taken * _round_up(demand.warps, _PARTS) > REGISTERS_PER_SM:
         return 0
     return REGISTERS_PER_SM // _PARTS // taken * _PARTS // demand.warps
 
@@ -114,7 +114,7 @@ def _by_registers(demand: Demand, architecture: Architecture) -> int:
 def _by_shared(demand: Demand, architecture: Architecture) -> int:
     if demand.shared_bytes > architecture.shared_per_block:
         return 0
-    taken = _up(demand.shared_bytes + architecture.shared_reserved, architecture.shared_unit)
+    taken = _round_up(demand.shared_bytes + architecture.shared_reserved, architecture.shared_unit)
     return architecture.shared_per_sm // taken if taken else architecture.max_blocks
 
 
@@ -157,5 +157,5 @@ def _fewer_registers(demand: Demand, architecture: Architecture, blocks: int) ->
     return 0
 
 
-def _up(value: int, unit: int) -> int:
+def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit

@@ -73,7 +73,7 @@ def findings(one: SeenLaunch, counted: LaunchCount | None) -> list[str]:
             f"{why}{where}"
         )
     if one.mix and one.mix.everywhere[OpClass.ASYNC] == 0:
-        shared = _shared(counted) if counted else ()
+        shared = _list_shared_lines(counted) if counted else ()
         narrow = [line for line in one.mix.scalar_lines if line not in shared]
         if narrow:
             found.append(
@@ -107,12 +107,12 @@ def counted_how(seen: Sequence[SeenLaunch], trip_count: float, counts: Counts | 
     """Where the model's counts come from."""
     emulated_ones = [one for one in seen if one.shape.work is not None]
     if counts is not None and emulated_ones and len(emulated_ones) == len(seen):
-        watched = [counts.of(one.number, one.launch.kernel) for one in seen]
+        watched = [counts.find_count(one.number, one.launch.kernel) for one in seen]
         blocks = [f"{each.counted} of {each.blocks} blocks" for each in watched if each]
         return f"counts: emulated, on {counts.shape} ({', '.join(blocks)} watched, times the rest)"
     lack = f" ({counts.lack})" if counts is not None and counts.lack else ""
     text = f"counts: static{lack}, {trip_count:.3g} passes of each loop, every branch taken, "
-    known = counts is not None and any(counts.of(o.number, o.launch.kernel) for o in seen)
+    known = counts is not None and any(counts.find_count(o.number, o.launch.kernel) for o in seen)
     if counts is None or not known:
         return text + "coalesced accesses"
     return text + f"sectors and wavefronts per request as emulated on {counts.shape}"
@@ -139,7 +139,7 @@ def _limits(one: SeenLaunch) -> str:
     )
 
 
-def _shared(counted: LaunchCount) -> set[int]:
+def _list_shared_lines(counted: LaunchCount) -> set[int]:
     """Lines of which every access serves several lanes with one word: wider ones gain nothing."""
     return _lines(counted, is_shared=True) - _lines(counted, is_shared=False)
 

@@ -113,7 +113,7 @@ def listings(text: str) -> dict[str, Listing]:
     """The kernels and functions of a listing by symbol."""
     found = {}
     for symbol, function in _functions(text).items():
-        function.instructions = _reached(function)
+        function.instructions = _list_reached(function)
         found[symbol] = Listing(
             tuple(function.instructions), _loops(function), frozenset(function.labels.values())
         )
@@ -147,7 +147,7 @@ def _functions(text: str) -> dict[str, _Function]:
     return found
 
 
-def _reached(function: _Function) -> list[Instruction]:
+def _list_reached(function: _Function) -> list[Instruction]:
     """What runs as long as the lanes of a warp stay together."""
     code = function.instructions
     if any(i.opcode.startswith(_ANYWHERE) for i in code):

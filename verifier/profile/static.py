@@ -18,7 +18,7 @@ from ...errors import PrerequisiteError
 from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
-from ...sandbox.isolation.model import Jail
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
 from . import emulated, model, remarks
@@ -42,14 +42,13 @@ _CLASSES = {
 
 
 def static_profile(
+    workshop: Workshop,
     built: DeviceBuilt,
     launches: Launches,
     *,
     flops: float,
     moved: float,
     device: Product | None,
-    cache_dir: Path,
-    jail: Jail | None,
     counts: Counts | None = None,
     home: Path | None = None,
 ) -> Profile:
@@ -67,7 +66,7 @@ def static_profile(
         SandboxError, StorageError: the disassembler's jail or the cache failed.
     """
     chip = architecture(built.architecture)
-    code, lack = _code(built, cache_dir, jail, home)
+    code, lack = _code(workshop, built, home)
     kernels = [launch for launch in launches.launches if launch.kernel != ZERO_FILL]
     seen = [
         _look(number, launch, built.kernels[launch.kernel], code, chip)
@@ -79,7 +78,9 @@ def static_profile(
     metrics: list[Metric] = []
     if device is not None and all(one.occupancy.blocks for one in seen):
         machine = DeviceRates(chip, device)
-        seen, trip_count = _modelled(seen, machine, flops, moved + _scratch_bytes(launches), counts)
+        seen, trip_count = _model_times(
+            seen, machine, flops, moved + _scratch_bytes(launches), counts
+        )
         filling = _filling_us(filled, fills, device)
         metrics += _times(seen, filling, flops=flops, moved=moved, device=device)
         said.append(remarks.assumptions(device, remarks.counted_how(seen, trip_count, counts)))
@@ -91,7 +92,7 @@ def static_profile(
     main = max(seen, key=lambda one: one.estimate.total_us if one.estimate else 0.0, default=None)
     if main is not None:
         sms = device.sms if device else 0
-        counted = counts.of(main.number, main.launch.kernel) if counts else None
+        counted = counts.find_count(main.number, main.launch.kernel) if counts else None
         metrics = [*_of_kernel(main, sms), *_of_launches(launches, seen), *metrics]
         about = [*remarks.findings(main, counted), *remarks.latency(main, sms)]
         said = [*(remarks.launch(one, sms) for one in seen), *about, *said]
@@ -103,13 +104,13 @@ def static_profile(
 
 
 def _code(
-    built: DeviceBuilt, cache_dir: Path, jail: Jail | None, home: Path | None
+    workshop: Workshop, built: DeviceBuilt, home: Path | None
 ) -> tuple[dict[tuple[int, str], Listing], str]:
     """The kernels by cubin and symbol, and why there are none."""
     found = {}
     try:
         for index, cubin in enumerate(built.cubins):
-            text = disassemble(cubin, cache_dir=cache_dir, jail=jail, home=home)
+            text = disassemble(workshop, cubin, home)
             found.update({(index, name): each for name, each in listings(text).items()})
     except PrerequisiteError as error:
         return {}, str(error)
@@ -130,7 +131,7 @@ def _look(
     return SeenLaunch(number, launch, facts, resident, mix_of(listing) if listing else None, shape)
 
 
-def _modelled(
+def _model_times(
     seen: Sequence[SeenLaunch],
     machine: DeviceRates,
     flops: float,
@@ -139,12 +140,12 @@ def _modelled(
 ) -> tuple[list[SeenLaunch], float]:
     trip_count = model.trips([one.shape for one in seen], flops, moved)
     if counts is not None and counts.is_subject:
-        seen = [_worked(one, counts, flops) for one in seen]
-    asked = [model.requested(one.shape, trip_count) for one in seen]
+        seen = [_with_work(one, counts, flops) for one in seen]
+    asked = [model.requested_bytes(one.shape, trip_count) for one in seen]
     shares = [each / sum(asked) if sum(asked) else 1 / len(seen) for each in asked]
     told = []
     for one, share in zip(seen, shares, strict=True):
-        count = counts.of(one.number, one.launch.kernel) if counts else None
+        count = counts.find_count(one.number, one.launch.kernel) if counts else None
         found = model.estimate(
             one.shape,
             machine,
@@ -157,9 +158,9 @@ def _modelled(
     return told, trip_count
 
 
-def _worked(one: SeenLaunch, counts: Counts, flops: float) -> SeenLaunch:
+def _with_work(one: SeenLaunch, counts: Counts, flops: float) -> SeenLaunch:
     """With what an emulation counted of exactly this launch, where it did."""
-    count, code = counts.of(one.number, one.launch.kernel), one.shape.code
+    count, code = counts.find_count(one.number, one.launch.kernel), one.shape.code
     if count is None or not count.counted or count.blocks != one.launch.blocks or code is None:
         return one
     work = work_of(code, count, warps=one.shape.all_warps, flops=flops)
@@ -204,7 +205,7 @@ def _of_kernel(one: SeenLaunch, sms: int) -> list[Metric]:
 
 def _of_executed(one: SeenLaunch) -> list[Metric]:
     """How much of each class ran, where an emulation counted it."""
-    ran = model.executed(one.shape)
+    ran = model.count_executed(one.shape)
     if not ran:
         return []
     total = sum(ran.values())

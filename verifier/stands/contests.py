@@ -17,10 +17,10 @@ import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
+from ...sandbox.run.begun import Plane
 from ...sandbox.run.device.runner import runner_of
 from ...sandbox.run.program import Program
-from ...sandbox.run.starting import Plane
-from ...traces.records import CHAMPION, Protocol
+from ...traces.records import CHAMPION, Depth
 from ..clock import statistics, timing
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
 from ..truth.trials import Item, make_item
@@ -28,17 +28,17 @@ from .champion_side import ChampionSide, champions_own
 from .reference import Baselines
 from .session import CALL_S, Session
 
-BLOCKS = {Protocol.SCREEN: 1, Protocol.FULL: 3, Protocol.CONFIRM: 3, Protocol.RECORD: 6}
+BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 6}
 """Runner processes that are timed one after the other: the interval covers their spread."""
 OPEN_BLOCKS = 12
 """Beside a champion there are up to so many, while it is open who is faster."""
 ROUNDS = {
-    Protocol.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
-    Protocol.FULL: timing.Rounds(200, budget_s=1.0, least=10, judged=16, tests=6),
-    Protocol.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
-    Protocol.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
+    Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
+    Depth.FULL: timing.Rounds(200, budget_s=1.0, least=10, judged=16, tests=6),
+    Depth.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
+    Depth.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
 }
-MORE_ROUNDS = replace(ROUNDS[Protocol.CONFIRM], judged=4, tests=2)
+MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=2)
 """In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
 and the truth takes longer than the calls."""
 FULL_BLOCKS = 1
@@ -48,10 +48,10 @@ NEAR_BLOCKS = 3
 NEAR = 2.0
 """Baselines within this factor of the fastest are timed in the next blocks, too."""
 EVALUATION_S = {
-    Protocol.SCREEN: 120.0,
-    Protocol.FULL: 600.0,
-    Protocol.CONFIRM: 600.0,
-    Protocol.RECORD: 3600.0,
+    Depth.SCREEN: 120.0,
+    Depth.FULL: 600.0,
+    Depth.CONFIRM: 600.0,
+    Depth.RECORD: 3600.0,
 }
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
@@ -87,7 +87,7 @@ class Contest:
         self,
         session: Session,
         baselines: Baselines,
-        protocol: Protocol,
+        protocol: Depth,
         champion: RunnerLaunch | None,
         rng: np.random.Generator,
     ) -> None:
@@ -124,7 +124,7 @@ class Contest:
         side.place(target, session.slots)
         with ExitStack() as stack:
             sides: list[Side] = list(self._held_against())
-            rival = stack.enter_context(self._beside(champion)) if champion else None
+            rival = stack.enter_context(self._start_champion(champion)) if champion else None
             sides += [rival] if rival else []
             timing.sample_block(
                 self.series,
@@ -141,14 +141,14 @@ class Contest:
         self.blocks += 1
 
     @contextmanager
-    def _beside(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
+    def _start_champion(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
         session = self._session
         with ExitStack() as stack:
             arena = stack.enter_context(arena_for(session, champion.room))
             with champions_own():
                 rival = stack.enter_context(
-                    started(
+                    start_side(
                         session,
                         self._protocol,
                         CHAMPION,
@@ -180,7 +180,10 @@ class Contest:
             return done < least
         series = self.series
         gain = statistics.speedup(
-            series.of("candidate", CHAMPION), series.of(CHAMPION), self._rng, resamples=_GLANCE
+            series.blocks_of("candidate", CHAMPION),
+            series.blocks_of(CHAMPION),
+            self._rng,
+            resamples=_GLANCE,
         )
         return not statistics.is_decided(gain)
 
@@ -191,7 +194,7 @@ class Contest:
     def _held_against(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
         reference, block = self._baselines.reference, self.blocks
-        if self._protocol is Protocol.SCREEN:
+        if self._protocol is Depth.SCREEN:
             return reference.sides(within=1.0)
         if block < FULL_BLOCKS:
             return reference.sides()
@@ -241,9 +244,9 @@ def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
 
 
 @contextmanager
-def started(
+def start_side(
     session: Session,
-    protocol: Protocol,
+    protocol: Depth,
     name: str,
     program: Program,
     arena: Arena,
@@ -255,7 +258,7 @@ def started(
     """A fresh process of the program. Raises RunFault where it cannot be loaded."""
     limits = program.limits(
         wall_s=EVALUATION_S[protocol],
-        cpu_s=EVALUATION_S[protocol] * len(session.cpus),
+        cpu_s=EVALUATION_S[protocol] * len(session.workshop.cpus),
         memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
     )
     arena.wipe()
@@ -263,10 +266,9 @@ def started(
     fds = arena.open_fds()
     try:
         runner = runner_of(program)(
-            session.jail,
+            session.workshop,
             program,
             Plane(*fds, *arena.sizes),
-            cpus=session.cpus,
             limits=limits,
             write=partial(arena.stir, inputs),
         )

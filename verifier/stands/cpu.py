@@ -16,7 +16,7 @@ from ...kernelbench.features import features
 from ...kernelbench.languages import language_of
 from ...kernelbench.machine import processor
 from ...sandbox.run.program import Program
-from ...traces.records import Measurement, Preparation, Profile, Protocol, Status
+from ...traces.records import Depth, Measurement, Preparation, Profile, Status
 from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
 from ..clock.roofline import Peaks
@@ -29,26 +29,25 @@ from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class CpuStand(Stand):
+class CpuStand(TimingStand):
     """See Stand."""
 
     peaks: Peaks
     """Of this machine."""
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
-    is_emulated = False
-    beside = Beside.NOTHING
+    builds_beside = False
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
     @classmethod
-    def opened(cls, session: Session, peaks: Peaks) -> Self:
+    def open(cls, session: Session, peaks: Peaks) -> Self:
         """Begins to start the baselines."""
         baselines = Baselines(session, lambda _: peaks)
         return cls(session, peaks, baselines, sanitize.Sanitizers(session))
@@ -58,7 +57,7 @@ class CpuStand(Stand):
         """See Stand."""
         return {
             **features(self.session.stage.target),
-            "cpus": float(len(self.session.cpus)),
+            "cpus": float(len(self.session.workshop.cpus)),
             "vector_bytes": float(processor().vector_bytes),
             "memory_gbs": self.peaks.bandwidth_gbs,
             "llc_gbs": self.peaks.llc_bandwidth_gbs,
@@ -66,10 +65,10 @@ class CpuStand(Stand):
             "fma_gflops": self.peaks.flops_gflops,
         }
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand."""
         self.session.ensure_admitted()
-        return self.baselines.prepared()
+        return self.baselines.wait_prepared()
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
         """See Stand."""
@@ -77,10 +76,10 @@ class CpuStand(Stand):
         with draft.span("build"):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
-        sanitized = self._sanitized(draft) if order.protocol is not Protocol.SCREEN else None
+        sanitized = self._build_sanitized(draft) if order.protocol is not Depth.SCREEN else None
         return MountedOnCpu(draft, rng, self.baselines, program, sanitized)
 
-    def _sanitized(self, draft: Draft) -> Program | None:
+    def _build_sanitized(self, draft: Draft) -> Program | None:
         """The candidate built with sanitizers, where there are any."""
         order = draft.order
         if not language_of(order.language).is_native:
@@ -92,7 +91,7 @@ class CpuStand(Stand):
         return prepared.program
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand."""
+        """See TimingStand."""
         build_program(self.session, order.source, order.language)
 
     def close(self) -> None:
@@ -116,13 +115,13 @@ class MountedOnCpu(MountedToBeTimed):
     ) -> None:
         super().__init__(draft, rng, baselines, RunnerLaunch(program))
         self._built = program.built
-        self._sanitized = sanitized
+        self._build_sanitized = sanitized
         self._known: Profile | None = None
 
     @property
     def threads(self) -> int:
         """See MountedToBeTimed."""
-        return len(self.draft.session.cpus)
+        return len(self.draft.session.workshop.cpus)
 
     def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
@@ -138,7 +137,7 @@ class MountedOnCpu(MountedToBeTimed):
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: looks at stray accesses, then repeats under load."""
         draft = self.draft
-        if draft.order.protocol is Protocol.SCREEN:
+        if draft.order.protocol is Depth.SCREEN:
             return
         if language_of(draft.order.language).is_native:
             self._look_beside(side)
@@ -147,22 +146,22 @@ class MountedOnCpu(MountedToBeTimed):
         self.await_baselines()
         with draft.span("load"):
             draft.checks += stress.under_load(
-                side, draft.session.stage, draft.session.cpus, self.rng
+                side, draft.session.stage, draft.session.workshop.cpus, self.rng
             )
 
     def _look_beside(self, side: CandidateSide) -> None:
         """By sanitizers, which name the line, then in the build that is timed."""
         draft = self.draft
-        if self._sanitized:
+        if self._build_sanitized:
             with draft.span("sanitize"):
-                found = sanitize.examine(draft.session, self._sanitized, self.rng)
+                found = sanitize.examine(draft.session, self._build_sanitized, self.rng)
             draft.log = found.log or draft.log
             draft.checks.append(found.check)
             if not found.check.passed:
                 return
         with draft.span("fences"):
             draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))
-        if draft.is_right and (reason := sanitize.apart(draft.order.source)):
+        if draft.is_right and (reason := sanitize.explain_apart(draft.order.source)):
             raise Failed(Status.UNSUPPORTED, reason)
 
     def look_apart(self) -> None:
@@ -175,15 +174,15 @@ class MountedOnCpu(MountedToBeTimed):
         with self.draft.span("time"):
             self._contest.add(side)
 
-    def measured(self) -> Measurement:
+    def conclude_times(self) -> Measurement:
         """See Mounted."""
-        found = super().measured()
+        found = super().conclude_times()
         problem, target = self.draft.session.problem, self.draft.session.stage.target
         flops, moved = problem.flops(target.axes), problem.bytes_moved(target.axes)
         self._known = profiling.profile(self._built, target, found, flops=flops, moved=moved)
         return found
 
-    def known(self) -> Profile | None:
+    def known_profile(self) -> Profile | None:
         """See Mounted: nothing before it was timed."""
         return self._known
 

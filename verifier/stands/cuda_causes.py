@@ -32,7 +32,8 @@ from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item, Stage, make_item, small_trials
 from . import sanitize
-from .gpu_candidates import CudaCandidate, DeviceCandidate
+from .cuda_candidate import CudaCandidate
+from .gpu_candidates import DeviceCandidate
 from .session import Session
 
 SMALL_BYTES = 32 << 10
@@ -95,22 +96,22 @@ def explain(
     if not isinstance(made, CudaCandidate) or failing.item is None or _HAS_LINE.search(reason):
         return ""
     for item in (failing.item, failing.whole):
-        if item is not None and (found := _looked(session, made, item, failing.schedule, rng)):
+        if item is not None and (found := _look_closer(session, made, item, failing.schedule, rng)):
             return found
     return ""
 
 
-def _looked(
+def _look_closer(
     session: Session, made: CudaCandidate, item: Item, schedule: str, rng: np.random.Generator
 ) -> str:
     look = _Look(session, made, item, schedule, rng)
     with ThreadPoolExecutor(2) as pool:
-        sanitized = pool.submit(_tried, look.sanitized)
-        watched = pool.submit(_tried, look.watched)
-        return _told(made.source, item, sanitized.result() or "", watched.result())
+        sanitized = pool.submit(_try_work, look.run_sanitized)
+        watched = pool.submit(_try_work, look.run_watched)
+        return _word_cause(made.source, item, sanitized.result() or "", watched.result())
 
 
-def _tried(work: Callable[[], _Found]) -> _Found | None:
+def _try_work(work: Callable[[], _Found]) -> _Found | None:
     """What fails here fails for the candidate's own reasons, or the machine lacks a tool."""
     try:
         return work()
@@ -134,30 +135,28 @@ class _Look:
     schedule: str
     rng: np.random.Generator
 
-    def sanitized(self) -> str:
-        if sanitize.apart(self.made.source):
+    def run_sanitized(self) -> str:
+        if sanitize.explain_apart(self.made.source):
             return ""
         program = self.made.variant(EmulatedVariant.ASAN, self.schedule)
         return sanitize.sentence_on(
             self.session, program, self.item, self.rng, self.made.extra, timeout_s=TIMEOUT_S
         )
 
-    def watched(self) -> _Seen:
-        built = self.made.built(EmulatedVariant.ACCESS)
+    def run_watched(self) -> _Seen:
+        built = self.made.build_variant(EmulatedVariant.ACCESS)
         structure = self.item.structure
         call = CallInputs(
             self.session.problem,
             structure.axes,
             {**structure.arrays, **self.item.inputs},
-            self.made.launched(structure),
+            self.made.resolve_launches(structure),
         )
-        report = _tried(
+        report = _try_work(
             lambda: memory_access.examine(
+                self.session.workshop,
                 built,
                 call,
-                jail=self.session.jail,
-                cache_dir=self.session.cache_dir,
-                cpus=self.session.cpus,
                 limits=_LIMITS,
                 timeout_s=TIMEOUT_S,
                 schedule=self.schedule,
@@ -167,22 +166,22 @@ class _Look:
         return _Seen(built.log, report)
 
 
-def _told(source: str, item: Item, sanitized: str, seen: _Seen | None) -> str:
+def _word_cause(source: str, item: Item, sanitized: str, seen: _Seen | None) -> str:
     """The nearest cause; where that is a guess, with who wrote the wrong element."""
     if sanitized:
-        return _named(source, sanitized)
+        return _name_shared(source, sanitized)
     unset = {found[3]: found for found in _UNSET.finditer(seen.log if seen else "")}
     report = seen.report if seen else None
     certain = [race_sentence(source, race) for race in report.races] if report else []
-    certain += [_unset(unset[word]) for word in ("is",) if word in unset]
+    certain += [_word_unset(unset[word]) for word in ("is",) if word in unset]
     if certain:
         return certain[0]
     guesses = list(_guesses(source, report)) if report else []
-    guesses += [_unset(unset[word]) for word in ("may be",) if word in unset]
+    guesses += [_word_unset(unset[word]) for word in ("may be",) if word in unset]
     wrong = _first_wrong(item, report) if report else None
     if report is None or wrong is None:
         return guesses[0] if guesses else ""
-    written = _written(item.structure.axes, item.problem, report, wrong)
+    written = _word_writer(item.structure.axes, item.problem, report, wrong)
     told = [*guesses[:1], written] if wrong.is_unset else [written, *guesses[:1]]
     return "; ".join(told)
 
@@ -190,7 +189,7 @@ def _told(source: str, item: Item, sanitized: str, seen: _Seen | None) -> str:
 def race_sentence(source: str, race: Race) -> str:
     """The race, with the name of the shared memory where the source shows it."""
     name = "" if race.buffer else _shared_on(source, race.lines)
-    return race.on(f"shared memory `{name}`") if name else race.sentence
+    return race.word_race(f"shared memory `{name}`") if name else race.sentence
 
 
 def _guesses(source: str, report: memory_access.AccessReport) -> Iterator[str]:
@@ -206,7 +205,7 @@ def _guesses(source: str, report: memory_access.AccessReport) -> Iterator[str]:
     yield from (race.sentence for race in report.weak_races)
 
 
-def _unset(found: re.Match[str]) -> str:
+def _word_unset(found: re.Match[str]) -> str:
     return f"the variable `{found[2]}` {found[3]} used uninitialised at line {found[1]}"
 
 
@@ -234,7 +233,7 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - want)
             is_exact = expected.is_exact or item.family is Family.EXACT or got.dtype.kind in "iu"
-            limit = 0.0 if is_exact else gates.allowed(expected, item.problem.precision)
+            limit = 0.0 if is_exact else gates.allowed_error(expected, item.problem.precision)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             wrong = ~(same | (error <= limit))
         if wrong.any():
@@ -245,7 +244,7 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
     return None
 
 
-def _written(
+def _word_writer(
     axes: dict[str, int], problem: Problem, report: memory_access.AccessReport, wrong: _Wrong
 ) -> str:
     """Which thread wrote the first wrong element last, or that none did."""
@@ -254,17 +253,17 @@ def _written(
     shape = tensor.extent(axes)
     place = f"{wrong.name}[{', '.join(map(str, wrong.index))}]"
     word = int(np.ravel_multi_index(wrong.index, shape)) if shape else 0
-    writer = report.writers.of(wrong.name, word)
+    writer = report.writers.find_writer(wrong.name, word)
     if writer is not None:
         return (
             f"line {writer.line} wrote {place} = {wrong.got:.6g} where {wrong.want:.6g} is right, "
             f"by thread {writer.thread} of block {writer.block} of `{writer.kernel}`, the first of "
             f"{wrong.count} wrong elements of {wrong.total}"
         )
-    near = report.writers.nearest(wrong.name, word)
+    near = report.writers.find_nearest(wrong.name, word)
     if near is None:
         return f"no thread wrote any element of {wrong.name}"
-    nearest = report.writers.of(wrong.name, near)
+    nearest = report.writers.find_writer(wrong.name, near)
     index = ", ".join(str(int(i)) for i in np.unravel_index(near, shape))
     assert nearest is not None
     return (
@@ -274,7 +273,7 @@ def _written(
     )
 
 
-def _named(source: str, sentence: str) -> str:
+def _name_shared(source: str, sentence: str) -> str:
     """A sanitizer's sentence, with the shared memory that its line accesses."""
     found = _HAS_LINE.search(sentence)
     name = _shared_on(source, (int(found[0].split()[1]),)) if found else ""

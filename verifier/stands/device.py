@@ -16,50 +16,50 @@ from ...kernelbench.problem import Structure
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import EXTRA_BYTES, room
 from ...sandbox.run.device.program import device_program
-from ...traces.records import Preparation, Profile, Protocol
+from ...traces.records import Depth, Preparation, Profile
 from ..checks.checking import run_trials
 from ..clock.timed_sides import CandidateSide
 from ..request import Order
 from ..truth import gates, trials
 from ..truth.trials import Stage, Trial
-from . import device_tools, gpu_candidates
+from . import device_tools, gpu_tools
 from .contests import RunnerLaunch
 from .emulated_looks import static_of
-from .gpu_candidates import DeviceCandidate, OnDevice, Workshop
+from .gpu_candidates import DeviceCandidate, OnDevice
+from .gpu_tools import GpuTools
 from .leased import Leased
 from .reference import Baselines
 from .session import Session
-from .stand import Beside, Stand
+from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 
 @dataclass
-class DeviceStand(Stand):
+class DeviceStand(TimingStand):
     """See Stand."""
 
-    workshop: Workshop
+    tools: GpuTools
     leased: Leased
     baselines: Baselines
-    is_emulated = False
-    beside = Beside.BUILDS
-    languages = tuple(gpu_candidates.BUILT)
-    takes = gpu_candidates.TAKES
+    builds_beside = True
+    languages = tuple(gpu_tools.MAKERS)
+    takes = gpu_tools.TAKES
 
     @classmethod
-    def opened(cls, session: Session, workshop: Workshop, leased: Leased) -> Self:
+    def open(cls, session: Session, tools: GpuTools, leased: Leased) -> Self:
         """Begins to start the baselines."""
-        return cls(session, workshop, leased, Baselines(session, leased.peaks, leased.place))
+        return cls(session, tools, leased, Baselines(session, leased.peaks, leased.place))
 
     @property
     def facts(self) -> dict[str, float]:
         """See Stand."""
-        return self.workshop.facts
+        return self.tools.ground.facts
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand."""
         self.session.ensure_admitted()
-        return self.baselines.prepared()
+        return self.baselines.wait_prepared()
 
     def illness(self) -> str:
         """See Stand."""
@@ -68,37 +68,37 @@ class DeviceStand(Stand):
     def illness_after(self, draft: Draft, failure: str) -> str:
         """See Stand."""
         with draft.span("probe the device"):
-            return self.leased.after(failure)
+            return self.leased.probe_after(failure)
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnDevice:
         """See Stand."""
         drawn = trials.plan(self.session.stage, draft.order.protocol, rng, shapes=trials.FEW_BUILT)
         with draft.span("build"):
-            ready = self.built(draft.order.language, draft.order.source, drawn, rng)
+            ready = self.build_all(draft.order.language, draft.order.source, drawn, rng)
         draft.take(ready.made.device.cubins[0])
         draft.suspicions = suspicions(ready.made.plan)
         sheet = self.leased.data_sheet
-        known = static_of(draft, self.workshop, ready.made, device=sheet)
+        known = static_of(draft, self.tools.ground, ready.made, device=sheet)
         return MountedOnDevice(self, draft, rng, ready, drawn, known)
 
-    def built(
+    def build_all(
         self, language: str, source: str, drawn: list[Trial], rng: np.random.Generator
     ) -> BuiltForDevice:
         """Everything that is built of a source, for the trials that were drawn. Raises Failed."""
         session = self.session
-        made = gpu_candidates.candidate(self.workshop, language, source, int(rng.integers(1 << 30)))
+        made = self.tools.build(language, source, int(rng.integers(1 << 30)))
         on_device = made.on_device(_structures(session.stage, drawn))
         program = device_program(
-            on_device.built, session.problem, self.leased.access, session.cache_dir
+            session.workshop, on_device.built, session.problem, self.leased.access
         )
         each = room(on_device.extra(session.stage.target))
         behind = EXTRA_BYTES + session.slots * each
         return BuiltForDevice(made, on_device, RunnerLaunch(program, on_device.extra, behind))
 
     def build_ahead(self, order: Order) -> None:
-        """See Stand: for every workload that is known; hidden shapes are not drawn yet."""
+        """See TimingStand: for every workload that is known; hidden shapes are not drawn yet."""
         stage = self.session.stage
-        made = gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
+        made = self.tools.build(order.language, order.source, 0)
         made.on_device([stage.target, *(structure for _, structure in stage.others)])
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class DeviceStand(Stand):
         try:
             self.baselines.close()
         finally:
-            self.workshop.close()
+            self.tools.close()
             self.session.close()
             self.leased.close()
 
@@ -153,7 +153,7 @@ class MountedOnDevice(MountedToBeTimed):
         """See MountedToBeTimed."""
         order = self.draft.order
         with self.draft.span("build"):
-            return self._stand.built(order.language, order.champion, [], self.rng).launched
+            return self._stand.build_all(order.language, order.champion, [], self.rng).launched
 
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""
@@ -164,7 +164,7 @@ class MountedOnDevice(MountedToBeTimed):
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted."""
         del side
-        if self.draft.order.protocol is not Protocol.SCREEN:
+        if self.draft.order.protocol is not Depth.SCREEN:
             with self.draft.span("sanitize"):
                 device_tools.sanitize(self.draft, self._stand.leased, self._on_device, self.rng)
 
@@ -174,7 +174,7 @@ class MountedOnDevice(MountedToBeTimed):
     def time(self, side: CandidateSide) -> None:
         """See Mounted: the device is watched from the block's start to its end."""
         own = (side.pid, self.baselines.reference.process.pid)
-        with self.draft.span("time"), self._stand.leased.watched(own) as seen:
+        with self.draft.span("time"), self._stand.leased.watch_block(own) as seen:
             self._contest.add(side)
         disturbed = gates.first_failure(seen)
         timed = self.draft.timed
@@ -184,7 +184,7 @@ class MountedOnDevice(MountedToBeTimed):
         elif disturbed and timed[at].passed:
             timed[at] = disturbed
 
-    def known(self) -> Profile:
+    def known_profile(self) -> Profile:
         """See Mounted: what its build says."""
         return self._static
 

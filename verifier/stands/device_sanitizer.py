@@ -127,11 +127,9 @@ def read(tool: str, said: str, code: int) -> Check | str:
         return _check(tool, 0, "")
     if code in EXITS and STATUSES.get(code) is not Status.HARNESS_ERROR:
         words = (said.strip().splitlines() or [""])[-1]
-        return _check(tool, 1, f"{EXITS[code]} {_plain(words)}")
+        return _check(tool, 1, f"{EXITS[code]} {_clip(words)}")
     why = next((line for line in said.splitlines() if "Error" in line or "Unable" in line), "")
-    return (
-        f"compute-sanitizer {tool}: not run, exit status {code} {_plain(why.strip('= '))}".strip()
-    )
+    return f"compute-sanitizer {tool}: not run, exit status {code} {_clip(why.strip('= '))}".strip()
 
 
 def _check(tool: str, count: int, detail: str) -> Check:
@@ -160,9 +158,9 @@ def _sentence(said: str, reported: re.Pattern[str]) -> str:
     if distance := _DISTANCE.search(report):
         words.append(f", {distance[1]} bytes {distance[2]} a tensor")
         words += [f"of {distance[3]} bytes"] if distance[3] else []
-    return _plain(" ".join(words).replace(" ,", ","))
+    return _clip(" ".join(words).replace(" ,", ","))
 
 
-def _plain(words: str) -> str:
+def _clip(words: str) -> str:
     kept = " ".join(clean(words).split())
     return kept if len(kept) <= _LONGEST else kept[:_LONGEST] + "…"

@@ -18,7 +18,7 @@ from ...kernelbench.problem import Family, Structure
 from ...sandbox.plan.model import ZERO_FILL
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
 from ...sandbox.run.device.replay import PlacedCall, host_command
-from ...traces.records import Check, Measurement, Profile, Protocol
+from ...traces.records import Check, Depth, Measurement, Profile
 from ..profile import counters, metrics, ncu_csv, nsight
 from ..truth.trials import make_item
 from . import device_sanitizer
@@ -27,7 +27,7 @@ from .leased import Leased
 from .session import Session
 from .verdict_draft import Draft
 
-COUNTED = (Protocol.CONFIRM, Protocol.RECORD)
+COUNTED = (Depth.CONFIRM, Depth.RECORD)
 """Protocols that pay for counters."""
 _SET = "quick"
 _COUNT_AT = 11
@@ -65,7 +65,7 @@ def profile(
 ) -> Profile:
     """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
     session, sheet = draft.session, leased.data_sheet
-    ceilings = counters.Ceilings.of(sheet) if sheet else None
+    ceilings = counters.Ceilings.from_sheet(sheet) if sheet else None
     ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
     why = nsight.NotProfiled(
         "Nsight Compute is not installed"
@@ -73,11 +73,11 @@ def profile(
         else "counters are read once a candidate is confirmed"
     )
     if ncu is not None:
-        found = _counted(session, leased, on_device, ncu, rng)
+        found = _count_with_ncu(session, leased, on_device, ncu, rng)
         if not isinstance(found, nsight.NotProfiled):
             return counters.with_counters(
                 found,
-                metrics.packaged(),
+                metrics.load_packaged(),
                 leased.device.architecture,
                 ncu_version=ncu.version,
                 ceilings=ceilings,
@@ -93,7 +93,7 @@ def profile(
     )
 
 
-def _counted(
+def _count_with_ncu(
     session: Session,
     leased: Leased,
     on_device: OnDevice,
@@ -101,20 +101,20 @@ def _counted(
     rng: np.random.Generator,
 ) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
     target = session.stage.target
-    kernels = launched(on_device.extra(target).table)
+    kernels = list_launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
     with _host(session, leased, on_device, target, rng, calls=nsight.WARM_UP_CALLS + 1) as host:
         return nsight.measure(
             ncu,
             host,
-            metrics.packaged().names(leased.device.architecture, _SET),
+            metrics.load_packaged().names(leased.device.architecture, _SET),
             [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
             launches=len(kernels),
             environment=leased.access.environment,
         )
 
 
-def launched(table: bytes) -> list[int]:
+def list_launched(table: bytes) -> list[int]:
     """The kernels that a packed table launches, in order, without the fills."""
     words = np.frombuffer(table, dtype=np.int64)
     found, at = [], 1
@@ -151,12 +151,12 @@ def _host(
             slot.inputs[name][...] = array
         call = PlacedCall(arena.copy_of_inputs(), arena.sizes[1])
         yield host_command(
+            session.workshop,
             Path(folder),
             on_device.built,
             problem,
             call,
             leased.access,
-            session.cache_dir,
             calls=calls,
             is_separate=is_separate,
         )

@@ -18,18 +18,20 @@ import numpy as np
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import room
-from ...traces.records import Check, Preparation, Profile, Protocol, Status
+from ...traces.records import Check, Depth, Preparation, Profile, Status
 from ..checks import fenced_memory
-from ..checks.checking import run_trials, tried
+from ..checks.checking import run_trials, try_all
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
-from ..request import Order
 from ..truth.trials import FEW_BUILT, patient_plan, plan, small_trials
-from . import contests, cuda_causes, emulated_looks, gpu_candidates, triton_causes
+from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
+from .cuda_candidate import CudaCandidate
 from .cuda_causes import Failing
-from .gpu_candidates import CudaCandidate, DeviceCandidate, TritonCandidate, Workshop
+from .gpu_candidates import DeviceCandidate
+from .gpu_tools import GpuTools
 from .session import EMULATED_CALL_S
-from .stand import Beside, Stand
+from .stand import Stand
+from .triton_candidate import TritonCandidate
 from .verdict_draft import Draft
 
 _WRONG = (Status.INCORRECT, Status.CRASHED)
@@ -46,18 +48,17 @@ _PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
 class EmulatedStand(Stand):
     """See Stand; its session has workloads that are small enough to be emulated."""
 
-    workshop: Workshop
+    tools: GpuTools
     is_emulated = True
-    beside = Beside.EVALUATIONS
-    languages = tuple(gpu_candidates.BUILT)
-    takes = gpu_candidates.TAKES
+    languages = tuple(gpu_tools.MAKERS)
+    takes = gpu_tools.TAKES
 
     @property
     def facts(self) -> dict[str, float]:
         """See Stand."""
-        return self.workshop.facts
+        return self.tools.ground.facts
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """See Stand: there are no baselines to hold it against."""
         self.session.ensure_admitted()
         return Preparation()
@@ -67,27 +68,23 @@ class EmulatedStand(Stand):
         order = draft.order
         with draft.span("build"):
             foreseen = [v for v in EmulatedVariant if _is_needed(v, order.protocol)]
-            made = gpu_candidates.candidate(
-                self.workshop, order.language, order.source, int(rng.integers(1 << 30)), foreseen
+            made = self.tools.build(
+                order.language, order.source, int(rng.integers(1 << 30)), foreseen
             )
         draft.take(made.device.cubins[0])
         draft.suspicions = suspicions(made.plan)
-        begun = _PROFILERS.submit(emulated_looks.static_profile, self.workshop, made)
+        begun = _PROFILERS.submit(emulated_looks.static_profile, self.tools.ground, made)
         return MountedInEmulation(draft, rng, made, begun)
-
-    def build_ahead(self, order: Order) -> None:
-        """See Stand."""
-        gpu_candidates.candidate(self.workshop, order.language, order.source, 0)
 
     def close(self) -> None:
         """See Stand."""
-        self.workshop.close()
+        self.tools.close()
         self.session.close()
 
 
-def _is_needed(variant: EmulatedVariant, protocol: Protocol) -> bool:
+def _is_needed(variant: EmulatedVariant, protocol: Depth) -> bool:
     """Whether a candidate that is right is built so."""
-    return variant is not EmulatedVariant.ASAN or protocol is not Protocol.SCREEN
+    return variant is not EmulatedVariant.ASAN or protocol is not Depth.SCREEN
 
 
 class MountedInEmulation:
@@ -131,7 +128,7 @@ class MountedInEmulation:
             with draft.span("start"):
                 behind = made.spare + 2 * room(made.extra(session.stage.target))
                 arena = stack.enter_context(contests.arena_for(session, behind))
-                started = contests.started(
+                started = contests.start_side(
                     session,
                     draft.order.protocol,
                     "candidate",
@@ -157,10 +154,10 @@ class MountedInEmulation:
 
     def _trials(self, side: CandidateSide) -> list[Check]:
         stage, protocol, rng = self._draft.session.stage, self._draft.order.protocol, self._rng
-        if protocol is Protocol.SCREEN:
+        if protocol is Depth.SCREEN:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
-            return tried(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
+            return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
         if self._made.is_native:
             drawn = plan(stage, protocol, rng, shapes=FEW_BUILT)
         else:
@@ -170,7 +167,7 @@ class MountedInEmulation:
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: between fences, where our compiled runner emulates it."""
         draft = self._draft
-        if self._made.is_native and draft.order.protocol is not Protocol.SCREEN:
+        if self._made.is_native and draft.order.protocol is not Depth.SCREEN:
             with draft.span("verify"):
                 draft.checks.append(fenced_memory.examine(side, draft.session.stage, self._rng))
 
@@ -180,7 +177,7 @@ class MountedInEmulation:
         for schedule in self._made.schedules[1:]:
             with self._in_order(schedule) as side, draft.span("verify"):
                 few = small_trials(stage, self._rng)[-FEW:]
-                draft.checks += _renamed(tried(side, stage, few, self._rng), schedule)
+                draft.checks += _name_by_order(try_all(side, stage, few, self._rng), schedule)
             if not draft.is_right:
                 return
         if isinstance(self._made, CudaCandidate):
@@ -189,11 +186,11 @@ class MountedInEmulation:
     def _look_into(self, made: CudaCandidate) -> None:
         """Races first: one call shows them, and the sanitizers take a dozen of slow ones."""
         draft = self._draft
-        report = emulated_looks.raced(draft, made, self._rng)
-        if draft.order.protocol is not Protocol.SCREEN and draft.is_right:
-            emulated_looks.sanitized(draft, made, self._rng)
+        report = emulated_looks.look_for_races(draft, made, self._rng)
+        if draft.order.protocol is not Depth.SCREEN and draft.is_right:
+            emulated_looks.run_sanitized(draft, made, self._rng)
         if draft.is_right:
-            self._counted = emulated_looks.profiled(draft, made, report, self._rng)
+            self._counted = emulated_looks.profile_emulated(draft, made, report, self._rng)
 
     def time(self, side: CandidateSide) -> None:
         """See Mounted: no figure of an emulation is a speed."""
@@ -202,10 +199,10 @@ class MountedInEmulation:
         """See Mounted."""
         return False
 
-    def measured(self) -> None:
+    def conclude_times(self) -> None:
         """See Mounted."""
 
-    def known(self) -> Profile:
+    def known_profile(self) -> Profile:
         """See Mounted: what its build for the target says."""
         return self._begun.result()
 
@@ -246,6 +243,6 @@ def left_out(draft: Draft, seen: AnsweredShare) -> None:
     )
 
 
-def _renamed(checks: list[Check], schedule: str) -> list[Check]:
+def _name_by_order(checks: list[Check], schedule: str) -> list[Check]:
     kind = schedule.partition(":")[0]
     return [c.model_copy(update={"name": f"{c.name}, threads in {kind} order"}) for c in checks]

@@ -22,7 +22,8 @@ from ..profile import static
 from ..profile.executed import Counts
 from ..truth.trials import make_item
 from . import cuda_causes, sanitize
-from .gpu_candidates import CudaCandidate, DeviceCandidate, Workshop
+from .cuda_candidate import CudaCandidate
+from .gpu_candidates import DeviceCandidate, GpuGround
 from .verdict_draft import Draft
 
 RACES = "races"
@@ -39,40 +40,39 @@ ACCESS_LIMITS = Limits(wall_s=120.0, cpu_s=240.0, memory_bytes=4 << 30)
 
 def static_of(
     draft: Draft,
-    workshop: Workshop,
+    ground: GpuGround,
     made: DeviceCandidate,
     counts: Counts | None = None,
     device: Product | None = None,
 ) -> Profile:
     """What its build for the target says, with a time that is modelled."""
     with draft.span("profile"):
-        return static_profile(workshop, made, counts, device)
+        return static_profile(ground, made, counts, device)
 
 
 def static_profile(
-    workshop: Workshop,
+    ground: GpuGround,
     made: DeviceCandidate,
     counts: Counts | None = None,
     device: Product | None = None,
 ) -> Profile:
     """As `static_of`, outside of any evaluation."""
-    problem, axes = workshop.problem, workshop.subject.axes
+    problem, axes = ground.problem, ground.subject.axes
     return static.static_profile(
+        ground.workshop,
         made.device,
         made.launches,
         flops=problem.flops(axes),
         moved=problem.bytes_moved(axes),
-        device=device or device_of(workshop.architecture.name),
-        cache_dir=workshop.cache_dir,
-        jail=workshop.jail,
+        device=device or device_of(ground.architecture.name),
         counts=counts,
     )
 
 
-def sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
+def run_sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
     """AddressSanitizer over the emulation: accesses out of bounds, each with its line."""
     session = draft.session
-    if reason := sanitize.apart(draft.order.source):
+    if reason := sanitize.explain_apart(draft.order.source):
         raise Failed(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
         program = made.variant(EmulatedVariant.ASAN)
@@ -81,13 +81,13 @@ def sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> No
     draft.log = found.log or draft.log
 
 
-def raced(
+def look_for_races(
     draft: Draft, made: CudaCandidate, rng: np.random.Generator
 ) -> memory_access.AccessReport:
     """A call of the access build on a small workload, which shows races."""
     stage = draft.session.stage
     with draft.span("profile"):
-        report = _watched(draft, made, stage.target, rng)
+        report = _run_watched(draft, made, stage.target, rng)
     races = [cuda_causes.race_sentence(draft.order.source, race) for race in report.races]
     draft.checks.append(
         Check(
@@ -101,23 +101,23 @@ def raced(
     return report
 
 
-def profiled(
+def profile_emulated(
     draft: Draft, made: CudaCandidate, report: memory_access.AccessReport, rng: np.random.Generator
 ) -> Profile:
     """What is known of it, with a time that is modelled from what its accesses were."""
     stage = draft.session.stage
-    if stage.target is made.workshop.subject:
+    if stage.target is made.ground.subject:
         counts = Counts(stage.target_name, report.launches, is_subject=True)
     else:
-        counts = _counted(draft, made, rng, report)
-    return static_of(draft, made.workshop, made, counts)
+        counts = _count_launches(draft, made, rng, report)
+    return static_of(draft, made.ground, made, counts)
 
 
-def _counted(
+def _count_launches(
     draft: Draft, made: CudaCandidate, rng: np.random.Generator, small: memory_access.AccessReport
 ) -> Counts:
     """What the launches do on the workload that was asked for, else on the small one."""
-    session, subject = draft.session, made.workshop.subject
+    session, subject = draft.session, made.ground.subject
     name = session.task.workload.name
     lent = sum(made.extra(subject).scratch)
     if session.problem.bytes_moved(subject.axes) + lent > COUNTED_BYTES:
@@ -125,7 +125,7 @@ def _counted(
     else:
         try:
             with draft.span("profile"):
-                report = _watched(draft, made, subject, rng, budget=COUNTED)
+                report = _run_watched(draft, made, subject, rng, budget=COUNTED)
             return Counts(name, report.launches, is_subject=True)
         except (RunFault, Failed) as failed:
             # No failure: of blocks that wait for others, or that others wait for, some do not run.
@@ -133,7 +133,7 @@ def _counted(
     return Counts(session.stage.target_name, small.launches, is_subject=False, lack=lack)
 
 
-def _watched(
+def _run_watched(
     draft: Draft,
     made: CudaCandidate,
     structure: Structure,
@@ -145,11 +145,9 @@ def _watched(
     item = make_item(session.problem, structure, Family.NORMAL, rng)
     inputs = {**structure.arrays, **item.inputs}
     return memory_access.examine(
-        made.built(EmulatedVariant.ACCESS),
-        CallInputs(session.problem, structure.axes, inputs, made.launched(structure)),
-        jail=session.jail,
-        cache_dir=session.cache_dir,
-        cpus=session.cpus,
+        session.workshop,
+        made.build_variant(EmulatedVariant.ACCESS),
+        CallInputs(session.problem, structure.axes, inputs, made.resolve_launches(structure)),
         limits=ACCESS_LIMITS,
         timeout_s=COUNT_TIMEOUT_S if budget else ACCESS_TIMEOUT_S,
         budget=budget,

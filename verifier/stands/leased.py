@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -23,10 +22,11 @@ from ...errors import PrerequisiteError
 from ...kernelbench.targets import ARCHITECTURES, device_of, product
 from ...kernelbench.targets import Product as DataSheet
 from ...sandbox.builders.compatibility import major_of
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.device import nvml as driver
 from ...sandbox.run.device.device_files import DeviceFiles, access
 from ...sandbox.run.device.health import Health, probe
-from ...sandbox.run.device.lease import Lease, lease, quarantined
+from ...sandbox.run.device.lease import DeviceBook, Lease
 from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
 from ..baselines.device import BF16_PRODUCTS
@@ -57,7 +57,7 @@ class Machine:
     def devices(self, target: str = "") -> list[Device]:
         """The devices that a target can be measured on; none where no driver answers."""
         try:
-            with driver.opened(self.nvml) as module:
+            with driver.open_nvml(self.nvml) as module:
                 found = driver.devices(module)
         except PrerequisiteError:
             return []
@@ -89,25 +89,26 @@ class Leased:
     device: Device
     access: DeviceFiles
     place: BaselinePlace
-    cache_dir: Path
+    workshop: Workshop
     _lease: Lease
     _nvml: Any
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def take(cls, machine: Machine, devices: list[Device], cache_dir: Path) -> Self:
+    def take(cls, machine: Machine, devices: list[Device], workshop: Workshop) -> Self:
         """Leases the first of these devices that is free and well.
 
         Raises:
             PrerequisiteError: none is, the driver's library is missing, or a device admits one
                 process at a time.
         """
-        devices = _shareable(devices)
+        devices = _require_shareable(devices)
+        book = DeviceBook.in_cache(workshop.folder)
         ways = {device.uuid: machine.reach(device) for device in devices}
         with ExitStack() as stack:
-            module = stack.enter_context(driver.opened(machine.nvml))
+            module = stack.enter_context(driver.open_nvml(machine.nvml))
             held = stack.enter_context(
-                lease(cache_dir, list(ways), lambda uuid: probe(ways[uuid], cache_dir))
+                book.lease(list(ways), lambda uuid: probe(workshop, ways[uuid]))
             )
             device = next(one for one in devices if one.uuid == held.uuid)
             way = ways[held.uuid]
@@ -115,7 +116,7 @@ class Leased:
                 device,
                 way,
                 BaselinePlace(machine.torch_device, way.shown),
-                cache_dir,
+                workshop,
                 held,
                 module,
                 stack.pop_all(),
@@ -132,8 +133,8 @@ class Leased:
         return {"device": self.device.name, "driver": self.device.driver}
 
     @property
-    def loads_up_to(self) -> int | None:
-        """The last major release of CUDA whose code its driver loads; None: it does not tell."""
+    def loads_up_to(self) -> int:
+        """The last major release of CUDA whose code its driver loads, as far as it tells."""
         return major_of(self.device.cuda)
 
     @property
@@ -144,14 +145,14 @@ class Leased:
 
     def illness(self) -> str:
         """Why the device cannot be used now; empty: it can, if need be because a probe says so."""
-        note = quarantined(self.cache_dir, self.device.uuid)
-        if note is None or self._probed(note.reason).is_well:
+        note = DeviceBook.in_cache(self.workshop.folder).why_quarantined(self.device.uuid)
+        if note is None or self._probe_quarantined(note.reason).is_well:
             return ""
         return self.out_of_use(note.reason)
 
-    def after(self, failure: str) -> str:
+    def probe_after(self, failure: str) -> str:
         """Probes the device after a candidate failed on it; why it is out of use now, or empty."""
-        health = self._lease.recover(lambda _: probe(self.access, self.cache_dir), failure)
+        health = self._lease.recover(lambda _: probe(self.workshop, self.access), failure)
         return "" if health.is_well else self.out_of_use(f"{failure}; {health.reason}")
 
     def out_of_use(self, why: str) -> str:
@@ -159,10 +160,10 @@ class Leased:
         return f"{self.device.name} is in quarantine: {why}; {REMEDY}"
 
     @contextmanager
-    def watched(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
+    def watch_block(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
         """Fills the list with a check of the block: whether anything disturbed the device in it."""
         checks: list[Check] = []
-        with driver.watched(self._nvml, self.device.uuid, own) as finish:
+        with driver.watch_device(self._nvml, self.device.uuid, own) as finish:
             yield checks
             seen = finish()
         checks.append(
@@ -175,7 +176,7 @@ class Leased:
 
     def peaks(self, process: BaselineProcess) -> Peaks | None:
         """What the device reaches: measured once per device and driver, else by its data sheet."""
-        place = self.cache_dir / "peaks" / f"device-{self._key()}.json"
+        place = self.workshop.folder / "peaks" / f"device-{self._key()}.json"
         try:
             return Peaks.model_validate_json(place.read_text())
         except (FileNotFoundError, ValidationError):
@@ -217,9 +218,9 @@ class Leased:
             cache_source=f"{sheet.name}, {sheet.source}",
         )
 
-    def _probed(self, why: str) -> Health:
+    def _probe_quarantined(self, why: str) -> Health:
         """A probe of our quarantined device; well: the note goes."""
-        health = probe(self.access, self.cache_dir)
+        health = probe(self.workshop, self.access)
         if health.is_well:
             self._lease.release()
         else:
@@ -231,7 +232,7 @@ class Leased:
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def _shareable(devices: list[Device]) -> list[Device]:
+def _require_shareable(devices: list[Device]) -> list[Device]:
     """Those on which a baseline and a candidate can be at one time. Raises PrerequisiteError."""
     found = [d for d in devices if d.compute_mode in (None, ComputeMode.DEFAULT)]
     if devices and not found:

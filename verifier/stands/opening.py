@@ -8,7 +8,6 @@ is measured first, and its peaks before anything else takes its time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from ...errors import PrerequisiteError, UsageError
@@ -17,13 +16,10 @@ from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import usable_cpus
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import architecture, target_of
-from ...sandbox.builders.compatibility import compiler_for
-from ...sandbox.builders.triton import TritonBuilder
+from ...sandbox.builders.toolchain import ANY_RELEASE
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.isolation import choose
 from ...sandbox.isolation.canary import probe
-from ...sandbox.isolation.model import Jail
-from ...sandbox.run import interpreted
-from ...sandbox.run.starting import Waiting
 from ...traces.records import Isolation
 from ..clock.roofline import measured_peaks
 from ..request import Task
@@ -31,9 +27,10 @@ from ..truth.trials import Stage
 from .cpu import CpuStand
 from .device import DeviceStand
 from .emulated import EmulatedStand
-from .gpu_candidates import Workshop
+from .gpu_candidates import GpuGround
+from .gpu_tools import GpuTools
 from .leased import Leased, Machine
-from .session import Admission, Session, abreast, versions
+from .session import Admission, Session, versions
 from .stand import Stand
 
 EMULATED_BYTES = {CUDA: 1 << 20, TRITON: 320 << 10}
@@ -46,10 +43,8 @@ class _Ground:
 
     task: Task
     problem: Problem
-    jail: Jail
+    workshop: Workshop
     isolation: Isolation
-    cpus: tuple[int, ...]
-    cache_dir: Path
 
     def session(self, stage: Stage, **more: str) -> Session:
         """With the versions that are this stand's own."""
@@ -57,71 +52,50 @@ class _Ground:
             self.task,
             self.problem,
             stage,
-            self.jail,
+            self.workshop,
             self.isolation,
-            self.cpus,
-            self.cache_dir,
             Admission(self.problem, stage.target),
             {**versions(), **more},
         )
 
-    def workshop(self, newest: int | None) -> Workshop:
+    def tools(self, newest: int = ANY_RELEASE) -> GpuTools:
         """Raises PrerequisiteError where the driver does not load what our compilers make."""
-        for language in self.task.languages:
-            compiler_for(language, newest)
         target = architecture(self.task.target)
-        builder = waiting = None
-        if TRITON.name in self.task.languages:
-            builder = TritonBuilder(
-                self.jail,
-                target,
-                cache_dir=self.cache_dir,
-                workers=abreast(self.cpus),
-                newest=newest,
-            )
-            waiting = Waiting(self.jail, interpreted.LIMITS, self.cpus)
         subject = self.problem.structure(self.task.workload)
-        return Workshop(
-            self.problem, target, subject, self.cache_dir, self.jail, builder, newest, waiting
-        )
+        ground = GpuGround(self.workshop, self.problem, target, subject, newest)
+        return GpuTools.open(ground, self.task.languages)
 
 
 def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
-    problem = registry.get(task.problem).on(task.target)
-    cpus = task.cpus or usable_cpus()
-    cache_dir = Path(task.cache_dir)
-    jail = choose(task.jail)
-    isolation = probe(jail, cache_dir)
+    problem = registry.get(task.problem).for_target(task.target)
+    workshop = Workshop(choose(task.jail), Path(task.cache_dir), task.cpus or usable_cpus())
+    isolation = probe(workshop.jail, workshop.folder)
     if isolation.lacking and not task.accept_weak_isolation:
         raise _too_weak(isolation, task.jail)
-    ground = _Ground(task, problem, jail, isolation, cpus, cache_dir)
+    ground = _Ground(task, problem, workshop, isolation)
     if target_of(task.target).is_cpu:
-        peaks = measured_peaks(cache_dir, cpus)
-        return CpuStand.opened(ground.session(_stage(problem, task)), peaks)
+        peaks = measured_peaks(workshop)
+        return CpuStand.open(ground.session(_stage(problem, task)), peaks)
     machine = machine or Machine()
     present = machine.devices(architecture(task.target).name)
     if present:
-        return _on_device(ground, Leased.take(machine, present, cache_dir))
-    workshop = ground.workshop(None)
-    stage = _small_stage(problem, task, workshop.subject)
-    return EmulatedStand(ground.session(stage, **_tools(workshop)), workshop)
+        return _on_device(ground, Leased.take(machine, present, workshop))
+    tools = ground.tools()
+    stage = _small_stage(problem, task, tools.ground.subject)
+    return EmulatedStand(ground.session(stage, **tools.versions), tools)
 
 
 def _on_device(ground: _Ground, leased: Leased) -> Stand:
     """The device is given back where its stand cannot be opened."""
     try:
-        workshop = ground.workshop(leased.loads_up_to)
+        tools = ground.tools(leased.loads_up_to)
         stage = _stage(ground.problem, ground.task)
-        session = ground.session(stage, **_tools(workshop), **leased.versions)
-        return DeviceStand.opened(session, workshop, leased)
+        session = ground.session(stage, **tools.versions, **leased.versions)
+        return DeviceStand.open(session, tools, leased)
     except BaseException:
         leased.close()
         raise
-
-
-def _tools(workshop: Workshop) -> dict[str, str]:
-    return {"triton": version("triton")} if workshop.triton else {}
 
 
 def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:

@@ -34,13 +34,9 @@ def build_program(session: Session, source: str, language: str) -> Program:
 
 def _cpp(session: Session, source: str) -> Program:
     built = cpp.build(
-        source,
-        cpp.prototype(session.problem),
-        session.problem.name,
-        cache_dir=session.cache_dir,
-        jail=session.jail,
+        session.workshop, source, cpp.prototype(session.problem), session.problem.name
     )
-    return native_program(built_or_failed(built), session.cache_dir)
+    return native_program(session.workshop, built_or_failed(built))
 
 
 def _python(session: Session, source: str) -> Program:

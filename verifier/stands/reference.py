@@ -85,7 +85,7 @@ class Baselines:
         """Waits until nothing more is measured in the background."""
         self._reference.result()
 
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """Which candidates are held against, and which are missing."""
         held = self.reference
         return Preparation(baselines=tuple(held.latency_us), missing=held.missing)
@@ -110,11 +110,10 @@ class Baselines:
         names, late = list(task.baselines or fit), dict[str, str]()
         while True:
             process = BaselineProcess(
+                session.workshop,
                 session.problem,
                 session.stage.target,
                 slots=session.slots,
-                cpus=session.cpus,
-                cache_dir=session.cache_dir,
                 place=self._place,
             )
             try:
@@ -140,11 +139,11 @@ class Baselines:
                 f"no baseline of {session.problem.name} runs here: {missing}",
                 hint=f"check that torch and scipy are installed in this environment{waited}",
             )
-        latency = {name: _calibrated(session, process, name, rng) for name in usable}
+        latency = {name: _calibrate(session, process, name, rng) for name in usable}
         return Reference(process, latency, missing, self._peaks(process))
 
 
-def _calibrated(
+def _calibrate(
     session: Session, process: BaselineProcess, name: str, rng: np.random.Generator
 ) -> float:
     side = BaselineSide(name, process)

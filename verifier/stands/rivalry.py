@@ -25,7 +25,7 @@ FALLEN = (
 """What shows that a champion no longer holds; a busy machine or a fault of ours does not."""
 
 
-def judged(
+def judge_order(
     order: Order,
     look: Callable[[Order], Verdict],
     unknown: Callable[[str], Verdict],

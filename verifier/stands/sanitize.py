@@ -26,10 +26,10 @@ from ...sandbox.builders.cpp import build, prototype
 from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run.arena import Arena, Behind, Slot, footprint, nothing_more, room
+from ...sandbox.run.begun import Plane
 from ...sandbox.run.native import native_program
 from ...sandbox.run.process import RunFault, Runner
 from ...sandbox.run.program import Program
-from ...sandbox.run.starting import Plane
 from ...traces.records import Check, Status
 from ..clock.timed_sides import CandidateSide
 from ..failure import built_or_failed
@@ -80,7 +80,7 @@ class Sanitizers:
     @cached_property
     def obstacle(self) -> str:
         """Why they cannot be used; empty: a planted error was reported."""
-        return _planted(self._session)
+        return _check_planted(self._session)
 
     def prepare(self, source: str) -> SanitizedBuild:
         """Builds the source with them. Raises Failed.
@@ -92,8 +92,8 @@ class Sanitizers:
         built = _build(self._session, source)
         if isinstance(built, BuildFailed):
             built = replace(built, reason=f"built with sanitizers: {built.reason}")
-        cache_dir = self._session.cache_dir
-        return SanitizedBuild(native_program(built_or_failed(built), cache_dir, sanitized=True))
+        workshop = self._session.workshop
+        return SanitizedBuild(native_program(workshop, built_or_failed(built), sanitized=True))
 
 
 def examine(
@@ -139,7 +139,7 @@ def sentence_on(
     return ""
 
 
-def apart(source: str) -> str:
+def explain_apart(source: str) -> str:
     """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
     found = _APART.search(_SPLICE.sub("", source))
     if found is None:
@@ -157,19 +157,18 @@ def apart(source: str) -> str:
 def _build(session: Session, source: str) -> Built | BuildFailed:
     for _ in range(TRIES):
         built = build(
+            session.workshop,
             source,
             prototype(session.problem),
             session.problem.name,
             variant=BuildVariant.SANITIZED,
-            cache_dir=session.cache_dir,
-            jail=session.jail,
         )
         if isinstance(built, Built) or not built.is_resource:
             break
     return built
 
 
-def _planted(session: Session) -> str:
+def _check_planted(session: Session) -> str:
     """Why a read of the element before the first output is not reported; empty: it is."""
     output = session.problem.outputs[0].name
     body = f"{{ (void)*(const volatile int*)({output} - 1); }}"
@@ -184,7 +183,7 @@ def _planted(session: Session) -> str:
     )
     trial = Trial(trial.name, smallest, trial.family)
     try:
-        program = native_program(built, session.cache_dir, sanitized=True)
+        program = native_program(session.workshop, built, sanitized=True)
         found = _run(session, program, [trial], np.random.default_rng(0), nothing_more)
     except (RunFault, PrerequisiteError) as error:
         return f"they do not work here: {' '.join(str(error).split())[:200]}"
@@ -233,20 +232,20 @@ def _run_once(
                         "built with sanitizers and with memory that was never set filled with a "
                         f"pattern, the answer is wrong: {failed.name}: {failed.detail}"
                     )
-                    return Examined(_failed(detail, trial))
+                    return Examined(_failed_check(detail, trial))
     except RunFault as fault:
-        return _blamed(fault, slot, trial)
+        return _examine_fault(fault, slot, trial)
     detail = f"AddressSanitizer and UndefinedBehaviorSanitizer saw nothing on {len(trials)} shapes"
     return Examined(Check(name=NAME, passed=True, figure=float(len(trials)), detail=detail))
 
 
-def _blamed(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
+def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
     """What the end of a process means: a report, or the fault of a candidate without one.
 
     Without a slot it ended while it was loaded.
     """
     if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
-        return Examined(_failed(sentence, trial), log=fault.log)
+        return Examined(_failed_check(sentence, trial), log=fault.log)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
@@ -260,7 +259,7 @@ def _sizes(slot: Slot | None) -> dict[int, str]:
     return sizes
 
 
-def _failed(detail: str, trial: Trial) -> Check:
+def _failed_check(detail: str, trial: Trial) -> Check:
     return Check(
         name=NAME,
         passed=False,
@@ -284,14 +283,12 @@ def _side(
     with Arena(max(n[0] for n in needs) + more, max(n[1] for n in needs) + more) as arena:
         limits = Limits(
             wall_s=120.0,
-            cpu_s=120.0 * len(session.cpus),
+            cpu_s=120.0 * len(session.workshop.cpus),
             memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
         )
         fds = arena.open_fds()
         try:
-            runner = Runner(
-                session.jail, program, Plane(*fds, *arena.sizes), cpus=session.cpus, limits=limits
-            )
+            runner = Runner(session.workshop, program, Plane(*fds, *arena.sizes), limits=limits)
         finally:
             for fd in fds:
                 os.close(fd)

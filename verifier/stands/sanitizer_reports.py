@@ -46,7 +46,7 @@ def sentence(text: str, sizes: Mapping[int, str]) -> str:
 
 
 def _of_address(report: str, kind: str, sizes: Mapping[int, str]) -> str:
-    words = [f"AddressSanitizer: {_plain(_KIND_ENDS.split(kind, maxsplit=1)[0])}"]
+    words = [f"AddressSanitizer: {_clip_words(_KIND_ENDS.split(kind, maxsplit=1)[0])}"]
     if access := _ACCESS.search(report):
         words.append(f"on {access[1]} of {access[2]} bytes")
     if beside := _BESIDE.search(report):
@@ -63,12 +63,12 @@ def _of_address(report: str, kind: str, sizes: Mapping[int, str]) -> str:
 
 def _of_undefined(found: re.Match[str]) -> str:
     file = found["file"].rpartition("/")[2]
-    where = "the candidate" if file in ("candidate.cpp", "candidate.cu") else _plain(file)
-    what = _plain(found["what"])
+    where = "the candidate" if file in ("candidate.cpp", "candidate.cu") else _clip_words(file)
+    what = _clip_words(found["what"])
     return f"UndefinedBehaviorSanitizer: {what} at line {found['line']} of {where}"
 
 
-def _plain(words: str) -> str:
+def _clip_words(words: str) -> str:
     """One printable line of limited length."""
     kept = " ".join(clean(words).split())
     return kept if len(kept) <= _LONGEST else kept[:_LONGEST] + "…"

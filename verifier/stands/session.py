@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every stand has for a campaign: the problem, its structures, the jail, the CPUs.
+"""What every stand has for a campaign: the problem, its structures, the workshop.
 
 Nothing here knows which stand it is, and nothing is timed. The gate that refuses a workload on
 which a kernel that computes nothing would pass runs beside what a stand prepares.
@@ -13,13 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
 from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
-from ...sandbox.isolation.model import Jail
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.arena import footprint
 from ...traces.records import Isolation
 from ...version import VERSION
@@ -68,7 +67,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def abreast(cpus: tuple[int, ...]) -> int:
+def count_abreast(cpus: tuple[int, ...]) -> int:
     """Candidates that may be built or emulated at once on these CPUs."""
     return min(len(cpus), MOST_ABREAST)
 
@@ -80,10 +79,9 @@ class Session:
     task: Task
     problem: Problem
     stage: Stage
-    jail: Jail
+    workshop: Workshop
     isolation: Isolation
-    cpus: tuple[int, ...]
-    cache_dir: Path
+    """What its jail enforces here, as the canary measured it."""
     admission: Admission
     versions: Mapping[str, str] = field(default_factory=versions)
     """What the figures of a verdict depend on."""
@@ -101,7 +99,7 @@ class Session:
     @cached_property
     def pool(self) -> Pool:
         """What the inputs of timed calls are taken of; drawn once, since that takes a while."""
-        return Pool.drawn(self.problem, self.stage.target, np.random.default_rng())
+        return Pool.draw(self.problem, self.stage.target, np.random.default_rng())
 
     def close(self) -> None:
         """Lets what it began end."""

@@ -10,9 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import ClassVar, Self
-from typing import Protocol as Interface
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -25,18 +23,7 @@ from .session import Session
 from .verdict_draft import Draft
 
 
-class Beside(StrEnum):
-    """What may go on beside an evaluation."""
-
-    NOTHING = "nothing"
-    """It is timed on the CPUs: builds only between two evaluations."""
-    BUILDS = "builds"
-    """It is timed elsewhere."""
-    EVALUATIONS = "evaluations"
-    """Nothing is timed."""
-
-
-class Mounted(Interface):
+class Mounted(Protocol):
     """One candidate, built for its stand, during one evaluation.
 
     What is wrong with it is a failed check in the draft, or raised as Failed or RunFault.
@@ -63,10 +50,10 @@ class Mounted(Interface):
     def goes_on(self) -> bool:
         """Whether another process of it is to be timed."""
 
-    def measured(self) -> Measurement | None:
+    def conclude_times(self) -> Measurement | None:
         """What its times come to, with the checks of its timing; None where nothing is timed."""
 
-    def known(self) -> Profile | None:
+    def known_profile(self) -> Profile | None:
         """What is known of it by now, whatever becomes of it."""
 
     def profile(self) -> Profile | None:
@@ -83,8 +70,6 @@ class Stand(ABC):
     session: Session
     is_emulated: ClassVar[bool]
     """Whether the target is a device that is not here: then nothing is timed."""
-    beside: ClassVar[Beside]
-    """What may go on beside an evaluation here."""
     languages: ClassVar[tuple[Language, ...]]
     """What candidates may be written in."""
     takes: ClassVar[str]
@@ -96,7 +81,7 @@ class Stand(ABC):
         """What recipes may ask about the workload and the machine."""
 
     @abstractmethod
-    def prepared(self) -> Preparation:
+    def wait_prepared(self) -> Preparation:
         """Waits until candidates can be judged; which baselines they are held against."""
 
     def illness(self) -> str:
@@ -112,14 +97,27 @@ class Stand(ABC):
     def mount(self, draft: Draft, rng: np.random.Generator) -> Mounted:
         """Builds the candidate of a draft, before any process of it is alive. Raises Failed."""
 
-    @abstractmethod
-    def build_ahead(self, order: Order) -> None:
-        """Leaves in the build cache what an evaluation of the order will ask for."""
-
     def on_cpus(self, cpus: tuple[int, ...]) -> Self:
         """The same stand on some of its CPUs."""
-        return replace(self, session=replace(self.session, cpus=cpus))
+        workshop = replace(self.session.workshop, cpus=cpus)
+        return replace(self, session=replace(self.session, workshop=workshop))
 
     @abstractmethod
     def close(self) -> None:
         """Gives everything back."""
+
+
+@dataclass
+class TimingStand(Stand):
+    """One that times candidates, which what is done ahead of them must not disturb.
+
+    On any other nothing is timed, and whole evaluations may go on side by side.
+    """
+
+    is_emulated = False
+    builds_beside: ClassVar[bool]
+    """Whether builds may go on beside an evaluation, which is timed elsewhere."""
+
+    @abstractmethod
+    def build_ahead(self, order: Order) -> None:
+        """Leaves in the build cache what an evaluation of the order will ask for."""

@@ -72,7 +72,7 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         with ExitStack() as stack:
             with self.draft.span("start"):
-                started = contests.started(
+                started = contests.start_side(
                     self.draft.session,
                     self.draft.order.protocol,
                     "candidate",
@@ -89,11 +89,11 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         return self._contest.goes_on()
 
-    def measured(self) -> Measurement:
+    def conclude_times(self) -> Measurement:
         """See Mounted."""
         session, series = self.draft.session, self._contest.series
         reference, axes = self.baselines.reference, session.stage.target.axes
-        self.draft.timed += clocks.checks(series.seen, len(session.cpus))
+        self.draft.timed += clocks.checks(series.seen, len(session.workshop.cpus))
         flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
         peaks = reference.peaks
         found = timing.measurement(
@@ -108,7 +108,9 @@ class MountedToBeTimed(ABC):
             rng=self.rng,
         )
         if peaks:
-            self.draft.timed.append(roofline.plausible(found.candidate.median_us, found.floor_us))
+            self.draft.timed.append(
+                roofline.check_plausible(found.candidate.median_us, found.floor_us)
+            )
         self.found = found
         return found
 

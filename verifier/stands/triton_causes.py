@@ -22,14 +22,14 @@ from ...kernelbench.problem import Expected, Family, Structure
 from ...sandbox.builders import diagnostics
 from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
-from ...traces.records import Protocol
+from ...traces.records import Depth
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item
 from . import contests
-from .gpu_candidates import TritonCandidate
 from .session import EMULATED_CALL_S, Session
+from .triton_candidate import TritonCandidate
 
 BUDGET_S = 6.0
 """For everything that is tried; a hint is worth no more."""
@@ -93,23 +93,23 @@ def explain(session: Session, made: TritonCandidate, item: Item, rng: np.random.
 
     with contests.arena_for(session, 2 * ROOM) as arena:
         try:
-            with contests.started(
+            with contests.start_side(
                 session,
-                Protocol.FULL,
+                Depth.FULL,
                 "candidate",
-                made.patient(),
+                made.patient_program(),
                 arena,
                 rng,
                 extra,
                 timeout_s=EMULATED_CALL_S,
             ) as side:
-                return diagnostics.clean(_found(side, item, request, made.source))
+                return diagnostics.clean(_find_cause(side, item, request, made.source))
         except (RunFault, Failed) as fault:
             # Now it ended otherwise, e.g. in another order of its programs.
             return fault.reason if "line" in fault.reason else ""
 
 
-def _found(side: CandidateSide, item: Item, request: dict[str, Any], source: str) -> str:
+def _find_cause(side: CandidateSide, item: Item, request: dict[str, Any], source: str) -> str:
     until = time.monotonic() + BUDGET_S
     is_right, outputs, told = _run(side, item)
     if is_right or told is None:
@@ -121,7 +121,7 @@ def _found(side: CandidateSide, item: Item, request: dict[str, Any], source: str
         request.update(change.request)
         if _run(side, item)[0]:
             return change.sentence
-    return _stored(item, outputs, told, source)
+    return _word_storer(item, outputs, told, source)
 
 
 def _run(side: CandidateSide, item: Item) -> tuple[bool, dict[str, np.ndarray], Told | None]:
@@ -158,10 +158,10 @@ def _changes(told: Told) -> Iterator[Probe]:
             "undefined, and these reach the answer; it is right with other=0",
         )
     for line in (*lacking, *(line for line in masked if line not in lacking)):
-        yield from _others(line, masked[line])
+        yield from _other_fills(line, masked[line])
 
 
-def _others(line: int, facts: Mapping[str, Any]) -> Iterator[Probe]:
+def _other_fills(line: int, facts: Mapping[str, Any]) -> Iterator[Probe]:
     """Other values for the masked-off elements of one load."""
     given = facts["other"]
     for value in _INSTEAD if facts["kind"] == "f" else (0.0,):
@@ -175,7 +175,7 @@ def _others(line: int, facts: Mapping[str, Any]) -> Iterator[Probe]:
         )
 
 
-def _stored(item: Item, outputs: Mapping[str, np.ndarray], told: Told, source: str) -> str:
+def _word_storer(item: Item, outputs: Mapping[str, np.ndarray], told: Told, source: str) -> str:
     """Who stored the first wrong answer, or that nobody has."""
     for name, expected in item.expected.items():
         place = _first_wrong(item, outputs[name], expected)
@@ -193,13 +193,13 @@ def _stored(item: Item, outputs: Mapping[str, np.ndarray], told: Told, source: s
             )
         lines = sorted({told.sites[n - 1]["line"] for n in np.unique(told.stores[name]) if n > 0})
         if not lines:
-            return _unreached(source, element)
+            return _word_unreached(source, element)
         where = " and ".join(map(str, lines))
         return f"line {lines[0]}: no program stores {element}; what is stored is by line {where}"
     return ""
 
 
-def _unreached(source: str, element: str) -> str:
+def _word_unreached(source: str, element: str) -> str:
     """No store was made at all: the lines that hold one."""
     lines = sorted(
         node.lineno
@@ -222,7 +222,9 @@ def _first_wrong(item: Item, got: np.ndarray, expected: Expected) -> tuple[int, 
         if expected.is_exact or item.family is Family.EXACT:
             forgiven = np.zeros(got.shape)
         else:
-            forgiven = np.broadcast_to(gates.allowed(expected, item.problem.precision), got.shape)
+            forgiven = np.broadcast_to(
+                gates.allowed_error(expected, item.problem.precision), got.shape
+            )
         is_same = (got == value) | (np.isnan(got) & np.isnan(value))
         wrong = ~is_same & ~(error <= forgiven)
     if not wrong.any():

@@ -143,21 +143,21 @@ def check_output(
     is_exact = expected.is_exact or family is Family.EXACT or DTYPES[got.dtype.name].is_integral
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
-    told = _Teller(name, got, value, workload)
-    checks = [told(SHAPE, True)]
+    teller = _Teller(name, got, value, workload)
+    checks = [teller(SHAPE, True)]
     if poison is not None:
-        checks.append(told.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
-    checks.append(told.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
+        checks.append(teller.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
+    checks.append(teller.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
     if is_exact:
-        return [*checks, told.count(EXACT, survey.unequal, survey.unequal_at, "different")]
-    checks.append(told.ratio(SCALED, survey.scaled))
-    checks.append(told.nrmse(survey))
+        return [*checks, teller.count(EXACT, survey.unequal, survey.unequal_at, "different")]
+    checks.append(teller.ratio(SCALED, survey.scaled))
+    checks.append(teller.nrmse(survey))
     if family is Family.PROBE:
-        checks.append(told.ratio(PROBE, survey.probe))
+        checks.append(teller.ratio(PROBE, survey.probe))
     return checks
 
 
-def allowed(expected: Expected, precision: Precision) -> np.ndarray:
+def allowed_error(expected: Expected, precision: Precision) -> np.ndarray:
     """The error that gate G1 allows each element, without the share of its row's RMS."""
     terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
     with np.errstate(all="ignore"):
@@ -203,14 +203,14 @@ def _survey(
 ) -> _Survey:
     survey = _Survey()
     value = np.atleast_1d(np.asarray(expected.value, dtype=np.float64))
-    scale = _aligned(expected.scale, value.ndim)
-    terms = np.maximum(_aligned(expected.terms, value.ndim), 1.0)
+    scale = _align_axes(expected.scale, value.ndim)
+    terms = np.maximum(_align_axes(expected.terms, value.ndim), 1.0)
     for block in blocks(value.shape):
         if not (part := got[block]).size:
             continue
         usable = _places(survey, part, value[block], block, poison)
         if is_exact:
-            _exact(survey, part, value[block], block)
+            _survey_exact(survey, part, value[block], block)
             continue
         y, r, s = part.astype(np.float64), value[block], _part(scale, block)
         if usable is not None:
@@ -221,7 +221,7 @@ def _survey(
     return survey
 
 
-def _aligned(array: np.ndarray | float, ndim: int) -> np.ndarray:
+def _align_axes(array: np.ndarray | float, ndim: int) -> np.ndarray:
     """A view with `ndim` axes, those of extent 1 standing for all: broadcasting made explicit."""
     values = np.asarray(array, dtype=np.float64)
     return values.reshape((1,) * (ndim - values.ndim) + values.shape)
@@ -241,7 +241,7 @@ def _places(
         hit = np.ascontiguousarray(part).view(np.uint32) == np.uint32(poison)
         if hit.any():
             survey.unwritten += int(hit.sum())
-            survey.unwritten_at = survey.unwritten_at or _first(hit, block)
+            survey.unwritten_at = survey.unwritten_at or _first_place(hit, block)
     if DTYPES[part.dtype.name].is_integral:
         return None
     largest = float(np.abs(value).max())
@@ -252,17 +252,17 @@ def _places(
     wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
     if wrong.any():
         survey.misplaced += int(wrong.sum())
-        survey.misplaced_at = survey.misplaced_at or _first(wrong, block)
+        survey.misplaced_at = survey.misplaced_at or _first_place(wrong, block)
     return np.asarray(np.isfinite(part) & np.isfinite(want))
 
 
-def _exact(survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block) -> None:
+def _survey_exact(survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block) -> None:
     want = value.astype(part.dtype)
     # == lets −0 pass for +0: the sign of a zero sum depends on the order of its terms.
     wrong = ~((part == want) | (np.isnan(part) & np.isnan(want)))
     if wrong.any():
         survey.unequal += int(wrong.sum())
-        survey.unequal_at = survey.unequal_at or _first(wrong, block)
+        survey.unequal_at = survey.unequal_at or _first_place(wrong, block)
 
 
 def _measure(
@@ -336,7 +336,7 @@ class _Teller:
         return Check(
             name=check,
             passed=passed,
-            figure=_finite(figure),
+            figure=_finite_or_none(figure),
             limit=limit,
             detail=detail,
             workload=self.workload,
@@ -361,7 +361,7 @@ class _Teller:
         return self(NRMSE, passed, survey.nrmse, survey.nrmse_limit, detail)
 
 
-def _first(mask: np.ndarray, block: Block) -> tuple[int, ...]:
+def _first_place(mask: np.ndarray, block: Block) -> tuple[int, ...]:
     inner = np.unravel_index(int(mask.argmax()), mask.shape)
     return tuple(int(i) + s.start for i, s in zip(inner, block, strict=True))
 
@@ -375,6 +375,6 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(_squares(values) / max(values.size, 1)))
 
 
-def _finite(figure: float | None) -> float | None:
+def _finite_or_none(figure: float | None) -> float | None:
     """JSON has no NaN or infinity: such a figure is left out, the detail shows the values."""
     return figure if figure is not None and np.isfinite(figure) else None

@@ -37,7 +37,7 @@ class Pool:
     """uint32, twice as many as the largest array has elements."""
 
     @classmethod
-    def drawn(cls, problem: Problem, structure: Structure, rng: np.random.Generator) -> Self:
+    def draw(cls, problem: Problem, structure: Structure, rng: np.random.Generator) -> Self:
         """Values for calls on this structure and on its twins, which have the same sizes."""
         draws = [problem.values(structure, Family.NORMAL, rng) for _ in range(DRAWS)]
         held = {

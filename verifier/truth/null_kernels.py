@@ -61,9 +61,9 @@ def nulls(problem: Problem) -> dict[str, Null]:
         "zeros": lambda scene, name: np.zeros_like(scene.answer(name)),
         "ones": lambda scene, name: np.ones_like(scene.answer(name)),
         "mean constant": _mean,
-        "untouched": _untouched,
+        "untouched": _answer_untouched,
         "first tile only": _first_tile,
-        "previous output": _previous,
+        "previous output": _answer_previous,
     }
     for tensor in problem.inputs:
         if not tensor.is_index and dtype_of(tensor.dtype).is_float:
@@ -104,8 +104,8 @@ def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> l
             name=f"null kernel '{name}' rejected",
             passed=True,
             figure=float(len(families)),
-            detail=f"fails on {_listed(families)}"
-            + (f"; passes on {_listed(passed[name])}" if passed[name] else ""),
+            detail=f"fails on {_list_families(families)}"
+            + (f"; passes on {_list_families(passed[name])}" if passed[name] else ""),
         )
         for name, families in failed.items()
     ]
@@ -123,7 +123,7 @@ def _too_weak(
     )
 
 
-def _listed(families: list[Family]) -> str:
+def _list_families(families: list[Family]) -> str:
     return ", ".join(dict.fromkeys(families))
 
 
@@ -184,12 +184,12 @@ def _fails(scene: Scene, name: str, got: np.ndarray) -> bool:
             expected.is_exact,
         )
         # G3 depends on what is summed together, so only elementwise gates count on a sample.
-        if any(c.name in _ELEMENTWISE for c in _failed(scene, name, got[few], part)):
+        if any(c.name in _ELEMENTWISE for c in _failed_checks(scene, name, got[few], part)):
             return True
-    return bool(_failed(scene, name, got, expected))
+    return bool(_failed_checks(scene, name, got, expected))
 
 
-def _failed(scene: Scene, name: str, got: np.ndarray, expected: Expected) -> list[Check]:
+def _failed_checks(scene: Scene, name: str, got: np.ndarray, expected: Expected) -> list[Check]:
     found = gates.check_output(
         name,
         np.ascontiguousarray(got),
@@ -220,7 +220,7 @@ def _mean(scene: Scene, name: str) -> np.ndarray:
     return np.full_like(answer, usable.mean(dtype=np.float64) if usable.size else 0.0)
 
 
-def _untouched(scene: Scene, name: str) -> np.ndarray:
+def _answer_untouched(scene: Scene, name: str) -> np.ndarray:
     answer = scene.answer(name)
     return np.full(answer.shape, PATTERNS[0], dtype=np.uint32).view(answer.dtype)
 
@@ -233,7 +233,7 @@ def _first_tile(scene: Scene, name: str) -> np.ndarray:
     return flat.reshape(answer.shape)
 
 
-def _previous(scene: Scene, name: str) -> np.ndarray:
+def _answer_previous(scene: Scene, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
         return scene.before[name].value.astype(np.float32)
 

@@ -15,16 +15,16 @@ from functools import cached_property
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
-from ...traces.records import Protocol
+from ...traces.records import Depth
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Protocol.SCREEN: 12, Protocol.FULL: 96, Protocol.CONFIRM: 96, Protocol.RECORD: 270}
+SHAPES = {Depth.SCREEN: 12, Depth.FULL: 96, Depth.CONFIRM: 96, Depth.RECORD: 270}
 """Hidden shapes: a screening sees each scale once, a verification nearly every remainder modulo 64
 of each axis. Most take a few milliseconds."""
-FEW_BUILT = {Protocol.SCREEN: 2, Protocol.FULL: 24, Protocol.CONFIRM: 24, Protocol.RECORD: 240}
+FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 24, Depth.CONFIRM: 24, Depth.RECORD: 240}
 """Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
-ON_TARGET = {Protocol.FULL: 5, Protocol.CONFIRM: 5, Protocol.RECORD: 25}
+ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
 """Trials on the workload itself, at least: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
@@ -87,10 +87,10 @@ def make_item(
 
 def plan(
     stage: Stage,
-    protocol: Protocol,
+    protocol: Depth,
     rng: np.random.Generator,
     drawn: Iterator[tuple[str, Structure]] | None = None,
-    shapes: Mapping[Protocol, int] = SHAPES,
+    shapes: Mapping[Depth, int] = SHAPES,
 ) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first.
 
@@ -101,24 +101,24 @@ def plan(
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
-    drawn = drawn or hidden(stage, rng)
-    if protocol is Protocol.SCREEN:
+    drawn = drawn or hidden_shapes(stage, rng)
+    if protocol is Depth.SCREEN:
         count = shapes[protocol]
         return _screening(stage, sharp or families, special or families, drawn, count, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
-    trials += [Trial(name, s, _any(families, rng)) for name, s in stage.others]
+    trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
     # What is wrong on long axes only has few calls to be seen in: none is on values that hide it.
     long, usual = itertools.cycle(sharp or families), itertools.cycle(families)
     for name, structure in itertools.islice(drawn, shapes[protocol]):
-        trials.append(Trial(name, structure, next(long if _long(structure) else usual)))
+        trials.append(Trial(name, structure, next(long if _list_long_axes(structure) else usual)))
     on_target = [*special, *sharp]
     while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
-        on_target.append(_any(families, rng))
+        on_target.append(_draw_family(families, rng))
     trials += [Trial(stage.target_name, stage.target, family) for family in on_target]
     return trials
 
 
-def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> list[Trial]:
+def patient_plan(stage: Stage, protocol: Depth, rng: np.random.Generator) -> list[Trial]:
     """A plan for an interpreter: one shape that is long in each axis, early, on sharp values.
 
     A long shape takes it as long as all others together, and at first it has patience for them.
@@ -126,15 +126,15 @@ def patient_plan(stage: Stage, protocol: Protocol, rng: np.random.Generator) -> 
     long: dict[frozenset[str], Trial] = {}
     sharp = next((f for f in SHARP if f in stage.problem.families), Family.NORMAL)
 
-    def short() -> Iterator[tuple[str, Structure]]:
-        for name, structure in hidden(stage, rng):
-            axes = _long(structure)
+    def list_short() -> Iterator[tuple[str, Structure]]:
+        for name, structure in hidden_shapes(stage, rng):
+            axes = _list_long_axes(structure)
             if not axes:
                 yield name, structure
             elif axes not in long:
                 long[axes] = Trial(name, structure, sharp)
 
-    trials = plan(stage, protocol, rng, short(), FEW_BUILT)
+    trials = plan(stage, protocol, rng, list_short(), FEW_BUILT)
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
 
 
@@ -154,7 +154,7 @@ def _screening(
     trials = [Trial(*next(drawn), next(turns)), Trial(*next(drawn), special[0])]
     trials += [Trial(stage.target_name, stage.target, next(turns))]
     for name, structure in small:
-        trials.append(Trial(name, structure, _any([*sharp, *families], rng)))
+        trials.append(Trial(name, structure, _draw_family([*sharp, *families], rng)))
     trials += [Trial(*shape, next(turns)) for shape in itertools.islice(drawn, shapes - 2)]
     return trials
 
@@ -166,24 +166,24 @@ def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
     """
     known = [*stage.others, (stage.target_name, stage.target)]
     shapes = [s for s in known if _bytes(stage.problem, s[1]) <= FEW_BYTES]
-    drawn = hidden(stage, rng)
+    drawn = hidden_shapes(stage, rng)
     shapes += [next(drawn) for _ in range(FEW_SHAPES)]
     families = list(stage.problem.families)
-    return [Trial(name, structure, _any(families, rng)) for name, structure in shapes]
+    return [Trial(name, structure, _draw_family(families, rng)) for name, structure in shapes]
 
 
-def hidden(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
+def hidden_shapes(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
     """Endless shapes that exist nowhere but here, each with a name for people."""
     for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
         axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
         yield f"hidden shape {number} ({axes})", structure
 
 
-def _long(structure: Structure) -> frozenset[str]:
+def _list_long_axes(structure: Structure) -> frozenset[str]:
     return frozenset(axis for axis, length in structure.axes.items() if length >= LONG)
 
 
-def _any(families: list[Family], rng: np.random.Generator) -> Family:
+def _draw_family(families: list[Family], rng: np.random.Generator) -> Family:
     return families[int(rng.integers(len(families)))]
 
 

@@ -8,13 +8,15 @@ from collections.abc import Callable
 
 from ...recipe import Constraint, Facts, Knobs
 from ...targets import MAX_THREADS_PER_BLOCK, SHARED_WITHOUT_OPT_IN, WARP
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 
-VECTOR = chosen("vector", 1, 2, 4, meaning="floats read and written at once, where rows allow it")
-UNROLL = chosen("unroll", 1, 2, 4, 8, meaning="turns of the innermost loop in flight")
-ROWS = chosen("rows", 1, 2, 4, 8, 16, meaning="rows per block")
-THREADS = chosen("threads", 64, 128, 256, 512, meaning="threads per block")
-LANES = chosen("lanes", 2, 4, 8, 16, 32, meaning="threads that share a row")
+VECTOR = make_knob(
+    "vector", 1, 2, 4, meaning="floats read and written at once, where rows allow it"
+)
+UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="turns of the innermost loop in flight")
+ROWS = make_knob("rows", 1, 2, 4, 8, 16, meaning="rows per block")
+THREADS = make_knob("threads", 64, 128, 256, 512, meaning="threads per block")
+LANES = make_knob("lanes", 2, 4, 8, 16, 32, meaning="threads that share a row")
 
 
 def product(knobs: Knobs, *names: str) -> int:

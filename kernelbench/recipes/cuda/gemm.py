@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from ...recipe import Constraint, Facts, Knobs
 from ...targets import MAX_REGISTERS_PER_THREAD, REGISTERS_PER_SM
 from .._front_matter import LaunchPlan, Table
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._knobs import UNROLL, fits_block, fits_shared, product
 from ._recipe import cuda_recipe, launch
 
 KNOBS = (
-    chosen("tile_m", 32, 64, 128, meaning="rows of C per block"),
-    chosen("tile_n", 32, 64, 128, meaning="columns of C per block"),
-    chosen("tile_k", 8, 16, 32, meaning="steps of the inner dimension in shared memory"),
-    chosen("thread_m", 2, 4, 8, meaning="rows of C per thread"),
-    chosen("thread_n", 2, 4, 8, meaning="columns of C per thread"),
-    chosen("stages", 1, 2, meaning="tiles in shared memory: 2 overlap copying and multiplying"),
-    chosen("pad", 0, 4, meaning="floats behind each row of A's tile, against bank conflicts"),
-    chosen("vector", 1, 4, meaning="floats read at once, where rows allow it"),
+    make_knob("tile_m", 32, 64, 128, meaning="rows of C per block"),
+    make_knob("tile_n", 32, 64, 128, meaning="columns of C per block"),
+    make_knob("tile_k", 8, 16, 32, meaning="steps of the inner dimension in shared memory"),
+    make_knob("thread_m", 2, 4, 8, meaning="rows of C per thread"),
+    make_knob("thread_n", 2, 4, 8, meaning="columns of C per thread"),
+    make_knob("stages", 1, 2, meaning="tiles in shared memory: 2 overlap copying and multiplying"),
+    make_knob("pad", 0, 4, meaning="floats behind each row of A's tile, against bank conflicts"),
+    make_knob("vector", 1, 4, meaning="floats read at once, where rows allow it"),
 )
 DEFAULT: Knobs = {
     "tile_m": 64,
@@ -47,7 +47,7 @@ def _threads(knobs: Knobs) -> int:
     return product(knobs, "tile_m", "tile_n") // product(knobs, "thread_m", "thread_n")
 
 
-def _shared(knobs: Knobs) -> int:
+def _count_shared_bytes(knobs: Knobs) -> int:
     row = integer(knobs, "tile_m") + int(knobs.get("pad", PAD)) + integer(knobs, "tile_n")
     return 4 * product(knobs, "stages", "tile_k") * row
 
@@ -62,12 +62,12 @@ def _fits_registers(knobs: Knobs, _: Facts) -> bool:
 
 CONSTRAINTS = (
     fits_block(_threads, fewest=64),
-    fits_shared(_shared),
+    fits_shared(_count_shared_bytes),
     Constraint("sums, operands and what is on its way fit in registers", _fits_registers),
 )
 
 
-def _tiled(knobs: Knobs) -> LaunchPlan:
+def _plan_tiled(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
             f"gemm_tiled<{width}>",
@@ -114,7 +114,7 @@ def _split(knobs: Knobs) -> LaunchPlan:
     )
 
 
-def _naive(_: Knobs) -> LaunchPlan:
+def _plan_naive(_: Knobs) -> LaunchPlan:
     only = launch(
         "gemm_naive",
         grid=["cdiv(M, ROWS)", "cdiv(N, WIDTH)"],
@@ -131,13 +131,13 @@ RECIPES = (
         "A thread per column of a few rows; everything is read from the caches.",
         template="gemm_naive",
         knobs=(
-            chosen("width", 32, 64, 128, 256, meaning="columns per block"),
-            chosen("rows", 1, 2, 4, 8, meaning="rows per block"),
+            make_knob("width", 32, 64, 128, 256, meaning="columns per block"),
+            make_knob("rows", 1, 2, 4, 8, meaning="rows per block"),
             UNROLL,
         ),
         constraints=(),
         default=DEFAULT,
-        plan=_naive,
+        plan=_plan_naive,
     ),
     cuda_recipe(
         "gemm",
@@ -147,7 +147,7 @@ RECIPES = (
         knobs=KNOBS,
         constraints=CONSTRAINTS,
         default=DEFAULT,
-        plan=_tiled,
+        plan=_plan_tiled,
     ),
     cuda_recipe(
         "gemm",
@@ -156,7 +156,7 @@ RECIPES = (
         template="gemm_tiled",
         knobs=(
             *(knob for knob in KNOBS if knob.name != "pad"),
-            chosen("split", 4, 8, 16, meaning="blocks that share the inner dimension"),
+            make_knob("split", 4, 8, 16, meaning="blocks that share the inner dimension"),
         ),
         constraints=CONSTRAINTS,
         default=DEFAULT,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from ...recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ...targets import WARP
 from .._front_matter import LaunchPlan, Table, Value
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._knobs import ROWS, THREADS, UNROLL, VECTOR, fits_block, product
 from ._recipe import Planner, by_width, cuda_recipe, launch, times
 
-TEAM = chosen("team", 8, 16, 32, 64, 128, 256, 512, meaning="threads that share a row")
-ITEMS = chosen("items", 1, 2, 4, 8, meaning="vectors of a row that a thread holds in registers")
-EXPONENTIAL = chosen("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
+TEAM = make_knob("team", 8, 16, 32, 64, 128, 256, 512, meaning="threads that share a row")
+ITEMS = make_knob("items", 1, 2, 4, 8, meaning="vectors of a row that a thread holds in registers")
+EXPONENTIAL = make_knob("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
 SHORT = 16
 """Elements of a row that a thread goes along alone."""
 MOST_HELD = 32
@@ -68,7 +68,7 @@ def _row_launch(
     )
 
 
-def _short(kernel: str, tensors: Sequence[str], knobs: Knobs) -> list[Table]:
+def _launch_short_rows(kernel: str, tensors: Sequence[str], knobs: Knobs) -> list[Table]:
     """Rows that are too short for the team: a thread each, or a warp."""
     alone = _instance(kernel, 1, team=1, rows=128)
     launches = [_row_launch(alone, tensors, [f"N <= {SHORT}"], 1, 128)]
@@ -78,12 +78,12 @@ def _short(kernel: str, tensors: Sequence[str], knobs: Knobs) -> list[Table]:
     return launches
 
 
-def _fewest(knobs: Knobs) -> str:
+def _shortest_shared_row(knobs: Knobs) -> str:
     """Elements of the shortest row that the whole team shares."""
     return "TEAM" if integer(knobs, "team") > WARP else str(SHORT + 1)
 
 
-def _shared(
+def _launch_shared_rows(
     kernel: str, tensors: Sequence[str], knobs: Knobs, when: Sequence[str], most: int = 0
 ) -> list[Table]:
     """Rows that a whole team shares; `most` elements of an operand stay in a thread's registers."""
@@ -98,20 +98,22 @@ def _shared(
 
 def _streaming(kernel: str, *tensors: str) -> Planner:
     def plan(knobs: Knobs) -> LaunchPlan:
-        long = _shared(kernel, tensors, knobs, [f"N >= {_fewest(knobs)}"])
-        return LaunchPlan([*_short(kernel, tensors, knobs), *long])
+        long = _launch_shared_rows(kernel, tensors, knobs, [f"N >= {_shortest_shared_row(knobs)}"])
+        return LaunchPlan([*_launch_short_rows(kernel, tensors, knobs), *long])
 
     return plan
 
 
-def _holding(held: str, kernel: str, *tensors: str) -> Planner:
+def _plan_holding(held: str, kernel: str, *tensors: str) -> Planner:
     """Rows that fit into registers stay there; longer ones are read again."""
 
     def plan(knobs: Knobs) -> LaunchPlan:
         most = product(knobs, "items", "vector")
-        kept = _shared(held, tensors, knobs, [f"{_fewest(knobs)} <= N <= TEAM * {most}"], most)
-        long = _shared(kernel, tensors, knobs, [f"N > max({SHORT}, TEAM * {most})"])
-        return LaunchPlan([*_short(kernel, tensors, knobs), *kept, *long])
+        kept = _launch_shared_rows(
+            held, tensors, knobs, [f"{_shortest_shared_row(knobs)} <= N <= TEAM * {most}"], most
+        )
+        long = _launch_shared_rows(kernel, tensors, knobs, [f"N > max({SHORT}, TEAM * {most})"])
+        return LaunchPlan([*_launch_short_rows(kernel, tensors, knobs), *kept, *long])
 
     return plan
 
@@ -156,7 +158,7 @@ SOFTMAX = (
         "softmax",
         "registers",
         "A row is read once and stays in registers; long rows take two passes.",
-        _holding("softmax_held", "softmax_online", "x", "y"),
+        _plan_holding("softmax_held", "softmax_online", "x", "y"),
         ITEMS,
         EXPONENTIAL,
         constraints=HELD,
@@ -174,7 +176,7 @@ SOFTMAX_BACKWARD = (
         "softmax_backward",
         "registers",
         "A row is read once and stays in registers; long rows take two passes.",
-        _holding("softmax_backward_held", "softmax_backward", "y", "dy", "dx"),
+        _plan_holding("softmax_backward_held", "softmax_backward", "y", "dy", "dx"),
         ITEMS,
         constraints=HELD,
     ),
@@ -197,7 +199,7 @@ LAYERNORM = (
         "layernorm",
         "registers",
         "A row is read once and stays in registers; long rows take three passes.",
-        _holding("layernorm_held", "layernorm", "x", "gamma", "beta", "y"),
+        _plan_holding("layernorm_held", "layernorm", "x", "gamma", "beta", "y"),
         ITEMS,
         constraints=HELD,
     ),
@@ -214,18 +216,20 @@ RMSNORM = (
         "rmsnorm",
         "registers",
         "A row is read once and stays in registers; long rows take two passes.",
-        _holding("rmsnorm_held", "rmsnorm", "x", "gamma", "y"),
+        _plan_holding("rmsnorm_held", "rmsnorm", "x", "gamma", "y"),
         ITEMS,
         constraints=HELD,
     ),
 )
 
-FORM = chosen("form", "sigmoid", "tanh", meaning="how the curve is made: s / (1 + e^(-2z)) or tanh")
+FORM = make_knob(
+    "form", "sigmoid", "tanh", meaning="how the curve is made: s / (1 + e^(-2z)) or tanh"
+)
 MOST_SHORT = (1 << 31) - (1 << 20)
 """Elements up to which an index of 32 bits reaches beyond the last one, whatever the knobs."""
 
 
-def _flat(knobs: Knobs) -> LaunchPlan:
+def _plan_flat(knobs: Knobs) -> LaunchPlan:
     def make(index: str, width: int, conditions: Sequence[str]) -> Table:
         return launch(
             f"bias_gelu<{index}, {width}>",
@@ -263,7 +267,7 @@ BIAS_GELU = (
         knobs=(THREADS, VECTOR, UNROLL, FORM),
         constraints=(),
         default=DEFAULT,
-        plan=_flat,
+        plan=_plan_flat,
     ),
     cuda_recipe(
         "bias_gelu",
@@ -272,8 +276,8 @@ BIAS_GELU = (
         template="bias_gelu",
         knobs=(
             THREADS,
-            chosen("width", 32, 64, 128, 256, meaning="threads side by side in a row"),
-            chosen("rows", 4, 16, 64, meaning="rows per tile"),
+            make_knob("width", 32, 64, 128, 256, meaning="threads side by side in a row"),
+            make_knob("rows", 4, 16, 64, meaning="rows per tile"),
             VECTOR,
             UNROLL,
             FORM,

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 
 from ...recipe import Knobs
 from .._front_matter import LaunchPlan, Table
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._knobs import LANES, THREADS, UNROLL, VECTOR, fits_shared, product
 from ._recipe import by_width, cuda_recipe, launch
 from .rows import EXPONENTIAL
-from .spmm import PIECES, SIZE, joining, pieces_plan
+from .spmm import PIECES, SIZE, launch_joining, pieces_plan
 
-GROUP = chosen("group", 1, 2, 4, 8, meaning="entries at a time")
-HELD = chosen("held", 1, 2, 4, meaning="vectors of a row of U that a thread holds in registers")
-ENTRY_LANES = chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share an entry")
-ITEMS = chosen("items", 1, 2, 4, 8, meaning="entries per thread")
-PASSES = chosen("passes", "online", "three", meaning="over a row: two, online, or three")
-LONG = chosen("long", 64, 256, 1024, meaning="entries above which a row has a block of its own")
-LONG_THREADS = chosen("long_threads", 128, 512, meaning="threads of such a block")
+GROUP = make_knob("group", 1, 2, 4, 8, meaning="entries at a time")
+HELD = make_knob("held", 1, 2, 4, meaning="vectors of a row of U that a thread holds in registers")
+ENTRY_LANES = make_knob("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share an entry")
+ITEMS = make_knob("items", 1, 2, 4, 8, meaning="entries per thread")
+PASSES = make_knob("passes", "online", "three", meaning="over a row: two, online, or three")
+LONG = make_knob("long", 64, 256, 1024, meaning="entries above which a row has a block of its own")
+LONG_THREADS = make_knob("long_threads", 128, 512, meaning="threads of such a block")
 
 FEW_LANES, IDLE = 4, 8
 """Lanes for rows of which more than IDLE would fit side by side into those of the knob."""
@@ -60,7 +60,7 @@ def _stream(_: Knobs) -> LaunchPlan:
         args=["M", "nnz", *SPMV_TENSORS, "carry"],
     )
     return LaunchPlan(
-        [{"zero": "y"}, main, joining(count, size, 1, "y")],
+        [{"zero": "y"}, main, launch_joining(count, size, 1, "y")],
         {"carry": {"shape": [count], "dtype": "float32"}},
     )
 
@@ -104,7 +104,7 @@ SPMV = (
         knobs=(
             THREADS,
             ITEMS,
-            chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share a row"),
+            make_knob("lanes", 1, 2, 4, 8, 16, 32, meaning="threads that share a row"),
         ),
         constraints=(fits_shared(lambda knobs: 4 * product(knobs, "threads", "items")),),
         default=DEFAULT,
@@ -139,7 +139,7 @@ def _rows(kernel: str, knobs: Knobs, when: Sequence[str] = ()) -> list[Table]:
     return by_width(integer(knobs, "vector"), "D", make, when)
 
 
-def _held(knobs: Knobs) -> LaunchPlan:
+def _plan_held(knobs: Knobs) -> LaunchPlan:
     vector = integer(knobs, "vector")
     fits = (
         f"D <= LANES * HELD * ({vector} if D % {vector} == 0 else 1)"
@@ -170,7 +170,7 @@ SDDMM = (
         knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, HELD),
         constraints=(),
         default=DEFAULT,
-        plan=_held,
+        plan=_plan_held,
     ),
     cuda_recipe(
         "sddmm_csr",
@@ -208,12 +208,12 @@ def _heads(lanes: int, when: list[str]) -> list[Table]:
     return [_edge_launch("row_heads", lanes, "M * H", when)]
 
 
-def _flat(lanes: int, when: list[str]) -> list[Table]:
+def _launch_flat(lanes: int, when: list[str]) -> list[Table]:
     flat = _edge_launch("row_flat", lanes, "M", [*when, f"{lanes} % H == 0"])
     return [flat, *_heads(lanes, [*when, f"{lanes} % H != 0"])]
 
 
-def _binned(knobs: Knobs) -> LaunchPlan:
+def _plan_binned(knobs: Knobs) -> LaunchPlan:
     long = launch(
         "long_rows",
         when=["max_row > LONG"],
@@ -221,7 +221,7 @@ def _binned(knobs: Knobs) -> LaunchPlan:
         block=["LONG_THREADS"],
         args=["M", "H", "indptr", "e", "alpha"],
     )
-    return LaunchPlan([*_by_length(knobs, _flat), long])
+    return LaunchPlan([*_by_length(knobs, _launch_flat), long])
 
 
 EDGE_KNOBS = (THREADS, LANES, UNROLL, PASSES, EXPONENTIAL)
@@ -244,7 +244,7 @@ EDGE_SOFTMAX = (
         knobs=EDGE_KNOBS,
         constraints=(),
         default=DEFAULT,
-        plan=lambda knobs: LaunchPlan(_by_length(knobs, _flat)),
+        plan=lambda knobs: LaunchPlan(_by_length(knobs, _launch_flat)),
     ),
     cuda_recipe(
         "edge_softmax",
@@ -254,7 +254,7 @@ EDGE_SOFTMAX = (
         knobs=(*EDGE_KNOBS, LONG, LONG_THREADS),
         constraints=(),
         default=DEFAULT,
-        plan=_binned,
+        plan=_plan_binned,
     ),
 )
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from ...recipe import Constraint, Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._knobs import LANES, ROWS, UNROLL, VECTOR, fits_block, fits_shared, product
 from ._recipe import Planner, by_width, cuda_recipe, launch, times
 
@@ -22,12 +22,14 @@ DA_SPMM = "(DA-SpMM, Dai et al., DAC'22)"
 SUMS, REDUCTIONS = {"instance": "int V"}, {"instance": "typename Reduction, int V"}
 TENSORS = ("indptr", "indices", "values", "B", "C")
 
-SIDE = chosen("lanes", 32, 64, 128, 256, meaning="columns, one to a thread, of a row of the block")
-COLUMNS = chosen("lanes", 1, 2, 4, 8, 16, 32, meaning="threads side by side in a row of C")
-TILE = chosen("tile", 32, 64, 128, meaning="entries of a row staged in shared memory at a time")
-COARSEN = chosen("coarsen", 2, 3, 4, meaning="tiles of columns that a warp has")
-PIECES = chosen("pieces", 1, 2, 4, 8, 16, meaning="pieces of the entries per block")
-SIZE = chosen("least", 32, 64, 128, 256, 512, meaning="entries in a piece, at least")
+SIDE = make_knob(
+    "lanes", 32, 64, 128, 256, meaning="columns, one to a thread, of a row of the block"
+)
+COLUMNS = make_knob("lanes", 1, 2, 4, 8, 16, 32, meaning="threads side by side in a row of C")
+TILE = make_knob("tile", 32, 64, 128, meaning="entries of a row staged in shared memory at a time")
+COARSEN = make_knob("coarsen", 2, 3, 4, meaning="tiles of columns that a warp has")
+PIECES = make_knob("pieces", 1, 2, 4, 8, 16, meaning="pieces of the entries per block")
+SIZE = make_knob("least", 32, 64, 128, 256, 512, meaning="entries in a piece, at least")
 
 DEFAULT: Knobs = {
     "lanes": 32,
@@ -76,7 +78,7 @@ def rows_plan(kernel: str, columns: str, block: Sequence[str | int], problem: st
         vector = integer(knobs, "vector") if "vector" in knobs else 1
         launches: list[Table] = []
         for reduction, when in _reductions(problem):
-            named = _named(make, reduction)
+            named = _with_reduction(make, reduction)
             launches += by_width(vector, "N", named, when)
         return LaunchPlan(launches)
 
@@ -89,7 +91,7 @@ def _reductions(problem: str) -> list[tuple[str, list[str]]]:
     return [("Maximum, ", ["reduce == 0"]), ("Mean, ", ["reduce != 0"])]
 
 
-def _named(
+def _with_reduction(
     make: Callable[[str, int, Sequence[str]], Table], reduction: str
 ) -> Callable[[int, Sequence[str]], Table]:
     return lambda width, conditions: make(reduction, width, conditions)
@@ -225,7 +227,7 @@ def pieces_plan(
             [
                 {"zero": answer},
                 *by_width(vector, str(n), make, has_entries),
-                joining(COUNT, PIECE, n, answer),
+                launch_joining(COUNT, PIECE, n, answer),
             ],
             {"carry": {"shape": [COUNT, n], "dtype": "float32"}},
         )
@@ -233,7 +235,7 @@ def pieces_plan(
     return plan
 
 
-def joining(count: str, size: str, n: str | int, answer: str) -> Table:
+def launch_joining(count: str, size: str, n: str | int, answer: str) -> Table:
     """The launch that adds up the shares of rows that were cut into pieces."""
     block = [1, 256] if n == 1 else [32, 8]
     return launch(

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from ...languages import TRITON
 from ...recipe import Constraint, Facts, Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table, Value, front_matter
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from .._render import body, check
 
-TILE = chosen("tile", 4096, 8192, 16384, meaning="elements of a tile, held by one program")
-WARPS = chosen("num_warps", 4, 8, 16, meaning="warps that share a tile")
-STAGES = chosen("stages", 1, 2, 3, meaning="turns of a loop whose loads are under way at once")
+TILE = make_knob("tile", 4096, 8192, 16384, meaning="elements of a tile, held by one program")
+WARPS = make_knob("num_warps", 4, 8, 16, meaning="warps that share a tile")
+STAGES = make_knob("stages", 1, 2, 3, meaning="turns of a loop whose loads are under way at once")
 MOST_EACH, LEAST_EACH = 64, 8
 """Elements of a tile for one thread: more do not fit in 255 registers beside their addresses, fewer
 leave no independent loads in flight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...recipe import Constraint, Facts, Knobs
 from .._front_matter import LaunchPlan, Table
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._parts import MOST_EACH, WARP, launch, triton_recipe
 
 SHARED_BYTES = 160 << 10
@@ -16,14 +16,16 @@ ADDED = 1024
 """Elements of C that one program adds up."""
 
 KNOBS = (
-    chosen("block_m", 32, 64, 128, meaning="rows of C in a tile"),
-    chosen("block_n", 32, 64, 128, meaning="columns of C in a tile"),
-    chosen("block_k", 32, 64, meaning="steps of the inner dimension in one turn"),
-    chosen("group", 1, 4, 8, meaning="rows of tiles that go together, for the second-level cache"),
-    chosen("num_warps", 4, 8, meaning="warps that share a tile"),
-    chosen("stages", 2, 3, 4, meaning="turns whose tiles are under way at once"),
+    make_knob("block_m", 32, 64, 128, meaning="rows of C in a tile"),
+    make_knob("block_n", 32, 64, 128, meaning="columns of C in a tile"),
+    make_knob("block_k", 32, 64, meaning="steps of the inner dimension in one turn"),
+    make_knob(
+        "group", 1, 4, 8, meaning="rows of tiles that go together, for the second-level cache"
+    ),
+    make_knob("num_warps", 4, 8, meaning="warps that share a tile"),
+    make_knob("stages", 2, 3, 4, meaning="turns whose tiles are under way at once"),
 )
-SPLITS = chosen(
+SPLITS = make_knob(
     "splits", 2, 4, 8, 16, meaning="shares of the inner dimension, if it is long enough"
 )
 DEFAULT: Knobs = {
@@ -73,7 +75,7 @@ def _product(knobs: Knobs, output: str, grid: list[str], constants: Table) -> Ta
     )
 
 
-def _tiled(knobs: Knobs) -> LaunchPlan:
+def _plan_tiled(knobs: Knobs) -> LaunchPlan:
     return LaunchPlan([_product(knobs, "C", [GRID], {})])
 
 
@@ -95,7 +97,7 @@ RECIPES = (
         "gemm",
         "tiled",
         "A program makes one tile of C.",
-        plan=_tiled,
+        plan=_plan_tiled,
         knobs=KNOBS,
         constraints=CONSTRAINTS,
         default=DEFAULT,

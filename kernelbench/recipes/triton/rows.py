@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from ...recipe import Constraint, Facts, Knobs, Recipe
 from .._front_matter import LaunchPlan
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._parts import MOST_EACH, STAGES, TILE, TILE_FITS, WARP, WARPS, launch, rows_of, triton_recipe
 
-BLOCK = chosen("block", 512, 1024, 2048, 4096, meaning="elements of a row in one turn of the loop")
-COLUMNS = chosen("columns", 128, 256, 512, 1024, meaning="columns of a tile, if the row has them")
+BLOCK = make_knob(
+    "block", 512, 1024, 2048, 4096, meaning="elements of a row in one turn of the loop"
+)
+COLUMNS = make_knob(
+    "columns", 128, 256, 512, 1024, meaning="columns of a tile, if the row has them"
+)
 DEFAULT: Knobs = {"tile": 4096, "num_warps": 8, "stages": 2, "block": 1024, "columns": 512}
 
 
@@ -22,7 +26,7 @@ def _block_fits(knobs: Knobs, _: Facts) -> bool:
 BLOCK_FITS = Constraint("a turn of the loop takes no more than a tile", _block_fits)
 
 
-def _looped(problem: str, args: Sequence[str], knobs: Knobs, when: str = "") -> LaunchPlan:
+def _plan_looped(problem: str, args: Sequence[str], knobs: Knobs, when: str = "") -> LaunchPlan:
     rows = rows_of("min(BLOCK, next_pow2(N))")
     made = launch(
         f"{problem}_looped",
@@ -35,7 +39,7 @@ def _looped(problem: str, args: Sequence[str], knobs: Knobs, when: str = "") -> 
     return LaunchPlan([made])
 
 
-def _resident(problem: str, args: Sequence[str], knobs: Knobs) -> LaunchPlan:
+def _plan_resident(problem: str, args: Sequence[str], knobs: Knobs) -> LaunchPlan:
     warps = integer(knobs, "num_warps")
     most = MOST_EACH * WARP * warps
     rows = rows_of("next_pow2(N)")
@@ -47,17 +51,17 @@ def _resident(problem: str, args: Sequence[str], knobs: Knobs) -> LaunchPlan:
         constants={"ROWS": rows, "COLUMNS": "next_pow2(N)"},
         num_warps=warps,
     )
-    return LaunchPlan([whole, *_looped(problem, args, knobs, f"N > {most}").launches])
+    return LaunchPlan([whole, *_plan_looped(problem, args, knobs, f"N > {most}").launches])
 
 
-def _both(problem: str, args: Sequence[str], looped: str) -> tuple[Recipe, ...]:
+def _make_both(problem: str, args: Sequence[str], looped: str) -> tuple[Recipe, ...]:
     pointers = [f"{name}_ptr" for name in args]
     return (
         triton_recipe(
             problem,
             "resident",
             "A program holds whole rows in registers; rows too long for that are looped over.",
-            plan=lambda knobs: _resident(problem, args, knobs),
+            plan=lambda knobs: _plan_resident(problem, args, knobs),
             knobs=(TILE, BLOCK, WARPS, STAGES),
             constraints=(TILE_FITS, BLOCK_FITS),
             default=DEFAULT,
@@ -68,7 +72,7 @@ def _both(problem: str, args: Sequence[str], looped: str) -> tuple[Recipe, ...]:
             problem,
             "looped",
             looped,
-            plan=lambda knobs: _looped(problem, args, knobs),
+            plan=lambda knobs: _plan_looped(problem, args, knobs),
             knobs=(TILE, BLOCK, WARPS, STAGES),
             constraints=(TILE_FITS, BLOCK_FITS),
             default=DEFAULT,
@@ -102,8 +106,8 @@ def _tiled_gelu(knobs: Knobs) -> LaunchPlan:
     return LaunchPlan([made])
 
 
-ELEMENTS = chosen("tile", 1024, 2048, 4096, 8192, 16384, meaning="elements of one program")
-GELU_WARPS = chosen("num_warps", 2, 4, 8, 16, meaning="warps that share a tile")
+ELEMENTS = make_knob("tile", 1024, 2048, 4096, 8192, 16384, meaning="elements of one program")
+GELU_WARPS = make_knob("num_warps", 2, 4, 8, 16, meaning="warps that share a tile")
 BIAS_GELU = (
     triton_recipe(
         "bias_gelu",
@@ -125,15 +129,15 @@ BIAS_GELU = (
     ),
 )
 
-SOFTMAX = _both(
+SOFTMAX = _make_both(
     "softmax", ("x", "y"), "One pass for maximum and sum, one that makes exponentials anew."
 )
-SOFTMAX_BACKWARD = _both(
+SOFTMAX_BACKWARD = _make_both(
     "softmax_backward", ("y", "dy", "dx"), "A row's sum of y dy; then its gradient."
 )
-LAYERNORM = _both(
+LAYERNORM = _make_both(
     "layernorm", ("x", "gamma", "beta", "y"), "Mean; distances from it; the scaled output."
 )
-RMSNORM = _both("rmsnorm", ("x", "gamma", "y"), "A row's squares; then its scaled output.")
+RMSNORM = _make_both("rmsnorm", ("x", "gamma", "y"), "A row's squares; then its scaled output.")
 
 RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)

@@ -12,14 +12,16 @@ from collections.abc import Callable
 
 from ...recipe import Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
-from .._knobs import chosen, integer
+from .._knobs import integer, make_knob
 from ._parts import MOST_EACH, STAGES, TILE, TILE_FITS, WARP, WARPS, launch, rows_of, triton_recipe
 
-ENTRIES = chosen("entries", 4, 8, 16, 32, meaning="entries of a row in one turn of the loop")
-COLUMNS = chosen("columns", 32, 64, 128, meaning="columns of a tile, if there are as many")
-DEPTH = chosen("depth", 32, 64, 128, meaning="features in one turn, if there are as many")
-HEADS = chosen("heads", 1, 4, 8, meaning="heads of a tile, if there are as many")
-LONG = chosen("long", 64, 256, 1024, meaning="entries of a row beyond which it is finished apart")
+ENTRIES = make_knob("entries", 4, 8, 16, 32, meaning="entries of a row in one turn of the loop")
+COLUMNS = make_knob("columns", 32, 64, 128, meaning="columns of a tile, if there are as many")
+DEPTH = make_knob("depth", 32, 64, 128, meaning="features in one turn, if there are as many")
+HEADS = make_knob("heads", 1, 4, 8, meaning="heads of a tile, if there are as many")
+LONG = make_knob(
+    "long", 64, 256, 1024, meaning="entries of a row beyond which it is finished apart"
+)
 TURNS = 256
 MOST_ENTRIES = 64
 SPARE = 16
@@ -70,7 +72,9 @@ def _row_tiles(
     )
 
 
-def _apart(args: list[str], wide: str, knobs: Knobs, more: Table, columns: str = "") -> Table:
+def _launch_finish(
+    args: list[str], wide: str, knobs: Knobs, more: Table, columns: str = ""
+) -> Table:
     return launch(
         "finish",
         when="max_row > LONG",
@@ -96,22 +100,22 @@ def _products(kernel: str, args: list[str], fixed: Table, *, is_wide: bool) -> t
     def by_row(knobs: Knobs) -> LaunchPlan:
         return LaunchPlan([_row_tiles(kernel, args, Tile(wide), knobs, more, columns)])
 
-    def apart(knobs: Knobs) -> LaunchPlan:
+    def plan_apart(knobs: Knobs) -> LaunchPlan:
         even = Tile(wide, is_even=True)
         return LaunchPlan(
             [
                 _row_tiles(kernel, args, even, knobs, {**more, "LONG": "LONG"}, columns),
-                _apart(args, wide, knobs, more, columns),
+                _launch_finish(args, wide, knobs, more, columns),
             ]
         )
 
-    return by_row, apart
+    return by_row, plan_apart
 
 
 Plan = Callable[[Knobs], LaunchPlan]
 
 
-def _both(
+def _make_both(
     problem: str, plans: tuple[Plan, Plan], *knobs: Knob, **default: int
 ) -> tuple[Recipe, ...]:
     return (
@@ -137,14 +141,16 @@ def _both(
     )
 
 
-SPMV = _both(
+SPMV = _make_both(
     "spmv_csr",
     _products("spmv", [*CSR, "x", "y", "M"], {}, is_wide=False),
     tile=8192,
     num_warps=8,
 )
-SPMM = _both("spmm_csr", _products("spmm", [*CSR, "B", "C", "M", "N"], {}, is_wide=True), COLUMNS)
-GSPMM = _both(
+SPMM = _make_both(
+    "spmm_csr", _products("spmm", [*CSR, "B", "C", "M", "N"], {}, is_wide=True), COLUMNS
+)
+GSPMM = _make_both(
     "gspmm_reduce",
     _products("gspmm", [*CSR, "B", "C", "M", "N"], {"IS_MEAN": "reduce"}, is_wide=True),
     COLUMNS,

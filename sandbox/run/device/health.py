@@ -10,8 +10,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from ...builders.workshop import Workshop
 from ..binary import device_runner_binary
 from .device_files import DeviceFiles
 
@@ -40,9 +40,9 @@ class Health:
         return self.facts.get("reads_host_memory") == "1"
 
 
-def probe(access: DeviceFiles, cache_dir: Path, *, timeout_s: float = PROBE_S) -> Health:
+def probe(workshop: Workshop, access: DeviceFiles, *, timeout_s: float = PROBE_S) -> Health:
     """Tries the device. Raises PrerequisiteError where our runner cannot be compiled."""
-    command = [str(device_runner_binary(cache_dir)), "probe", str(access.library)]
+    command = [str(device_runner_binary(workshop)), "probe", str(access.library)]
     process = subprocess.Popen(
         [*command, str(access.ordinal)],
         env=access.environment,

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from ....errors import PrerequisiteError, StorageError
 from .health import Health
@@ -68,63 +69,87 @@ class Lease:
         return health
 
 
-def quarantined(cache_dir: Path, uuid: str) -> Quarantine | None:
-    """Why the device is out of use; None where it is not."""
-    try:
-        return Quarantine(**json.loads(_note(_folder(cache_dir), uuid).read_text()))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        return Quarantine(f"its note cannot be read ({error})", 0.0, "")
+@dataclass(frozen=True)
+class DeviceBook:
+    """Who holds which device, and which are out of use, for everybody of one cache folder."""
 
+    folder: Path
 
-def holder(cache_dir: Path, uuid: str) -> str:
-    """Who holds the device now; empty: nobody."""
-    place = _lock(_folder(cache_dir), uuid)
-    try:
-        handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-    else:
-        return ""
-    finally:
-        os.close(handle)
+    @classmethod
+    def in_cache(cls, kept: Path) -> Self:
+        """The one of a cache folder."""
+        return cls(kept / "devices")
 
+    def why_quarantined(self, uuid: str) -> Quarantine | None:
+        """Why the device is out of use; None where it is not."""
+        try:
+            return Quarantine(**json.loads(_note(self.folder, uuid).read_text()))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            return Quarantine(f"its note cannot be read ({error})", 0.0, "")
 
-@contextmanager
-def lease(
-    cache_dir: Path, uuids: Sequence[str], probe: Probe, *, timeout_s: float = _PATIENCE_S
-) -> Iterator[Lease]:
-    """Holds the first of these devices that is free and well; waits for one up to `timeout_s`.
+    def holder(self, uuid: str) -> str:
+        """Who holds the device now; empty: nobody."""
+        place = _lock(self.folder, uuid)
+        try:
+            handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return ""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
+        else:
+            return ""
+        finally:
+            os.close(handle)
 
-    Raises:
-        PrerequisiteError: all of them are taken or out of use; the message says which and why.
-        StorageError: the cache folder cannot be written.
-    """
-    folder = _folder(cache_dir)
-    deadline = time.monotonic() + timeout_s
-    ill: dict[str, str] = {}
-    while True:
-        for uuid in uuids:
-            handle = None if uuid in ill else _take(folder, uuid)
-            if handle is None:
-                continue
-            try:
-                reason = _still_ill(folder, uuid, probe)
-                if reason:
-                    ill[uuid] = reason
+    @contextmanager
+    def lease(
+        self, uuids: Sequence[str], probe: Probe, *, timeout_s: float = _PATIENCE_S
+    ) -> Iterator[Lease]:
+        """Holds the first of these devices that is free and well; waits for one up to `timeout_s`.
+
+        Raises:
+            PrerequisiteError: all of them are taken or out of use; the message says which and why.
+            StorageError: the cache folder cannot be written.
+        """
+        deadline = time.monotonic() + timeout_s
+        ill: dict[str, str] = {}
+        while True:
+            for uuid in uuids:
+                handle = None if uuid in ill else _take(self.folder, uuid)
+                if handle is None:
                     continue
-                yield Lease(uuid, folder)
-                return
-            finally:
-                os.close(handle)
-        if len(ill) == len(uuids) or time.monotonic() >= deadline:
-            raise _none_free(cache_dir, uuids, ill)
-        time.sleep(_PAUSE_S)
+                try:
+                    reason = _still_ill(self.folder, uuid, probe)
+                    if reason:
+                        ill[uuid] = reason
+                        continue
+                    yield Lease(uuid, self.folder)
+                    return
+                finally:
+                    os.close(handle)
+            if len(ill) == len(uuids) or time.monotonic() >= deadline:
+                raise self._none_free(uuids, ill)
+            time.sleep(_PAUSE_S)
+
+    def _none_free(self, uuids: Sequence[str], ill: dict[str, str]) -> PrerequisiteError:
+        if not uuids:
+            return PrerequisiteError("there is no device to lease", hint="use --target cpu")
+        told = []
+        for uuid in uuids:
+            note = self.why_quarantined(uuid)
+            if uuid in ill and note:
+                told.append(f"{uuid} is in quarantine ({note.reason}) and still ill: {ill[uuid]}")
+            else:
+                told.append(f"{uuid} is held by {self.holder(uuid) or 'nobody any more'}")
+        return PrerequisiteError(
+            f"no device is free: {'; '.join(told)}",
+            hint="wait for it, or end that process; a device that stays ill needs its "
+            "administrator",
+        )
 
 
 def _still_ill(folder: Path, uuid: str, probe: Probe) -> str:
@@ -158,28 +183,8 @@ def _take(folder: Path, uuid: str) -> int | None:
     return handle
 
 
-def _none_free(cache_dir: Path, uuids: Sequence[str], ill: dict[str, str]) -> PrerequisiteError:
-    if not uuids:
-        return PrerequisiteError("there is no device to lease", hint="use --target cpu")
-    told = []
-    for uuid in uuids:
-        note = quarantined(cache_dir, uuid)
-        if uuid in ill and note:
-            told.append(f"{uuid} is in quarantine ({note.reason}) and still ill: {ill[uuid]}")
-        else:
-            told.append(f"{uuid} is held by {holder(cache_dir, uuid) or 'nobody any more'}")
-    return PrerequisiteError(
-        f"no device is free: {'; '.join(told)}",
-        hint="wait for it, or end that process; a device that stays ill needs its administrator",
-    )
-
-
 def _me() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _folder(cache_dir: Path) -> Path:
-    return cache_dir / "devices"
 
 
 def _lock(folder: Path, uuid: str) -> Path:

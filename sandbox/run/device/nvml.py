@@ -3,7 +3,7 @@
 
 Reads only; it never sets a clock, a limit or a mode. NVML is the module `pynvml` of nvidia-ml-py,
 or anything with its functions. What a driver does not tell is None, and nothing here decides a
-verdict: `unstable` says in sentences why a timing block should be repeated.
+verdict: `explain_unstable` says in sentences why a timing block should be repeated.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Reading(NamedTuple):
 
 
 @contextmanager
-def opened(nvml: Any = None) -> Iterator[Any]:
+def open_nvml(nvml: Any = None) -> Iterator[Any]:
     """NVML, initialised for the block.
 
     Raises:
@@ -190,19 +190,19 @@ def snapshot(nvml: Any, uuid: str) -> Snapshot:
     """How the device is now."""
     ask = _Asking(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
     clocks = _reading(ask)
-    memory = ask.any("nvmlDeviceGetMemoryInfo")
-    processes = ask.any("nvmlDeviceGetComputeRunningProcesses")
+    memory = ask.query("nvmlDeviceGetMemoryInfo")
+    processes = ask.query("nvmlDeviceGetComputeRunningProcesses")
     return Snapshot(
         **clocks._asdict(),
         temperature_c=ask.number("nvmlDeviceGetTemperature", _TEMPERATURE_GPU),
-        power_w=_scaled(ask.number("nvmlDeviceGetPowerUsage"), 1e-3),
-        energy_j=_scaled(ask.number("nvmlDeviceGetTotalEnergyConsumption"), 1e-3),
+        power_w=_scale(ask.number("nvmlDeviceGetPowerUsage"), 1e-3),
+        energy_j=_scale(ask.number("nvmlDeviceGetTotalEnergyConsumption"), 1e-3),
         free_bytes=None if memory is None else int(memory.free),
         processes=None if processes is None else tuple(sorted(int(p.pid) for p in processes)),
     )
 
 
-def unstable(
+def explain_unstable(
     before: Snapshot, after: Snapshot, own: Collection[int] = (), readings: Sequence[Reading] = ()
 ) -> list[str]:
     """Why a block between two snapshots should be repeated; empty where nothing speaks for it.
@@ -218,9 +218,9 @@ def unstable(
         if any(s.reasons is not None and bit in s.reasons for s in (before, after))
     ]
     busy = [reading for reading in readings if reading.is_busy]
-    found += _fell("SM", [reading.sm_clock_mhz for reading in busy])
-    found += _fell("memory", [reading.memory_clock_mhz for reading in busy])
-    if others := max(_others(before, own), _others(after, own)):
+    found += _list_falls("SM", [reading.sm_clock_mhz for reading in busy])
+    found += _list_falls("memory", [reading.memory_clock_mhz for reading in busy])
+    if others := max(_count_others(before, own), _count_others(after, own)):
         found.append(f"{others} other process{'es' * (others > 1)} computed on the device")
     return found
 
@@ -234,7 +234,9 @@ class Disturbance(NamedTuple):
 
 
 @contextmanager
-def watched(nvml: Any, uuid: str, own: Collection[int] = ()) -> Iterator[Callable[[], Disturbance]]:
+def watch_device(
+    nvml: Any, uuid: str, own: Collection[int] = ()
+) -> Iterator[Callable[[], Disturbance]]:
     """Takes a snapshot now; what it yields takes the second one and says what happened between.
 
     In between a thread reads the clocks.
@@ -252,7 +254,7 @@ def watched(nvml: Any, uuid: str, own: Collection[int] = ()) -> Iterator[Callabl
         is_over.set()
         reader.join()
         after = snapshot(nvml, uuid)
-        return Disturbance(before, after, tuple(unstable(before, after, own, readings)))
+        return Disturbance(before, after, tuple(explain_unstable(before, after, own, readings)))
 
     reader = threading.Thread(target=read, name="kw-clocks", daemon=True)
     reader.start()
@@ -286,7 +288,7 @@ class _Asking:
         self._nvml = nvml
         self._handle = handle
 
-    def any(self, function: str, *arguments: int) -> Any:
+    def query(self, function: str, *arguments: int) -> Any:
         if not hasattr(self._nvml, function):
             return None
         try:
@@ -295,12 +297,12 @@ class _Asking:
             return None
 
     def number(self, function: str, *arguments: int) -> int | None:
-        value = self.any(function, *arguments)
+        value = self.query(function, *arguments)
         return None if value is None else int(value)
 
     def switch(self, function: str) -> bool | None:
         """A mode, or the first of the current and the pending one."""
-        value = self.any(function)
+        value = self.query(function)
         if isinstance(value, list | tuple):
             value = value[0]
         return None if value is None else bool(value)
@@ -310,7 +312,7 @@ def _device(nvml: Any, index: int) -> Device:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     ask = _Asking(nvml, handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    memory = ask.any("nvmlDeviceGetMemoryInfo")
+    memory = ask.query("nvmlDeviceGetMemoryInfo")
     return Device(
         index=index,
         uuid=_word(nvml.nvmlDeviceGetUUID(handle)),
@@ -324,7 +326,7 @@ def _device(nvml: Any, index: int) -> Device:
         has_mig=ask.switch("nvmlDeviceGetMigMode"),
         is_persistent=ask.switch("nvmlDeviceGetPersistenceMode"),
         compute_mode=ask.number("nvmlDeviceGetComputeMode"),
-        power_limit_w=_scaled(ask.number("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+        power_limit_w=_scale(ask.number("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
         sm_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_SM),
         memory_clock_mhz=ask.number("nvmlDeviceGetMaxClockInfo", _CLOCK_MEMORY),
         cuda=_cuda(nvml),
@@ -352,7 +354,7 @@ def _reading(ask: _Asking) -> Reading:
     )
 
 
-def _fell(which: str, clocks: Sequence[int | None]) -> list[str]:
+def _list_falls(which: str, clocks: Sequence[int | None]) -> list[str]:
     """Whether a clock fell; that it rises as work begins is no disturbance."""
     known = [clock for clock in clocks if clock]
     highest, low = 0, []
@@ -366,7 +368,7 @@ def _fell(which: str, clocks: Sequence[int | None]) -> list[str]:
     return [f"the {which} clock fell from {highest} to {min(low)} MHz ({share:.0%})"]
 
 
-def _others(seen: Snapshot, own: Collection[int]) -> int:
+def _count_others(seen: Snapshot, own: Collection[int]) -> int:
     """How many processes are not ours. Pids of another namespace can only be counted."""
     if seen.processes is None:
         return 0
@@ -375,7 +377,7 @@ def _others(seen: Snapshot, own: Collection[int]) -> int:
     return len(foreign) if is_our_namespace else max(0, len(foreign) - len(own))
 
 
-def _scaled(value: int | None, factor: float) -> float | None:
+def _scale(value: int | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ....kernelbench.problem import Problem
 from ....traces.records import Status
 from ...builders.model import Built, DeviceBuilt
+from ...builders.workshop import Workshop
 from ..binary import device_runner_binary
 from ..program import Descriptors, Program
 from .device_files import DeviceFiles
@@ -45,21 +46,21 @@ STATUSES = {
 
 
 def device_program(
-    built: DeviceBuilt, problem: Problem, access: DeviceFiles, cache_dir: Path
+    workshop: Workshop, built: DeviceBuilt, problem: Problem, access: DeviceFiles
 ) -> Program:
     """The program of built device code for one device.
 
     Raises:
         PrerequisiteError: there is no compiler for our runner.
     """
-    runner = device_runner_binary(cache_dir)
+    runner = device_runner_binary(workshop)
 
     def command(given: Descriptors, folder: Path) -> list[str]:
         words = [str(runner), *given.words, str(folder)]
         return [*words, str(access.library), str(access.ordinal)]
 
     return Program(
-        _whole(built),
+        _join_cubins(built),
         plan_files(built, problem),
         command,
         readable=(runner, *access.readable),
@@ -97,7 +98,7 @@ def plan_files(
     return {"device.plan": ("\n".join(lines) + "\n").encode(), **files}
 
 
-def _whole(built: DeviceBuilt) -> Built:
+def _join_cubins(built: DeviceBuilt) -> Built:
     """All cubins as one artefact; the hash of one is its own."""
     hashes = [cubin.sha256 for cubin in built.cubins]
     one = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

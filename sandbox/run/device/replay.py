@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ....kernelbench.problem import Problem
 from ...builders.model import DeviceBuilt
+from ...builders.workshop import Workshop
 from ..binary import device_runner_binary
 from .device_files import DeviceFiles
 from .program import plan_files
@@ -28,12 +29,12 @@ class PlacedCall:
 
 
 def host_command(
+    workshop: Workshop,
     folder: Path,
     built: DeviceBuilt,
     problem: Problem,
     call: PlacedCall,
     access: DeviceFiles,
-    cache_dir: Path,
     *,
     calls: int,
     is_separate: bool = False,
@@ -51,7 +52,7 @@ def host_command(
     inputs = folder / "inputs"
     inputs.write_bytes(call.inputs)
     return [
-        str(device_runner_binary(cache_dir)),
+        str(device_runner_binary(workshop)),
         "play",
         str(folder),
         str(access.library),

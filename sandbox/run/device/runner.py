@@ -110,14 +110,14 @@ class DeviceRunner(Runner):
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
         """What a call takes besides its kernels; nothing is left for the referee to take off."""
         del write
-        dry = self._dry(DRY_CALLS, 1, timeout_s)
+        dry = self._time_pings(DRY_CALLS, 1, timeout_s)
         self._dry_ns = int(statistics.median(dry))
-        longer = statistics.median(self._dry(_LONG_DRY_CALLS, _LONG_FLUSHES, timeout_s))
+        longer = statistics.median(self._time_pings(_LONG_DRY_CALLS, _LONG_FLUSHES, timeout_s))
         self._flush_ns = max(0, int(longer - self._dry_ns) // (_LONG_FLUSHES - 1))
         late_ns = statistics.quantiles(dry, n=4)[-1] - self._dry_ns
         self.overhead_us = self._program.overhead_us + late_ns / 1e3
 
-    def _dry(self, calls: int, flushes: int, timeout_s: float) -> list[int]:
+    def _time_pings(self, calls: int, flushes: int, timeout_s: float) -> list[int]:
         return [self._exchange(FrameKind.PING, 0, flushes, timeout_s).wall_ns for _ in range(calls)]
 
 

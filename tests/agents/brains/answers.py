@@ -18,11 +18,11 @@ from kernelwright.kernelbench.registry import get
 from kernelwright.traces.place import Place
 from kernelwright.traces.records import (
     Check,
+    Depth,
     Level,
     Measurement,
     Metric,
     Profile,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -144,7 +144,7 @@ def member(source: str, now: Situation, status: Status, **more: Any) -> Member:
         workload="tiny",
         language=now.language,
         target=now.target,
-        protocol=Protocol.SCREEN,
+        protocol=Depth.SCREEN,
         status=status,
         **more,
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kernelwright.agents.brains.asks import Parameters
-from kernelwright.agents.brains.llm_coder import LlmCoder, labelled, strategy_of
+from kernelwright.agents.brains.llm_coder import LlmCoder, label_exemplars, strategy_of
 from kernelwright.agents.model import Finish
 from kernelwright.agents.roles import Mode, NoProposal, Proposal, SampleNumber, Situation
 from kernelwright.errors import SandboxError
@@ -206,8 +206,8 @@ def test_contrast_hides_the_order_and_records_a_failed_contrast() -> None:
     orders = set()
     for number in range(12):
         contrast = at(now, mode=Mode.CONTRAST, exemplars=pair, place=Place(number, 0))
-        order = labelled(contrast.assignment)
-        assert order == labelled(contrast.assignment)
+        order = label_exemplars(contrast.assignment)
+        assert order == label_exemplars(contrast.assignment)
         faster = next(label for label, shown in order if shown is pair[1])
         slower = "B" if faster == "A" else "A"
         orders.add(faster)

@@ -22,6 +22,8 @@ from kernelwright.kernelbench.registry import get, names
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.cpp import build, prototype
 from kernelwright.sandbox.builders.model import Built
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation import choose
 from kernelwright.sandbox.plan import Launches, Plan, parse, resolve
 from kernelwright.sandbox.run.interpreted import STEPS, programs
 from kernelwright.tests.agents.brains.answers import (
@@ -189,7 +191,7 @@ def test_the_example_in_cpp_builds(tmp_path: Path) -> None:
     found = extract(prompting.render("example_cpp"), Finish.STOP, "cpp")
     assert isinstance(found, FoundSource)
     declared = prototype(row_norm1())
-    built = build(found.source, declared, "row_norm1", cache_dir=tmp_path, jail=None)
+    built = build(Workshop(choose(), tmp_path), found.source, declared, "row_norm1")
     assert isinstance(built, Built), built
 
 

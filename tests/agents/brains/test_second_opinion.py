@@ -94,8 +94,8 @@ def test_every_case_is_told_by_its_signs() -> None:
     known = hack_cases.cases()
     assert len(known) == len({case.name for case in known}) >= 12
     assert all(case.words and case.signs for case in known)
-    assert [c.name for c in hack_cases.nearest("std::thread t(work); t.detach();", 1)] == [
+    assert [c.name for c in hack_cases.find_nearest("std::thread t(work); t.detach();", 1)] == [
         "elsewhere"
     ]
-    assert [c.name for c in hack_cases.nearest("auto t = clock64();", 1)] == ["clock"]
-    assert len(hack_cases.nearest("", 3)) == 3
+    assert [c.name for c in hack_cases.find_nearest("auto t = clock64();", 1)] == ["clock"]
+    assert len(hack_cases.find_nearest("", 3)) == 3

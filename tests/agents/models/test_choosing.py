@@ -129,7 +129,7 @@ def test_the_settings_of_a_configuration(tmp_path: Path) -> None:
         "model_slots": 3,
     }
     resolved = resolve(flags, environ={}, folder=tmp_path, user=tmp_path / "none.toml")
-    settings = ModelSettings.of(resolved.config, seed=4)
+    settings = ModelSettings.from_config(resolved.config, seed=4)
     assert (settings.base_url, settings.silence_s, settings.seed) == (LOCAL, 1200.0, 4)
     found = model("openai/m", settings)
     assert isinstance(found, OpenAIModel)

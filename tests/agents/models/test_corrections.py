@@ -12,7 +12,7 @@ from kernelwright.agents.models.capabilities import (
     Capabilities,
     Rung,
     capabilities_for,
-    presumed,
+    presume_capabilities,
 )
 from kernelwright.agents.models.corrections import nearest_effort
 from kernelwright.config import OPENAI_URL
@@ -262,10 +262,12 @@ def test_the_nearest_effort(wanted: str, values: tuple[str, ...], sent: str) -> 
 
 
 def test_the_record_begins_with_what_is_known_and_survives_json(tmp_path: Any) -> None:
-    reasoning = presumed(OPENAI_URL, "gpt-5-mini")
+    reasoning = presume_capabilities(OPENAI_URL, "gpt-5-mini")
     assert (reasoning.max_tokens_field, reasoning.temperature) == ("max_completion_tokens", False)
-    assert presumed(OPENAI_URL, "gpt-4.1").temperature
-    assert presumed("http://localhost:8000/v1", "gpt-5").max_tokens_field == "max_tokens"
+    assert presume_capabilities(OPENAI_URL, "gpt-4.1").temperature
+    assert (
+        presume_capabilities("http://localhost:8000/v1", "gpt-5").max_tokens_field == "max_tokens"
+    )
     assert Capabilities.model_validate_json(reasoning.model_dump_json()) == reasoning
     file = tmp_path / "capabilities.toml"
     file.write_text(

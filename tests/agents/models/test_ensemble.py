@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.agents.model import Ask, CostBound, Reply, TokenUsage
+from kernelwright.agents.model import Ask, CostBound, TokenUsage
 from kernelwright.agents.models.ensemble import CallOutcome, Ensemble, choose, fold
-from kernelwright.agents.models.scripted import Script, ScriptedModel, Turn
+from kernelwright.agents.models.scripted import Script, ScriptedModel
 from kernelwright.errors import UsageError
 from kernelwright.tests.agents.models.conftest import asked
 from kernelwright.traces.place import Place
@@ -90,13 +90,12 @@ def test_without_a_price_tokens_are_compared() -> None:
     assert found["openai/a"] > found["openai/b"]
 
 
-class Priced:
-    """A model that answers with its name and costs what it is told."""
-
-    slots = 2
+class Priced(ScriptedModel):
+    """Costs what it is told."""
 
     def __init__(self, name: str, usd: float | None) -> None:
-        self.name, self._usd = name, usd
+        super().__init__(name, Script())
+        self._usd = usd
         self.is_closed = False
 
     def bound(self, ask: Ask) -> CostBound:
@@ -104,10 +103,6 @@ class Priced:
 
     def cost(self, usage: TokenUsage) -> float | None:
         return None if self._usd is None else self._usd * (1 + usage.tokens)
-
-    def complete(self, ask: Ask) -> Reply:
-        turn = ScriptedModel(self.name, Script(turn=(Turn(text=self.name),)))
-        return turn.complete(ask)
 
     def close(self) -> None:
         self.is_closed = True
@@ -119,7 +114,6 @@ def test_an_ensemble_is_a_model_that_learns() -> None:
     assert both.name == "openai/a+openai/b"
     assert both.bound(asked()).usd == 0.3
     assert both.cost(TokenUsage()) == 0.3
-    assert both.complete(asked()).text == both.complete(asked()).text
     for i in range(40):
         both.tell(outcome(f"0/{i}", both.at(f"0/{i}").name, 0.0))
     for i in range(20):

@@ -106,8 +106,8 @@ def test_e6_a_key_of_the_environment_is_in_no_setting(
     """E6: neither the settings nor the models that are made of them tell the key."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     resolved = resolve({"base_url": URL}, folder=tmp_path, user=tmp_path / "none.toml")
-    chosen = model("openai/m", ModelSettings.of(resolved.config))
-    for shown in (resolved, resolved.config, ModelSettings.of(resolved.config), chosen):
+    chosen = model("openai/m", ModelSettings.from_config(resolved.config))
+    for shown in (resolved, resolved.config, ModelSettings.from_config(resolved.config), chosen):
         assert CANARY not in repr(shown)
         assert CANARY not in str(vars(shown) if hasattr(shown, "__dict__") else shown)
     chosen.close()

@@ -414,13 +414,3 @@ def test_calls_in_flight_keep_to_the_slots(opened: Opened) -> None:
             call.join()
     assert len(server.requests) == 8
     assert most <= 2
-
-
-def test_a_closed_model_may_be_closed_again_and_asked_again(opened: Opened) -> None:
-    with Endpoint([Turn("one"), Turn("two")]) as server:
-        model = opened(server.url)
-        assert model.complete(asked()).text == "one"
-        model.close()
-        model.close()
-        assert model.complete(asked()).text == "two"
-        model.close()

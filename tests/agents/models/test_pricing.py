@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.agents.model import CostBound, Message, TokenUsage
-from kernelwright.agents.models.pricing import Price, find_price, read_prices, shipped
+from kernelwright.agents.models.pricing import Price, find_price, load_shipped, read_prices
 from kernelwright.agents.models.tokens import most_prompt_tokens, most_tokens
 from kernelwright.config import OPENAI_URL
 from kernelwright.errors import ConfigError
@@ -19,7 +19,7 @@ LOCAL = "http://localhost:8000/v1"
 
 
 def test_the_shipped_table_is_dated_sourced_and_without_zeros() -> None:
-    table = shipped()
+    table = load_shipped()
     assert table.date is not None
     assert table.source.startswith("https://")
     names = [(price.endpoint, price.model) for price in table.price]
@@ -117,7 +117,7 @@ def test_no_call_costs_more_than_its_bound(
         cached_tokens=read,
         written_tokens=data.draw(st.integers(0, prompt - read)),
     )
-    assert price.cost(usage) <= price.most(prompt, completion) * (1 + 1e-12)
+    assert price.cost(usage) <= price.compute_most(prompt, completion) * (1 + 1e-12)
 
 
 def test_the_bound_reserves_the_prompt_and_the_whole_answer(opened: Opened) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kernelwright.agents.books.candidate import Candidate
+from kernelwright.agents.books.candidate import KnownCandidate
 from kernelwright.agents.prompting import digest, digest_text
-from kernelwright.agents.prompting.attempts import is_before
+from kernelwright.agents.prompting.attempts import before
 from kernelwright.agents.roles import Assignment, Digest, TriedChange
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.conversation import passages
@@ -50,14 +50,14 @@ def test_nothing_known_is_nothing_said() -> None:
     assert digest_text.told_digest(Digest(), "0/0") == ""
 
 
-def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> Candidate:
+def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> KnownCandidate:
     verdict = verdict_with(None, status=status).model_copy(
         update={"log": log, "reasons": (reason,) if reason else ()}
     )
     proposed = CandidateProposed(
         candidate="c", number=1, language="cuda", family="model", operator="write", place="0/0"
     )
-    return Candidate.proposed(proposed, verdict)
+    return KnownCandidate.from_proposal(proposed, verdict)
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,18 @@ def failed(log: str, reason: str = "", status: Status = Status.BUILD_FAILED) -> 
     ],
 )
 def test_an_error_is_told_without_its_line(log: str, reason: str, told: list[str]) -> None:
-    assert list(digest._refused([failed(log, reason)])) == told
+    assert list(digest._list_errors([failed(log, reason)])) == told
 
 
 def test_an_error_that_two_made_is_told_once_and_the_newest_last() -> None:
     one, two = failed("a.cpp:1:1: error: one\n"), failed("a.cpp:9:9: error: two\n")
-    assert digest._refused([one, two, one]) == ("two", "one")
+    assert digest._list_errors([one, two, one]) == ("two", "one")
 
 
 def test_what_is_wrong_with_answers_is_no_fact_of_the_tools() -> None:
-    assert digest._refused([failed("error: wrong", "y[3]", Status.INCORRECT)]) == ()
+    assert digest._list_errors([failed("error: wrong", "y[3]", Status.INCORRECT)]) == ()
     refused = failed("", "line 3: std::thread is not supported", Status.UNSUPPORTED)
-    assert digest._refused([refused]) == ("line 3: std::thread is not supported",)
+    assert digest._list_errors([refused]) == ("line 3: std::thread is not supported",)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,5 @@ def test_a_place_is_told_of_waves_before_its_own(
     place: str, asking: str, first: int, is_told: bool
 ) -> None:
     """In whatever order answers and verdicts came."""
-    assert (
-        is_before(Place.parse(place), Assignment(place=Place.parse(asking), first=first)) is is_told
-    )
+    told = before(Assignment(place=Place.parse(asking), first=first))
+    assert told(Place.parse(place)) is is_told

@@ -57,7 +57,7 @@ def test_every_file_that_words_prompts_is_in_their_version(
     names = {file.name for file in files}
     tables = {"figures.toml", "hack_cases.toml", "techniques.toml", "metrics.toml"}
     modules = {"history.py", "history_text.py", "figures.py", "target_card.py", "llm_judge.py"}
-    modules |= {"softmax.py", "signature.py"}
+    modules |= {"softmax.py", "skeleton.py"}
     assert {*tables, *modules, "coder.md", "untrusted.py"} <= names
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.model import Finish
-from kernelwright.agents.text import FoundSource, Unusable, extract, revised
+from kernelwright.agents.text import FoundSource, Unusable, extract, revise_source
 from kernelwright.sandbox.source_text import SOURCE_BYTES
 
 _CONTENT: dict[str, Any] = tomllib.loads(
@@ -44,7 +44,7 @@ class Case:
         """What comes of it."""
         if self.base is None:
             return extract(self.reply, self.finish, self.language)
-        return revised(self.reply, self.finish, self.language, self.base)
+        return revise_source(self.reply, self.finish, self.language, self.base)
 
 
 def _case(entry: dict[str, Any]) -> Case:

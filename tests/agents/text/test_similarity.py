@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.text import changed_lines, normalised, similarity, unified
+from kernelwright.agents.text import changed_lines, hash_normalised, similarity, unified_diff
 from kernelwright.tests.agents.text.corpus import SOURCES
 
 CPP = SOURCES["cpp"]
@@ -31,7 +31,7 @@ TRITON = SOURCES["triton"]
     ],
 )
 def test_comments_and_spacing_do_not_count(language: str, one: str, other: str) -> None:
-    assert normalised(one, language) == normalised(other, language)
+    assert hash_normalised(one, language) == hash_normalised(other, language)
     assert similarity(one, other, language) == 1.0
 
 
@@ -52,7 +52,7 @@ def test_comments_and_spacing_do_not_count(language: str, one: str, other: str) 
     ],
 )
 def test_what_a_program_does_counts(language: str, one: str, other: str) -> None:
-    assert normalised(one, language) != normalised(other, language)
+    assert hash_normalised(one, language) != hash_normalised(other, language)
     assert similarity(one, other, language) < 1.0
 
 
@@ -70,7 +70,7 @@ def test_likeness_grows_with_what_is_shared() -> None:
 
 def test_a_difference_for_people() -> None:
     new = CPP.replace("2.0f * x[i]", "x[i] + x[i]").replace("#include <cstddef>\n", "")
-    shown = unified(CPP, new, old_name="#1", new_name="#2")
+    shown = unified_diff(CPP, new, old_name="#1", new_name="#2")
     assert shown.startswith("--- #1\n+++ #2\n@@ ")
     assert "\n-#include <cstddef>\n" in shown
     assert "\n+  for (int i = 0; i < m; ++i) y[i] = x[i] + x[i];\n" in shown
@@ -79,13 +79,13 @@ def test_a_difference_for_people() -> None:
 
 
 def test_no_difference_is_none() -> None:
-    assert unified(CPP, CPP.replace("\n", "\r\n")) == ""
+    assert unified_diff(CPP, CPP.replace("\n", "\r\n")) == ""
     assert changed_lines(CPP, CPP) == (0, 0)
     assert changed_lines("a\u2028b\n", "a\u2028c\n") == (1, 1)
 
 
 def test_very_long_sources_are_counted_and_not_aligned() -> None:
     long = "".join(f"{number}\n" for number in range(5000))
-    assert "not compared" in unified(long, long + "x\n")
+    assert "not compared" in unified_diff(long, long + "x\n")
     assert changed_lines(long, long.replace("17\n", "x\n", 1) + "y\n") == (2, 1)
-    assert unified(long, long) == ""
+    assert unified_diff(long, long) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from kernelwright.agents.books.asking import Asker, Asking
 from kernelwright.agents.casting.cast import Players
 from kernelwright.agents.model import Ask, Message
 from kernelwright.agents.roles import Member, NoProposal, Proposal, Situation
-from kernelwright.campaign import CampaignRequest, CampaignResult, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, CampaignResult, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import (
     PlainCoder,
     PlainJudge,
@@ -176,29 +177,45 @@ class Scene:
         self.asked = one.asked
         return result
 
-    def survives(self, tmp_path: Path, *, every: int, cursor: str) -> int:
-        """Dies after every so many events and goes on: the same story, nothing paid twice."""
+    def survives(self, tmp_path: Path, *, every: int, cursors: Sequence[str]) -> int:
+        """Dies after every so many events and goes on: the same story, nothing paid twice.
+
+        Args:
+            cursors: what has become of the checkpoints meanwhile; each is tried on every death.
+        """
         with Store.open(tmp_path / "whole") as store:
             expected = self.play(store)
             events = store.events(expected.campaign)
         told, asked = story(events), self.asked
         deaths = range(0, len(events) - 1, every)
         for left in deaths:
-            one, home = self.model(), tmp_path / str(left)
-            with MortalStore.open(home) as mortal:
+            one, died = self.model(), tmp_path / str(left)
+            with MortalStore.open(died) as mortal:
                 mortal.left = left
                 with pytest.raises(Died):
                     run_campaign(self.request, mortal, self.referee(), players=self.seats(one))
-            with Store.open(home) as store:
-                (campaign,) = store.campaigns()
-                damage(store.cursor_path(campaign), cursor)
-                result = resume_campaign(campaign, store, self.referee(), players=self.seats(one))
-                after = store.events(campaign)
-            assert story(after)[1:] == told[1:], left
-            assert (result.best, result.by_status) == (expected.best, expected.by_status)
-            unknown = [e for e in after if isinstance(e.payload, ModelFailed)]
-            assert len(unknown) <= 1
-            # Only a model that had spoken when the process died is heard twice.
-            assert sum((Counter(one.asked) - Counter(asked)).values()) <= len(unknown), left
-            assert set(one.asked) == set(asked)
+            for cursor in cursors:
+                home = tmp_path / f"{left} {cursor}"
+                shutil.copytree(died, home)
+                again = self.model()
+                again.asked = list(one.asked)
+                result, after = self._resumed(home, cursor, again)
+                assert story(after)[1:] == told[1:], (left, cursor)
+                assert (result.best, result.by_status) == (expected.best, expected.by_status)
+                unknown = [e for e in after if isinstance(e.payload, ModelFailed)]
+                assert len(unknown) <= 1
+                # Only a model that had spoken when the process died is heard twice.
+                twice = Counter(again.asked) - Counter(asked)
+                assert sum(twice.values()) <= len(unknown), (left, cursor)
+                assert set(again.asked) == set(asked)
         return len(deaths)
+
+    def _resumed(
+        self, home: Path, cursor: str, model: PlayedModel
+    ) -> tuple[CampaignResult, list[Event]]:
+        with Store.open(home) as store:
+            (campaign,) = store.campaigns()
+            damage(store.cursor_path(campaign), cursor)
+            seated = self.seats(model)
+            result = resume_campaign(campaign, store, self.referee(), players=seated)
+            return result, store.events(campaign)

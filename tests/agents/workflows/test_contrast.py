@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelwright.agents.model import Ask, CostBound
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players
 from kernelwright.tests.agents.workflows.staged import (
     Improviser,
-    Scene,
     decided,
     decided_at,
     referee,
@@ -28,7 +26,7 @@ from kernelwright.traces.decisions import (
     SecondOpinion,
 )
 from kernelwright.traces.events import CandidateProposed, ChampionChanged
-from kernelwright.traces.records import Protocol, Status, candidate_id
+from kernelwright.traces.records import Depth, Status, candidate_id
 from kernelwright.traces.store import Store
 
 DRAFTS = {f"0/{n}/write/1": kernel(step=4 * n) for n in range(4)}
@@ -78,7 +76,7 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     fate = played.fate
     played.fate = lambda order: (
         Status.SUSPECT
-        if order.source == jump and order.protocol is not Protocol.SCREEN
+        if order.source == jump and order.protocol is not Depth.SCREEN
         else fate(order)
     )
     result = run_campaign(request("contrast", 4), store, played, players=seats(Improviser(script)))
@@ -90,7 +88,7 @@ def test_s9_what_is_faster_than_physics_is_verified_in_full_and_no_champion(
     assert candidate_id(jump) not in later
     crowned = [p.candidate for e in events if isinstance(p := e.payload, ChampionChanged)]
     assert candidate_id(jump) not in crowned
-    assert (candidate_id(jump), Protocol.CONFIRM) not in played.asked
+    assert (candidate_id(jump), Depth.CONFIRM) not in played.asked
 
 
 TOO_GOOD = 58
@@ -145,15 +143,3 @@ def test_it_runs_with_the_offline_brains(store: Store) -> None:
     assert result.evaluated == 9
     assert result.best is not None
     assert len(decided(store.events(result.campaign), ExemplarsChosen)) >= 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
-    """B7: the same candidates and decisions, no answered call paid twice."""
-    scene = Scene(
-        request("contrast", 4),
-        lambda: Improviser(JUMP),
-        lambda one: seats(one, second=lambda _source: "suspect"),
-    )
-    assert scene.survives(tmp_path, every=3, cursor=cursor) > 10

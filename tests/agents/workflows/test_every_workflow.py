@@ -16,12 +16,41 @@ from kernelwright.agents.casting.preview import preview
 from kernelwright.agents.model import Ask
 from kernelwright.agents.workflows import admission, workflow
 from kernelwright.agents.workflows.workflow import WORKFLOWS, find_workflow
-from kernelwright.campaign import planned, resume_campaign, run_campaign
 from kernelwright.errors import UnknownNameError, UsageError
+from kernelwright.running import plan_campaign, resume_campaign, run_campaign
 from kernelwright.tests.agents import spoken
-from kernelwright.tests.agents.asked import PlainJudge, PlayedModel, as_it_says, kernel, needs
+from kernelwright.tests.agents.asked import (
+    PlainJudge,
+    PlayedModel,
+    Script,
+    as_it_says,
+    kernel,
+    needs,
+)
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players
-from kernelwright.tests.agents.workflows.staged import Improviser, Scene, request, seats
+from kernelwright.tests.agents.workflows.staged import (
+    Improviser,
+    Scene,
+    decided,
+    request,
+    seats,
+)
+from kernelwright.tests.agents.workflows.test_contrast import JUMP
+from kernelwright.traces.decisions import (
+    AnyDecision,
+    BaseChosen,
+    Born,
+    Compared,
+    Credited,
+    ExemplarsChosen,
+    GainsTabled,
+    IslandsStood,
+    LessonsDrawn,
+    LookedTwice,
+    SecondOpinion,
+    Shortlisted,
+    SoftVerdicts,
+)
 from kernelwright.traces.events import CampaignStarted, ModelRequested
 from kernelwright.traces.records import Record
 from kernelwright.traces.store import Store
@@ -125,7 +154,7 @@ def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
 ) -> None:
     table = spoken.seats(spoken.Speaker(answer))
     asked = scene(name, model="scripted:spoken", patience=99).request
-    started = planned(asked, table, table.problem.default_workload, spoken.Reader())
+    started = plan_campaign(asked, table, table.problem.default_workload, spoken.Reader())
     foreseen = preview(table, started, spoken.Reader(), asked.source)
     assert foreseen is not None
     result = run_campaign(asked, store, spoken.Reader(), players=table)
@@ -137,7 +166,7 @@ def test_a_preview_shows_the_first_question_and_counts_no_fewer_than_are_asked(
 def test_where_the_coder_asks_no_model_nothing_is_previewed() -> None:
     table = searching(PlayedModel())
     asked = scene("tune").request
-    started = planned(asked, table, table.problem.default_workload, PlayedReferee())
+    started = plan_campaign(asked, table, table.problem.default_workload, PlayedReferee())
     assert preview(table, started, PlayedReferee()) is None
 
 
@@ -156,11 +185,60 @@ def test_the_other_kind_of_coder_is_refused_where_it_cannot_be(store: Store, nam
     assert store.campaigns() == []
 
 
+REPAIRED = {
+    "1/0/repair/1": kernel(step=20),
+    "2/0/optimise/1": "no code",
+    "3/0/optimise/1": kernel(step=2),
+    "4/0/optimise/1": kernel(fails="INCORRECT"),
+}
+TOLD: dict[str, Script] = {
+    "contrast": JUMP | {"2/0/contrast/1": kernel(fails="BUILD_FAILED")},
+    "features": FIRST_FAILS | {"0/1/features/1": kernel(fails="INCORRECT")},
+    "forge": FIRST_FAILS | REPAIRED,
+    "refine": FIRST_FAILS | REPAIRED,
+    "transpile": FIRST_FAILS
+    | {
+        "1/0/repair/1": kernel(fails="INCORRECT"),
+        "2/0/repair/1": kernel(step=2),
+        "3/0/optimise/1": kernel(fails="CRASHED"),
+    },
+}
+"""What fails, says nothing or is too good at once."""
+MET: dict[str, set[type[AnyDecision]]] = {
+    "contrast": {ExemplarsChosen, LookedTwice, SecondOpinion},
+    "evolve": {Born, Compared, IslandsStood, LessonsDrawn, Shortlisted, SoftVerdicts},
+    "features": {Credited, GainsTabled},
+    "forge": {BaseChosen},
+    "refine": {BaseChosen},
+}
+"""Decisions that a death must have been tried between."""
+
+
+def mortal(name: str) -> Scene:
+    """The small campaign of a workflow with every helper that its seats may have."""
+    more = {
+        "contrast": {"rounds": 4, "options": {}},
+        "evolve": {"options": {**SMALL["evolve"]["options"], "abreast": 2}},
+        "forge": {"rounds": 5},
+        "refine": {"rounds": 5},
+        "transpile": {"options": {"fixes": 3, "tunings": 1, "optimisations": 2}},
+    }
+    played = scene(name, **more.get(name, {}))
+    if name in WRITTEN:
+        played.model = lambda: Improviser(TOLD.get(name, FIRST_FAILS))
+        played.seats = lambda one: seats(one, lambda _: "ok", ["a lesson"], lambda _: "suspect")
+    return played
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
 @pytest.mark.parametrize("name", EVERY)
-def test_it_goes_on_from_every_prefix_of_its_events(tmp_path: Path, name: str, cursor: str) -> None:
-    assert scene(name).survives(tmp_path, every=1, cursor=cursor) > 10
+def test_s6_b7_it_goes_on_from_every_prefix_of_its_events(tmp_path: Path, name: str) -> None:
+    """S6, B7: whether its checkpoints are still there or the events are all that there is."""
+    played = mortal(name)
+    assert played.survives(tmp_path, every=1, cursors=("kept", "lost")) > 10
+    with Store.open(tmp_path / "whole") as store:
+        events = store.events(store.campaigns()[0])
+    assert all(decided(events, kind) for kind in MET.get(name, ()))
 
 
 @pytest.mark.parametrize(("name", "cap"), ENDED_BY)

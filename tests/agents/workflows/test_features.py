@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelwright.agents.prompting.techniques import applicable
+from kernelwright.agents.prompting.techniques import list_applicable
 from kernelwright.agents.workflows.features import _draws
-from kernelwright.campaign import run_campaign
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import kernel, source
 from kernelwright.tests.agents.played import players, problem
 from kernelwright.tests.agents.workflows.staged import (
     Improviser,
-    Scene,
     decided,
     decided_at,
     referee,
@@ -24,14 +22,15 @@ from kernelwright.tests.agents.workflows.staged import (
 )
 from kernelwright.traces.decisions import Credited, FeaturesPlanned, GainsTabled
 from kernelwright.traces.events import CandidateProposed, Event
+from kernelwright.traces.place import Place
 from kernelwright.traces.records import candidate_id
 from kernelwright.traces.store import Store
 
 
 def step_by_depth(place: str) -> str:
     """Faster at every depth; declares every technique there is and unrolls for all to see."""
-    depth, slot = (int(part) for part in place.split("/")[:2])
-    names = ", ".join(t.name for t in applicable(problem(), "cpp", "cpu"))
+    depth, slot = Place.parse(place).numbers
+    names = ", ".join(t.name for t in list_applicable(problem(), "cpp", "cpu"))
     text = kernel(step=8 * depth + slot, seen="unroll " * (depth + 1), tag=place * 3)
     return f"Techniques: {names}\n{text}"
 
@@ -45,7 +44,7 @@ def play(store: Store, model: Improviser, rounds: int = 3, **options: Any) -> li
 def test_every_depth_extends_the_fastest_and_credits_techniques(store: Store) -> None:
     model = Improviser(answer=step_by_depth, slots=4)
     events = play(store, model)
-    assert {place.split("/")[2] for place in model.asked} == {"features"}
+    assert {Place.parse(place).purpose for place in model.asked} == {"features"}
     plans = decided(events, FeaturesPlanned)
     by_place = {
         str(p.place): p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)
@@ -70,7 +69,7 @@ def test_a_technique_that_is_not_used_is_not_credited_and_the_dispute_is_told(
     store: Store,
 ) -> None:
     def silent(place: str) -> str:
-        depth, slot = (int(part) for part in place.split("/")[:2])
+        depth, slot = Place.parse(place).numbers
         return kernel(step=8 * depth + slot, seen="unroll " * (depth + 1))
 
     events = play(store, Improviser(answer=silent), rounds=6)
@@ -143,16 +142,3 @@ def test_a_cap_ends_it_with_everything_evaluated(store: Store, cap: dict[str, fl
     )
     assert result.stopped_by == next(iter(cap))
     assert result.evaluated == len(model.asked) == 6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
-    """B7: the table of gains is a fold, so that the same techniques are drawn."""
-
-    def now_and_then(place: str) -> str:
-        broken = place in ("0/1/features/1", "1/2/features/1", "1/6/repair/1")
-        return kernel(fails="INCORRECT", tag=place) if broken else step_by_depth(place)
-
-    scene = Scene(request("features", 2), lambda: Improviser(answer=now_and_then))
-    assert scene.survives(tmp_path, every=4, cursor=cursor) > 10

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.workflows.best_of_n import ABREAST
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import kernel
 from kernelwright.tests.agents.played import PlayedReferee, players
 from kernelwright.tests.agents.workflows.staged import Improviser, referee, request, seats
-from kernelwright.traces.records import Protocol
+from kernelwright.traces.records import Depth
 from kernelwright.traces.store import Store
 
 
 def screened(played: PlayedReferee) -> list[str]:
-    return [candidate for candidate, protocol in played.asked if protocol is Protocol.SCREEN]
+    return [candidate for candidate, protocol in played.asked if protocol is Depth.SCREEN]
 
 
 @pytest.mark.parametrize("workflow", ["contrast", "features", "evolve"])

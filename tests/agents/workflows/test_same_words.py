@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.model import Ask
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.asked import needs
 from kernelwright.tests.agents.spoken import Reader, Speaker, kernel, reply, seats
 from kernelwright.tests.agents.test_forge_resume import Died, MortalStore, damage

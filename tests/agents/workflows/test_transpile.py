@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.campaign import run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import run_campaign
 from kernelwright.tests.agents.asked import as_it_says, kernel, source
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.workflows.staged import (
@@ -202,14 +202,6 @@ def test_other_workflows_take_no_source(store: Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cursor", ["kept", "lost"])
-def test_b7_a_death_anywhere_changes_nothing(tmp_path: Path, cursor: str) -> None:
-    """B7: the same candidates, no answered call paid twice."""
-    scene = Scene(request("transpile", source=CUDA), lambda: Improviser(CHAIN))
-    assert scene.survives(tmp_path, every=3, cursor=cursor) > 10
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("to", ["forge", "evolve"])
 def test_b7_a_death_before_and_behind_a_hand_over_changes_nothing(tmp_path: Path, to: str) -> None:
     """B7: two graphs, one after the other, and a source that was itself verified."""
@@ -224,4 +216,4 @@ def test_b7_a_death_before_and_behind_a_hand_over_changes_nothing(tmp_path: Path
         options={"hand_over": to, "tunings": 1},
     )
     scene = Scene(asked, lambda: Improviser(script))
-    assert scene.survives(tmp_path, every=5, cursor="kept") > 4
+    assert scene.survives(tmp_path, every=5, cursors=("kept",)) > 4

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.offered import usual_workflow
-from kernelwright.campaign import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.errors import UsageError
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players, recipe
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.decisions import Challenged
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
 RISING = (recipe("row-balanced", step=tuple(range(40))),)
-SCREEN, CONFIRM = Protocol.SCREEN, Protocol.CONFIRM
+SCREEN, CONFIRM = Depth.SCREEN, Depth.CONFIRM
 
 
 def request(**more: Any) -> CampaignRequest:

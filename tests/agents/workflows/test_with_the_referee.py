@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kernelwright.agents.models.choosing import ModelSettings
-from kernelwright.campaign import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes.catalogue import recipes_for
+from kernelwright.running import CampaignRequest, CampaignResult, run_campaign
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.decisions import (
     Compared,
@@ -31,7 +31,7 @@ from kernelwright.traces.events import (
     EvaluationFinished,
     ModelRequested,
 )
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.store import Store
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
@@ -129,7 +129,7 @@ def statuses(store: Store, result: CampaignResult) -> list[Status]:
     return [
         p.verdict.status
         for p in found
-        if isinstance(p, EvaluationFinished) and p.verdict.protocol is Protocol.SCREEN
+        if isinstance(p, EvaluationFinished) and p.verdict.protocol is Depth.SCREEN
     ]
 
 
@@ -283,7 +283,7 @@ def test_recipes_are_tuned_one_at_a_time(tmp_path: Path, referee: RefereeProcess
 @pytest.mark.parametrize("language", ["cuda", "triton"])
 def test_forge_under_emulated_screening(tmp_path: Path, shared_cache: Path, language: str) -> None:
     """A wrong kernel, its repair and an optimisation, screened where no device is at hand."""
-    texts = [recipe.render(recipe.first()) for recipe in recipes_for("softmax", language)][:2]
+    texts = [recipe.render(recipe.first_knobs()) for recipe in recipes_for("softmax", language)][:2]
     wrong = _wrong(texts[0], language)
     fence = "cuda" if language == "cuda" else "python"
     turns = [

@@ -13,7 +13,7 @@ import pytest
 from kernelwright.agents.casting import roster
 from kernelwright.agents.model import Ask
 from kernelwright.agents.workflows.workflow import WORKFLOWS
-from kernelwright.campaign import CampaignRequest, run_campaign
+from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players, recipes
 from kernelwright.tests.agents.spoken import (
     STRATEGY,

@@ -264,7 +264,7 @@ def call(function: Any, case: Case) -> Array:
     return padded[guard:-guard].reshape(case.truth.shape).copy()
 
 
-def check(function: Any, case: Case) -> None:
+def assert_right(function: Any, case: Case) -> None:
     """Holds a call against its truth; NaN and infinities must stand where they should."""
     found = call(function, case).astype(float)
     with np.errstate(over="ignore"):

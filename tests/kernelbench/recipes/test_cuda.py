@@ -6,6 +6,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -24,17 +25,17 @@ from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
-from kernelwright.traces.records import Protocol, Status
-from kernelwright.verifier.checks.checking import tried
+from kernelwright.traces.records import Depth, Status
+from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import contests, emulated_looks, gpu_candidates
+from kernelwright.verifier.stands import contests, emulated_looks
 from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.leased import Machine
 from kernelwright.verifier.stands.opening import open_stand
 from kernelwright.verifier.stands.verdict_draft import Draft
 from kernelwright.verifier.truth import gates
-from kernelwright.verifier.truth.trials import Trial, hidden
+from kernelwright.verifier.truth.trials import Trial, hidden_shapes
 
 EXAMPLE = Path(__file__).with_name("spmm_crc.cu")
 TARGETS = tuple(map(architecture, ("sm_80", "sm_90", "sm_100")))
@@ -81,7 +82,10 @@ def opened(problem: str, cache: Path) -> EmulatedStand:
 def sample(recipe: Recipe, count: int) -> list[Knobs]:
     """The default and a seeded choice of legal knobs."""
     space = list(recipe.space({}))
-    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+    return [
+        recipe.first_knobs(),
+        *random.Random(recipe.problem + recipe.family).sample(space, count),
+    ]
 
 
 def tried_knobs(recipe: Recipe, *, is_default: bool) -> list[Knobs]:
@@ -96,30 +100,30 @@ def planned(source: str) -> Plan:
     return plan
 
 
-def judged(stand: EmulatedStand, source: str) -> None:
+def assert_screened(stand: EmulatedStand, source: str) -> None:
     """The referee's screening: trials, other orders of threads, races on shared memory."""
-    order = Order(source=source, language="cuda", protocol=Protocol.SCREEN)
+    order = Order(source=source, language="cuda", protocol=Depth.SCREEN)
     verdict = look(stand, Draft(order, stand.session, b"recipes!"))
     assert verdict.status is Status.SCREENED, (verdict.reasons, verdict.log[-2000:])
     assert any(check.name == emulated_looks.RACES for check in verdict.checks)
 
 
-def answers(stand: EmulatedStand, source: str, seed: int) -> None:
+def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
     """Every family on the tiny workload, three on each of the hidden shapes."""
     rng, session = np.random.default_rng(seed), stand.session
     families = list(session.problem.families)
     trials = [Trial("tiny", session.stage.target, family) for family in families]
-    for number, (name, structure) in enumerate(islice(hidden(session.stage, rng), HIDDEN)):
+    for number, (name, structure) in enumerate(islice(hidden_shapes(session.stage, rng), HIDDEN)):
         drawn = (families[(3 * number + at) % len(families)] for at in range(3))
         trials += [Trial(name, structure, family) for family in drawn]
-    made = gpu_candidates.candidate(stand.workshop, "cuda", source, seed)
+    made = stand.tools.build("cuda", source, seed)
     with (
         contests.arena_for(session, EXTRA_BYTES) as arena,
-        contests.started(
-            session, Protocol.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
+        contests.start_side(
+            session, Depth.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):
-        failed = gates.first_failure(tried(side, session.stage, trials, rng))
+        failed = gates.first_failure(try_all(side, session.stage, trials, rng))
     assert failed is None, (failed.name, failed.detail)
 
 
@@ -155,7 +159,7 @@ def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
 
 @each_recipe
 def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
-    assert recipe.is_legal(recipe.first(), {})
+    assert recipe.is_legal(recipe.first_knobs(), {})
     assert 10 <= recipe.size({}) <= 2500
     assert all(constraint.reason for constraint in recipe.constraints)
 
@@ -163,7 +167,7 @@ def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
 @each_recipe
 def test_every_knob_changes_what_is_launched(recipe: Recipe) -> None:
     for knob in recipe.knobs:
-        drawn = (recipe.render({**recipe.first(), knob.name: value}) for value in knob.values)
+        drawn = (recipe.render({**recipe.first_knobs(), knob.name: value}) for value in knob.values)
         # Without what names the knobs, whatever the template and the plan do with them.
         told = {re.sub(r"\n\[recipe\.knobs\].*?---\*/", "", source, flags=re.S) for source in drawn}
         assert len(told) == len(knob.values), knob.name
@@ -172,9 +176,9 @@ def test_every_knob_changes_what_is_launched(recipe: Recipe) -> None:
 def test_unknown_knobs_are_errors() -> None:
     recipe = get("spmm_csr", "crc", "cuda")
     with pytest.raises(UsageError, match="colour"):
-        recipe.render({**recipe.first(), "colour": 1})
+        recipe.render({**recipe.first_knobs(), "colour": 1})
     with pytest.raises(UsageError, match="tile"):
-        recipe.render({**recipe.first(), "tile": 33})
+        recipe.render({**recipe.first_knobs(), "tile": 33})
 
 
 def test_no_sum_goes_through_atomics() -> None:
@@ -187,15 +191,17 @@ def test_no_sum_goes_through_atomics() -> None:
 
 @pytest.mark.slow
 def test_the_example_is_screened(stand_for: Callable[[str], EmulatedStand]) -> None:
-    judged(stand_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
+    assert_screened(stand_for("spmm_csr"), EXAMPLE.read_text("utf-8"))
 
 
 def test_a_mistake_is_seen(stand_for: Callable[[str], EmulatedStand]) -> None:
     """The trials of this file are worth something: without its tail a recipe fails them."""
     stand, recipe = stand_for("spmm_csr"), get("spmm_csr", "row-par", "cuda")
-    source = recipe.render(recipe.first()).replace("p < end; p += LANES", "p < end - 1; p += LANES")
+    source = recipe.render(recipe.first_knobs()).replace(
+        "p < end; p += LANES", "p < end - 1; p += LANES"
+    )
     with pytest.raises(AssertionError, match=r"exact bits|G1|G3|probe"):
-        answers(stand, source, 1)
+        assert_answers_agree(stand, source, 1)
 
 
 @pytest.mark.slow
@@ -205,7 +211,7 @@ def test_defaults_and_sampled_knobs_are_screened(
 ) -> None:
     stand = stand_for(recipe.problem)
     for knobs in tried_knobs(recipe, is_default=True):
-        judged(stand, recipe.render(knobs))
+        assert_screened(stand, recipe.render(knobs))
 
 
 @pytest.mark.slow
@@ -215,7 +221,7 @@ def test_answers_agree_with_float64(
 ) -> None:
     stand = stand_for(recipe.problem)
     for seed, knobs in enumerate(tried_knobs(recipe, is_default=False)):
-        answers(stand, recipe.render(knobs), seed)
+        assert_answers_agree(stand, recipe.render(knobs), seed)
 
 
 @pytest.mark.slow
@@ -225,13 +231,14 @@ def test_sampled_knobs_build(
 ) -> None:
     session = stand_for(recipe.problem).session
     subject = session.problem.structure(session.problem.default_workload)
+    workshop = replace(session.workshop, folder=tmp_path)
     # Of a sample each is built for one target, in turn.
     turn = SAMPLED.index(recipe) % len(TARGETS)
     for knobs in tried_knobs(recipe, is_default=False):
         source = recipe.render(knobs)
         plan = planned(source)
         for target in TARGETS if IS_WHOLE else TARGETS[turn : turn + 1]:
-            built = build(source, plan.kernels, target, cache_dir=tmp_path, jail=session.jail)
+            built = build(workshop, source, plan.kernels, target)
             assert isinstance(built, DeviceBuilt), (knobs, built)
             launches = resolve(plan, session.problem, subject.axes, features(subject), target)
             assert isinstance(launches, Launches), launches

@@ -49,7 +49,10 @@ each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}
 def sample(recipe: Recipe, count: int) -> list[Knobs]:
     """The default and a seeded choice of legal knobs."""
     space = list(recipe.space(WIDE))
-    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+    return [
+        recipe.first_knobs(),
+        *random.Random(recipe.problem + recipe.family).sample(space, count),
+    ]
 
 
 def compile_all(
@@ -80,7 +83,7 @@ def verify(problem: str, library: ctypes.CDLL, knobs: Knobs) -> None:
     """Holds one library against every case of its operator."""
     for case in operators.OPERATORS[problem](np.random.default_rng(7)):
         try:
-            operators.check(getattr(library, problem), case)
+            operators.assert_right(getattr(library, problem), case)
         except AssertionError as error:
             raise AssertionError(f"{problem} with {knobs}: {error}") from error
 
@@ -101,17 +104,17 @@ def _two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_default_agrees_with_float64(problem: str, tmp_path: Path) -> None:
     recipes = recipes_for(problem)
-    sources = ((recipe.family, recipe.render(recipe.first())) for recipe in recipes)
+    sources = ((recipe.family, recipe.render(recipe.first_knobs())) for recipe in recipes)
     # -O1 keeps the fast suite fast; the slow test builds as the referee does.
     for family, library in compile_all(tmp_path, sources, "-O1").items():
-        verify(problem, library, get(problem, family).first())
+        verify(problem, library, get(problem, family).first_knobs())
 
 
 @pytest.mark.parametrize("workload", ["hub-max-33", "hub-mean-33"])
 def test_a_row_whose_entries_end_with_a_piece_is_written(workload: str, tmp_path: Path) -> None:
     """The next piece has the row's end only: nothing of it to reduce, but the row to write."""
     recipe = get("gspmm_reduce", "nnz-balanced")
-    knobs = recipe.first() | {"threads": 2, "pieces": 16}
+    knobs = recipe.first_knobs() | {"threads": 2, "pieces": 16}
     (library,) = compile_all(tmp_path, [("cut", recipe.render(knobs))], "-O1").values()
     problem = registry.get(recipe.problem)
     structure = problem.structure(problem.workload(workload))
@@ -120,7 +123,7 @@ def test_a_row_whose_entries_end_with_a_piece_is_written(workload: str, tmp_path
     bound = operators.bound(truth.value, truth.scale, truth.terms)
     inputs = (*structure.arrays.values(), *values.values())
     scalars = tuple(structure.axes.values())
-    operators.check(
+    operators.assert_right(
         library.gspmm_reduce, operators.Case(workload, scalars, inputs, truth.value, bound)
     )
 
@@ -163,7 +166,9 @@ def test_space_keeps_every_constraint(recipe: Recipe) -> None:
 
 @each_recipe
 def test_every_knob_changes_the_source(recipe: Recipe) -> None:
-    first = recipe.first() | ({"schedule": "dynamic"} if "schedule" in recipe.first() else {})
+    first = recipe.first_knobs() | (
+        {"schedule": "dynamic"} if "schedule" in recipe.first_knobs() else {}
+    )
     for knob in recipe.knobs:
         # Everything after the front matter, which names the knobs whatever the template does.
         bodies = {recipe.render({**first, knob.name: v}).split("---*/")[1] for v in knob.values}
@@ -173,12 +178,12 @@ def test_every_knob_changes_the_source(recipe: Recipe) -> None:
 @pytest.mark.parametrize("facts", [WIDE, NARROW, {}], ids=["wide", "narrow", "unknown"])
 @each_recipe
 def test_default_is_legal_everywhere(recipe: Recipe, facts: dict[str, float]) -> None:
-    assert recipe.is_legal(recipe.first(), facts)
+    assert recipe.is_legal(recipe.first_knobs(), facts)
 
 
 @each_recipe
 def test_missing_unknown_and_wrong_knobs_are_errors(recipe: Recipe) -> None:
-    knobs = recipe.first()
+    knobs = recipe.first_knobs()
     name = recipe.knobs[0].name
     with pytest.raises(UsageError, match=name):
         recipe.render({k: v for k, v in knobs.items() if k != name})

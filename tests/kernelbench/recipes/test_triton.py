@@ -19,6 +19,7 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan import check_built
@@ -55,7 +56,10 @@ def jail() -> Jail:
 def sample(recipe: Recipe, count: int) -> list[Knobs]:
     """The default and a seeded choice of legal knobs."""
     space = list(recipe.space({}))
-    return [recipe.first(), *random.Random(recipe.problem + recipe.family).sample(space, count)]
+    return [
+        recipe.first_knobs(),
+        *random.Random(recipe.problem + recipe.family).sample(space, count),
+    ]
 
 
 def planned(source: str, problem: Problem, structure: Structure, target: str) -> Launches:
@@ -114,9 +118,9 @@ def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
 
 @each_recipe
 def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
-    assert recipe.is_legal(recipe.first(), {})
+    assert recipe.is_legal(recipe.first_knobs(), {})
     assert 10 <= recipe.size({}) <= 2500
-    first = recipe.first()
+    first = recipe.first_knobs()
     for knob in recipe.knobs:
         sources = {recipe.render({**first, knob.name: value}) for value in knob.values}
         assert len(sources) == len(knob.values), knob.name
@@ -124,13 +128,13 @@ def test_default_is_in_a_space_worth_searching(recipe: Recipe) -> None:
 
 def test_products_never_round_to_tf32() -> None:
     for recipe in ALL:
-        source = recipe.render(recipe.first())
+        source = recipe.render(recipe.first_knobs())
         assert source.count("tl.dot(") == source.count('input_precision="ieee"')
 
 
 def test_a_softmax_is_right_in_every_schedule(jail: Jail) -> None:
     recipe = recipes_for("softmax", "triton")[0]
-    hold(recipe, recipe.first(), [Part([Structure({"M": 3, "N": 33})])], jail)
+    hold(recipe, recipe.first_knobs(), [Part([Structure({"M": 3, "N": 33})])], jail)
 
 
 @pytest.mark.slow
@@ -149,7 +153,7 @@ def test_answers_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
     ]
     if IS_WHOLE or recipe.problem == "softmax":
         parts.append(Part([wide], families[2], calls=1))
-    hold(recipe, recipe.first(), parts, jail)
+    hold(recipe, recipe.first_knobs(), parts, jail)
 
 
 @pytest.mark.slow
@@ -166,7 +170,7 @@ def test_other_knobs_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
 @pytest.mark.parametrize("target", BUILT_FOR)
 def test_sampled_knobs_build(target: str, jail: Jail, tmp_path: Path) -> None:
     device = architecture(target)
-    with TritonBuilder(jail, device, cache_dir=tmp_path) as builder:
+    with TritonBuilder(Workshop(jail, tmp_path), device) as builder:
         for recipe in SAMPLED:
             problem = registry.get(recipe.problem)
             structure = problem.structure(problem.default_workload)

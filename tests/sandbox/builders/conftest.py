@@ -7,6 +7,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.triton import TritonBuilder
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 
@@ -34,5 +35,5 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonBuilder]
     except PrerequisiteError as error:
         pytest.skip(f"no jail works here: {error}")
     cache = tmp_path_factory.mktemp("cache")
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=cache, timeout_s=120.0) as made:
+    with TritonBuilder(Workshop(jail, cache), architecture("sm_90"), timeout_s=120.0) as made:
         yield made

@@ -73,8 +73,8 @@ def test_a_driver_that_no_compiler_is_for_is_told_with_two_remedies(packages: Pa
 
 def test_a_driver_that_tells_no_release_is_taken_as_it_is(packages: Path) -> None:
     nvrtc(packages / "nvidia" / "cu13", "13.5")
-    assert compatibility.major_of(None) is None
-    assert compatibility.compiler_for("cuda", None) == "NVRTC 13.5"
+    assert compatibility.major_of(None) == toolchain.ANY_RELEASE
+    assert compatibility.compiler_for("cuda", toolchain.ANY_RELEASE) == "NVRTC 13.5"
 
 
 @pytest.mark.usefixtures("packages")
@@ -90,7 +90,11 @@ def test_triton_is_given_the_assembler_that_the_driver_needs(packages: Path) -> 
     programs = packages / "triton" / "backends" / "nvidia" / "bin"
     program(programs / "ptxas", "Cuda compilation tools, release 12.9, V12.9.86")
     program(programs / "ptxas-blackwell", "Cuda compilation tools, release 13.4, V13.4.59")
-    assert compatibility.triton_settings(None) == compatibility.triton_settings(13) == {}
+    assert (
+        compatibility.triton_settings(toolchain.ANY_RELEASE)
+        == compatibility.triton_settings(13)
+        == {}
+    )
     old = compatibility.triton_settings(12)
     assert set(old.values()) == {str(programs / "ptxas")}
     assert set(old) == {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"}

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelwright.sandbox.builders import cache
+from kernelwright.sandbox.builders.cache import BuildCache
 from kernelwright.sandbox.builders.cpp import build
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.isolation.model import Jail
 
 PROTOTYPE = 'extern "C" void scale(int n, const float* x, float* y);'
@@ -23,18 +25,18 @@ HONEST = """extern "C" void scale(int n, const float* __restrict__ x, float* __r
 
 
 def attempt(
-    source: str, cache_dir: Path, jail: Jail | None, variant: BuildVariant = BuildVariant.RELEASE
+    source: str, cache_dir: Path, jail: Jail, variant: BuildVariant = BuildVariant.RELEASE
 ) -> Built | BuildFailed:
-    return build(source, PROTOTYPE, "scale", variant=variant, cache_dir=cache_dir, jail=jail)
+    return build(Workshop(jail, cache_dir), source, PROTOTYPE, "scale", variant=variant)
 
 
-def built(source: str, cache_dir: Path, jail: Jail | None) -> Built:
+def built(source: str, cache_dir: Path, jail: Jail) -> Built:
     result = attempt(source, cache_dir, jail)
     assert isinstance(result, Built), result
     return result
 
 
-def refused(source: str, cache_dir: Path, jail: Jail | None) -> BuildFailed:
+def refused(source: str, cache_dir: Path, jail: Jail) -> BuildFailed:
     result = attempt(source, cache_dir, jail)
     assert isinstance(result, BuildFailed)
     return result
@@ -168,14 +170,15 @@ def test_a_damaged_cache_entry_is_built_anew(tmp_path: Path, any_jail: Jail) -> 
 
 
 def test_a_cache_entry_under_another_name_is_not_believed(tmp_path: Path) -> None:
+    kept = BuildCache(tmp_path)
     entry = Built(b"code", "6" * 64, 0.0)
-    cache.store(tmp_path, "ab12", entry)
-    assert cache.load(tmp_path, "ab12") is None
+    kept.store("ab12", entry)
+    assert kept.load("ab12") is None
     good = Built(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 0.0)
-    cache.store(tmp_path, "ab12", good)
-    assert cache.load(tmp_path, "ab12") is not None
+    kept.store("ab12", good)
+    assert kept.load("ab12") is not None
     (tmp_path / "cpp" / "ab" / "ab12").rename(tmp_path / "cpp" / "ab" / "ab34")
-    assert cache.load(tmp_path, "ab34") is None
+    assert kept.load("ab34") is None
 
 
 def test_the_sanitized_variant_holds_sanitizers(tmp_path: Path, any_jail: Jail) -> None:
@@ -191,4 +194,4 @@ def test_the_sanitized_variant_holds_sanitizers(tmp_path: Path, any_jail: Jail) 
 )
 @given(source=st.text(max_size=60))
 def test_any_text_is_a_result(source: str, tmp_path: Path) -> None:
-    assert isinstance(attempt(source, tmp_path, None), BuildFailed)
+    assert isinstance(attempt(source, tmp_path, BareJail()), BuildFailed)

@@ -11,10 +11,12 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
-from kernelwright.sandbox.builders import cache, cubin, toolchain
-from kernelwright.sandbox.builders.cuda import CudaRequest, build, build_many
+from kernelwright.sandbox.builders import cubin, toolchain
+from kernelwright.sandbox.builders.cache import BuildCache
+from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import BuildFailed, DeviceBuilt
 from kernelwright.sandbox.builders.workplace import LIMITS
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
 
 SCALE = """\
@@ -36,7 +38,7 @@ def _needs_nvrtc() -> None:
 
 def attempt(source: str, *kernels: str, at: Path, jail: Jail, **more) -> DeviceBuilt | BuildFailed:
     more.setdefault("architecture", SM_90)
-    return build(source, kernels or ("scale",), cache_dir=at, jail=jail, **more)
+    return build(Workshop(jail, at), source, kernels or ("scale",), **more)
 
 
 def built(source: str, *kernels: str, at: Path, jail: Jail, **more) -> DeviceBuilt:
@@ -167,7 +169,8 @@ def test_the_toolkits_headers_and_ours_go_together(
     headers: tuple[str, ...], tmp_path: Path, any_jail: Jail
 ) -> None:
     source = "".join(f"#include <{header}>\n" for header in headers) + SCALE
-    built(source, at=tmp_path, jail=any_jail)
+    found = built(source, at=tmp_path, jail=any_jail)
+    assert [kernel.name for kernel in found.kernels] == ["scale"]
 
 
 @pytest.mark.parametrize(
@@ -336,13 +339,13 @@ def test_a_device_build_comes_back_as_it_was(tmp_path: Path, any_jail: Jail) -> 
         cubins=(found.cubins[0], replace(found.cubins[0], remarks=("1: a",))),
         kernels=(found.kernels[0], replace(found.kernels[0], cubin=1, max_threads=64)),
     )
-    cache.store_device(tmp_path, "ab" * 32, two)
-    kept = cache.load_device(tmp_path, "ab" * 32)
+    BuildCache(tmp_path).store_device("ab" * 32, two)
+    kept = BuildCache(tmp_path).load_device("ab" * 32)
     assert kept is not None
     assert kept.is_cached
     assert kept.kernels == two.kernels
     assert [c.artefact for c in kept.cubins] == [c.artefact for c in two.cubins]
-    assert cache.load_device(tmp_path, "cd" * 32) is None
+    assert BuildCache(tmp_path).load_device("cd" * 32) is None
 
 
 def test_a_damaged_cubin_is_a_cubin_error(tmp_path: Path, any_jail: Jail) -> None:
@@ -360,17 +363,6 @@ def test_a_damaged_cubin_is_a_cubin_error(tmp_path: Path, any_jail: Jail) -> Non
         except cubin.CubinError:
             continue
     assert set(cubin.entries(whole)) == {"scale"}
-
-
-def test_many_at_once_in_order(tmp_path: Path, any_jail: Jail) -> None:
-    requests = [
-        CudaRequest(SCALE.replace("2 *", f"{n} *"), ("scale",), SM_90) for n in range(2, 7)
-    ] + [CudaRequest("nonsense", ("scale",), SM_90)]
-    found = build_many(requests, cache_dir=tmp_path, jail=any_jail)
-    assert [isinstance(one, DeviceBuilt) for one in found] == [True] * 5 + [False]
-    alone = built(SCALE.replace("2 *", "3 *"), at=tmp_path / "alone", jail=any_jail)
-    assert isinstance(found[1], DeviceBuilt)
-    assert found[1].cubins[0].sha256 == alone.cubins[0].sha256
 
 
 def test_nvcc_where_it_is_asked_for(tmp_path: Path, any_jail: Jail) -> None:

@@ -13,6 +13,7 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import cuda, emulated, shims, toolchain
 from kernelwright.sandbox.builders.model import BuildFailed, Built, DeviceBuilt, Unsupported
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.sandbox.builders.cuda_habits import BARE, HEADERS, OF_CUDA, OF_STD, Habit
 
@@ -56,35 +57,24 @@ class Both:
     """The two builds of a candidate."""
 
     def __init__(self, cache: Path, jail: Jail) -> None:
-        self.cache, self.jail = cache, jail
+        self.workshop = Workshop(jail, cache)
 
     def device(self, source: str, kernels: tuple[str, ...]) -> DeviceBuilt | BuildFailed:
-        return cuda.build(
-            source, kernels, architecture("sm_90"), cache_dir=self.cache, jail=self.jail
-        )
+        return cuda.build(self.workshop, source, kernels, architecture("sm_90"))
 
     def emulated(self, source: str, kernels: tuple[str, ...]) -> Built | BuildFailed | Unsupported:
-        return emulated.build(
-            source, NO_TENSORS, kernels, architecture="sm_90", cache_dir=self.cache, jail=self.jail
-        )
+        return emulated.build(self.workshop, source, NO_TENSORS, kernels, architecture="sm_90")
 
-    def take(self, source: str, *kernels: str) -> None:
+    def assert_taken(self, source: str, *kernels: str) -> None:
         on_device = self.device(source, kernels or ("k",))
         assert isinstance(on_device, DeviceBuilt), on_device
         on_cpu = self.emulated(source, kernels or ("k",))
         assert isinstance(on_cpu, Built), on_cpu
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
-    folder.chmod(0o755)
-    return folder
-
-
 @pytest.fixture
-def both(cache: Path, any_jail: Jail) -> Both:
-    return Both(cache, any_jail)
+def both(shared_cache: Path, any_jail: Jail) -> Both:
+    return Both(shared_cache, any_jail)
 
 
 def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
@@ -93,29 +83,30 @@ def joined(rows: Mapping[str, Habit]) -> tuple[str, tuple[str, ...]]:
     return "\n".join(map(kernel, rows.values(), names)), names
 
 
+@pytest.mark.slow
 def test_what_nvcc_has_without_an_include(both: Both) -> None:
     rows = {name: habit for name, habit in BARE.items() if name != "own definitions"}
     source, names = joined(rows)
-    both.take(source, *names)
-    both.take(kernel(BARE["own definitions"]))
+    both.assert_taken(source, *names)
+    both.assert_taken(kernel(BARE["own definitions"]))
 
 
 def test_headers_named_needlessly(both: Both) -> None:
     habit = Habit("using namespace std;", "y[i] = x[i] + max(n, 1);")
-    both.take(including(*HEADERS) + kernel(habit))
+    both.assert_taken(including(*HEADERS) + kernel(habit))
 
 
 def test_headers_of_cuda_and_what_they_declare(both: Both) -> None:
     source, names = joined(OF_CUDA)
-    both.take(including(*CUDA_HEADERS) + source, *names)
+    both.assert_taken(including(*CUDA_HEADERS) + source, *names)
 
 
 def test_the_rest_of_std_with_its_headers(both: Both) -> None:
     source, names = joined(OF_STD)
-    both.take(including(*OF_STD) + source, *names)
+    both.assert_taken(including(*OF_STD) + source, *names)
 
 
-def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
+def test_nvcc_takes_what_nvrtc_takes(shared_cache: Path, any_jail: Jail) -> None:
     try:
         toolchain.find_nvcc()
     except PrerequisiteError as error:
@@ -124,11 +115,10 @@ def test_nvcc_takes_what_nvrtc_takes(cache: Path, any_jail: Jail) -> None:
     source, names = joined(rows)
     needless = including("torch/extension.h", "ATen/ATen.h", "c10/cuda/CUDAGuard.h", "vector")
     found = cuda.build(
+        Workshop(any_jail, shared_cache),
         needless + source,
         names,
         architecture("sm_90"),
-        cache_dir=cache,
-        jail=any_jail,
         compiler="nvcc",
     )
     assert isinstance(found, DeviceBuilt), found
@@ -179,7 +169,7 @@ def test_lines_are_those_of_the_source(both: Both) -> None:
 
 def test_names_of_headers_stay_in_their_folder() -> None:
     names = ("a/b.h", "../up.h", "/etc/passwd", "a/../b", "c//d", "./e", "x" * 200)
-    assert list(shims.included(including(*names))) == ["a/b.h"]
+    assert list(shims.list_included(including(*names))) == ["a/b.h"]
 
 
 def test_headers_of_cccl_are_read_only_for_what_the_prelude_lacks() -> None:

@@ -10,6 +10,8 @@ from kernelwright.sandbox.builders import diagnostics
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.builders.cpp import build
 from kernelwright.sandbox.builders.model import BuildFailed, Built
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 
 PROTOTYPE = 'extern "C" void k(int n, const float* x, float* y);'
 SCALAR = """extern "C" void k(int n, const float* x, float* y) {
@@ -24,7 +26,7 @@ needs_gcc = pytest.mark.skipif(
 
 
 def remarks_of(source: str, cache_dir: Path) -> tuple[str, ...]:
-    result = build(source, PROTOTYPE, "k", cache_dir=cache_dir, jail=None)
+    result = build(Workshop(BareJail(), cache_dir), source, PROTOTYPE, "k")
     assert isinstance(result, Built), result
     return result.remarks
 
@@ -76,7 +78,7 @@ def test_only_remarks_under_the_secret_name_count() -> None:
 
 def test_the_log_is_capped_and_without_control_characters(tmp_path: Path) -> None:
     source = "#error \x1b[31m red \x07\n" + "#error more words of no use\n" * 5000
-    failed = build(source, PROTOTYPE, "k", cache_dir=tmp_path, jail=None)
+    failed = build(Workshop(BareJail(), tmp_path), source, PROTOTYPE, "k")
     assert isinstance(failed, BuildFailed)
     assert all(c.isprintable() or c in "\n\t" for c in failed.log)
     assert len(failed.log.encode()) <= diagnostics.LOG_BYTES

@@ -27,6 +27,7 @@ from kernelwright.sandbox.builders.model import (
     Unsupported,
 )
 from kernelwright.sandbox.builders.triton import TritonBuilder, TritonBuilt, TritonRequest
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 
@@ -67,17 +68,17 @@ def _cpp(source: str, cache: Path, jail: Jail, **more: Any) -> Built | BuildFail
         "entry": "scale",
         **more,
     }
-    return cpp.build(source, **asked, cache_dir=cache, jail=jail)
+    return cpp.build(Workshop(jail, cache), source, **asked)
 
 
 def _cuda(source: str, cache: Path, jail: Jail, **more: Any) -> DeviceBuilt | BuildFailed:
     asked = {"kernels": ("scale",), "architecture": architecture("sm_90"), **more}
-    return cuda.build(source, **asked, cache_dir=cache, jail=jail, compiler="nvrtc")
+    return cuda.build(Workshop(jail, cache), source, **asked, compiler="nvrtc")
 
 
 def _emulated(source: str, cache: Path, jail: Jail, **more: Any) -> Any:
     asked = {"problem": SCALE, "kernels": ("scale",), **more}
-    return emulated.build(source, **asked, cache_dir=cache, jail=jail)
+    return emulated.build(Workshop(jail, cache), source, **asked)
 
 
 def _python(source: str, _cache: Path, _jail: Jail, **_more: Any) -> Built | BuildFailed:
@@ -88,7 +89,7 @@ def _python(source: str, _cache: Path, _jail: Jail, **_more: Any) -> Built | Bui
 def _triton(source: str, cache: Path, jail: Jail, **more: Any) -> Any:
     key = cache, more.pop("target", "sm_90")
     if key not in WARM:
-        WARM[key] = TritonBuilder(jail, architecture(key[1]), cache_dir=cache, timeout_s=120.0)
+        WARM[key] = TritonBuilder(Workshop(jail, cache), architecture(key[1]), timeout_s=120.0)
     asked = {"problem": SCALE, "structures": (triton_sources.shaped(64, 200),), **more}
     return WARM[key].build(TritonRequest(source, **asked))
 
@@ -183,9 +184,9 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(shared_cache: Path) -> Path:
     """One cache for all, so that headers and runtimes of our own are compiled once."""
-    return tmp_path_factory.mktemp("cache")
+    return shared_cache
 
 
 @pytest.fixture(scope="module")

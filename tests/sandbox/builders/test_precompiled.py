@@ -8,6 +8,7 @@ from kernelwright.sandbox.builders import precompiled
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.builders.cpp import build
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
 
 PROTOTYPE = 'extern "C" void fence(int n);'
@@ -18,7 +19,7 @@ ASKS = "  #  include <immintrin.h>  // for the fence\n" + BODY
 def made(
     source: str, cache: Path, jail: Jail, variant: BuildVariant = BuildVariant.RELEASE
 ) -> object:
-    return build(source, PROTOTYPE, "fence", variant=variant, cache_dir=cache, jail=jail)
+    return build(Workshop(jail, cache), source, PROTOTYPE, "fence", variant=variant)
 
 
 def test_a_source_that_includes_it_is_built_with_it(tmp_path: Path, any_jail: Jail) -> None:
@@ -40,5 +41,5 @@ def test_a_damaged_one_is_not_believed(tmp_path: Path, jail: Jail) -> None:
     for kept in tmp_path.rglob("*"):
         if kept.is_file():
             kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
-    precompiled._kept.cache_clear()
+    precompiled._keep_header.cache_clear()
     assert isinstance(made(ASKS + "// again\n", tmp_path, jail), Built)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import PYTHON
-from kernelwright.kernelbench.signature import signature
+from kernelwright.kernelbench.skeleton import signature
 from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.builders.python import Module, check
 from kernelwright.sandbox.source_text import SOURCE_BYTES
@@ -20,7 +20,7 @@ RUN = "def run(indptr, indices, values, B, C):\n    pass\n"
 MODEL = "class ModelNew:\n    pass\n"
 
 
-def taken(source: str) -> Module:
+def assert_taken(source: str) -> Module:
     found = check(source, SPMM)
     assert isinstance(found, Module), found
     return found
@@ -48,7 +48,7 @@ def refused(source: str) -> str:
     ],
 )
 def test_what_is_taken(source: str, entry: str) -> None:
-    found = taken(source)
+    found = assert_taken(source)
     assert found.entry == entry
     assert found.built.artefact == source.encode()
 
@@ -115,7 +115,7 @@ def test_a_bomb_gives_a_result(bomb: str) -> None:
 
 
 def test_nothing_is_executed() -> None:
-    taken(f"import nothing_of_this_name\nraise SystemExit('it ran')\n{RUN}")
+    assert_taken(f"import nothing_of_this_name\nraise SystemExit('it ran')\n{RUN}")
 
 
 @settings(deadline=None)

@@ -12,6 +12,8 @@ from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.verifier.profile import nsight
 from kernelwright.verifier.stands import device_sanitizer
 
@@ -79,6 +81,6 @@ def test_the_preferred_compiler_builds(tmp_path: Path) -> None:
         toolchain.prefer(None, "nvcc")
     except PrerequisiteError as error:
         pytest.skip(str(error))
-    made = build(SOURCE, ("k",), architecture("sm_90"), cache_dir=tmp_path, jail=None)
+    made = build(Workshop(BareJail(), tmp_path), SOURCE, ("k",), architecture("sm_90"))
     assert isinstance(made, DeviceBuilt)
     assert made.cubins[0].compiler == toolchain.find_nvcc().version

@@ -10,6 +10,7 @@ from kernelwright import errors
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.model import BuildFailed
 from kernelwright.sandbox.builders.triton import TritonBuilder
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.tests.sandbox.builders.triton_sources import HOST, build, built
 
@@ -80,8 +81,8 @@ if found:
 
 
 def test_one_source_leaves_nothing_for_the_next(builder: TritonBuilder) -> None:
-    built(builder, HOST + LEAVES)
-    built(builder, HOST + FINDS)
+    first = built(builder, HOST + LEAVES)
+    assert built(builder, HOST + FINDS).launches == first.launches
 
 
 def test_the_lines_of_a_flood_are_capped(builder: TritonBuilder) -> None:
@@ -94,14 +95,14 @@ def test_the_lines_of_a_flood_are_capped(builder: TritonBuilder) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["sm_80", "sm_100", "sm_120"])
 def test_other_targets(target: str, tmp_path: Path) -> None:
-    with TritonBuilder(choose("auto"), architecture(target), cache_dir=tmp_path) as made:
+    with TritonBuilder(Workshop(choose("auto"), tmp_path), architecture(target)) as made:
         found = built(made, HOST)
     assert found.device.architecture == architecture(target).build_name
 
 
 @pytest.mark.slow
 def test_in_every_jail(jail, tmp_path: Path) -> None:
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=tmp_path) as made:
+    with TritonBuilder(Workshop(jail, tmp_path), architecture("sm_90")) as made:
         built(made, HOST + nosy(tmp_path))
         built(made, HOST + LEAVES)
         built(made, HOST + FINDS)
@@ -110,7 +111,7 @@ def test_in_every_jail(jail, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_build_without_end_is_stopped_and_the_next_one_works(tmp_path: Path) -> None:
     jail = choose("auto")
-    with TritonBuilder(jail, architecture("sm_90"), cache_dir=tmp_path, timeout_s=30.0) as made:
+    with TritonBuilder(Workshop(jail, tmp_path), architecture("sm_90"), timeout_s=30.0) as made:
         made.await_ready()
         found = build(made, HOST + "while True: pass\n")
         assert isinstance(found, BuildFailed)
@@ -121,7 +122,7 @@ def test_a_build_without_end_is_stopped_and_the_next_one_works(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_source_that_ends_its_builder_harms_itself_only(tmp_path: Path) -> None:
-    with TritonBuilder(choose("auto"), architecture("sm_90"), cache_dir=tmp_path) as made:
+    with TritonBuilder(Workshop(choose("auto"), tmp_path), architecture("sm_90")) as made:
         found = build(made, HOST + "import os\nos.kill(os.getppid(), 9)\n")
         assert isinstance(found, BuildFailed)
         assert "the source ended its builder by SIGKILL" in found.reason
@@ -134,7 +135,7 @@ def test_builds_run_side_by_side(tmp_path: Path) -> None:
 
     sources = [HOST + f"# {n}\n" for n in range(6)]
     with (
-        TritonBuilder(choose("auto"), architecture("sm_90"), cache_dir=tmp_path, workers=2) as made,
+        TritonBuilder(Workshop(choose("auto"), tmp_path), architecture("sm_90"), workers=2) as made,
         ThreadPoolExecutor(6) as pool,
     ):
         found = list(pool.map(lambda source: built(made, source), sources))

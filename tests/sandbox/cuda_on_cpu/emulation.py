@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.problem import Arrays, Tensor
 from kernelwright.sandbox.builders import emulated
 from kernelwright.sandbox.builders.model import BuildFailed, Built, EmulatedVariant, Unsupported
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
 from kernelwright.sandbox.plan.model import (
@@ -106,8 +107,7 @@ class Machine:
     """Builds cases once per variant and plays them."""
 
     def __init__(self, jail: Jail, cache: Path) -> None:
-        self.jail = jail
-        self.cache = cache
+        self.workshop = Workshop(jail, cache, CPUS)
         self._built: dict[tuple[str, tuple[str, ...], EmulatedVariant], Any] = {}
 
     def attempt(
@@ -116,12 +116,11 @@ class Machine:
         key = case.source, case.kernels, variant
         if key not in self._built:
             self._built[key] = emulated.build(
+                self.workshop,
                 case.source,
                 case.call.problem,
                 case.kernels,
                 variant=variant,
-                cache_dir=self.cache,
-                jail=self.jail,
             )
         return self._built[key]
 
@@ -139,11 +138,10 @@ class Machine:
     ) -> Arrays:
         """The outputs of one call. Raises RunFault."""
         program = emulated_program(
-            self.built(case, variant), self.cache, variant=variant, schedule=schedule
+            self.workshop, self.built(case, variant), variant=variant, schedule=schedule
         )
-        return play(
-            self.jail, program, case.call, cpus=cpus, limits=LIMITS, timeout_s=TIMEOUT_S
-        ).outputs
+        workshop = replace(self.workshop, cpus=cpus)
+        return play(workshop, program, case.call, limits=LIMITS, timeout_s=TIMEOUT_S).outputs
 
     def fault(
         self, case: Case, schedule: str = "order", variant: EmulatedVariant = EmulatedVariant.PLAIN
@@ -156,11 +154,9 @@ class Machine:
     def report(self, case: Case, budget: int = 0) -> AccessReport:
         """What the access build says of one call."""
         return examine(
+            self.workshop,
             self.built(case, EmulatedVariant.ACCESS),
             case.call,
-            jail=self.jail,
-            cache_dir=self.cache,
-            cpus=CPUS,
             limits=LIMITS,
             timeout_s=TIMEOUT_S,
             budget=budget,

@@ -6,14 +6,15 @@ import os
 
 import numpy as np
 import pytest
-from emulated_cases import RIGHT, Right
+from emulated_cases import RIGHT
+from emulated_operators import Right
 from emulation import Machine
 
 from kernelwright.sandbox.builders.emulated import schedules
 from kernelwright.sandbox.builders.model import EmulatedVariant
 
 
-def check(right: Right, outputs: dict[str, np.ndarray]) -> None:
+def assert_right(right: Right, outputs: dict[str, np.ndarray]) -> None:
     for name, expected in right.expected.items():
         if right.tolerance == 0.0:
             np.testing.assert_array_equal(outputs[name], expected)
@@ -27,20 +28,20 @@ def check(right: Right, outputs: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_plain(machine: Machine, name: str, schedule: str) -> None:
     right = RIGHT[name]()
-    check(right, machine.run(right.case, schedule))
+    assert_right(right, machine.run(right.case, schedule))
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_with_the_sanitizers(machine: Machine, name: str) -> None:
     right = RIGHT[name]()
-    check(right, machine.run(right.case, variant=EmulatedVariant.ASAN))
+    assert_right(right, machine.run(right.case, variant=EmulatedVariant.ASAN))
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_while_accesses_are_told(machine: Machine, name: str) -> None:
     right = RIGHT[name]()
     report = machine.report(right.case)
-    check(right, report.outputs)
+    assert_right(right, report.outputs)
     assert report.races == ()
     assert report.unwritten == {}
     assert report.accesses
@@ -51,4 +52,4 @@ def test_blocks_on_several_threads(machine: Machine, name: str) -> None:
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:2]
     right = RIGHT[name]()
     for schedule in schedules(5):
-        check(right, machine.run(right.case, schedule, cpus=cpus))
+        assert_right(right, machine.run(right.case, schedule, cpus=cpus))

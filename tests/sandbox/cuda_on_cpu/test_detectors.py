@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated_cases import SGEMM, sgemm
+from emulated_operators import SGEMM, sgemm
 from emulation import Case, Machine, Step
 
 from kernelwright.sandbox.builders.emulated import schedules

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from emulation import CPUS, LIMITS, TIMEOUT_S, Case, Machine, Step
+from emulation import LIMITS, TIMEOUT_S, Case, Machine, Step
 
 from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.plan.model import Scratch
@@ -181,11 +181,9 @@ MISTAKES = {
 def looked(machine: Machine, body: Body, schedule: str) -> AccessReport:
     case = body.case
     return examine(
+        machine.workshop,
         machine.built(case, EmulatedVariant.ACCESS),
         case.call,
-        jail=machine.jail,
-        cache_dir=machine.cache,
-        cpus=CPUS,
         limits=LIMITS,
         timeout_s=TIMEOUT_S,
         schedule=schedule,
@@ -226,13 +224,13 @@ def test_the_last_writer_of_an_element_is_known(machine: Machine) -> None:
     )
     writers = looked(machine, body, "order").writers
     assert writers is not None
-    plain, again = writers.of("y", 39), writers.of("y", 40)
+    plain, again = writers.find_writer("y", 39), writers.find_writer("y", 40)
     assert plain is not None
     assert again is not None
     assert (plain.line, plain.kernel, plain.block, plain.thread) == (3, "k", (1, 0, 0), (7, 0, 0))
     assert again.line == 5
-    assert writers.of("y", 63) is None
-    assert writers.nearest("y", 63) == 59
+    assert writers.find_writer("y", 63) is None
+    assert writers.find_nearest("y", 63) == 59
 
 
 def test_what_a_kernel_adds_to_must_have_been_written(machine: Machine) -> None:

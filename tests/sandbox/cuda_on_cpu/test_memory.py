@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from emulated_cases import spmm
+from emulated_operators import spmm
 from emulation import Case, Machine, Step
 
 from kernelwright.sandbox.plan.model import Scratch

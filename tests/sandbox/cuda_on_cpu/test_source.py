@@ -8,7 +8,7 @@ from emulation import Case, Machine, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelwright.sandbox.builders.cuda_source import blanked, rewrite
+from kernelwright.sandbox.builders.cuda_source import blank_out, rewrite
 
 FORMS = """
 template <typename T, int N> struct Pair { T a[N]; T b; };
@@ -104,7 +104,7 @@ PIECES = [*"/*\"'\\\n;{}()[]<>,= #a", "__shared__", "extern", 'R"(']
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_any_text_has_an_answer(source: str) -> None:
-    assert len(blanked(source)) == len(source)
-    assert blanked(source).count("\n") == source.count("\n")
+    assert len(blank_out(source)) == len(source)
+    assert blank_out(source).count("\n") == source.count("\n")
     found = rewrite(source)
     assert found.text or found.reasons or not source

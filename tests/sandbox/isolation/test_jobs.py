@@ -15,7 +15,7 @@ import pytest
 
 from kernelwright.errors import SandboxError
 from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
-from kernelwright.sandbox.isolation.limits import exceeded
+from kernelwright.sandbox.isolation.limits import find_exceeded
 from kernelwright.sandbox.isolation.tree import TreeUsage
 from kernelwright.tests.descriptors import held, left_open_since
 
@@ -323,11 +323,11 @@ def test_a_job_survives_the_thread_that_started_it(jail: Jail) -> None:
 
 def test_the_tree_is_polled_where_there_is_no_control_group() -> None:
     used = TreeUsage(resident_bytes=3 << 20, cpu_s=0.0, tasks=1)
-    found = exceeded(Limits(memory_bytes=2 << 20), used, None)
+    found = find_exceeded(Limits(memory_bytes=2 << 20), used, None)
     assert found is not None
     assert found == (End.MEMORY, "3.0 MiB resident, the limit is 2.0 MiB")
-    assert exceeded(Limits(), TreeUsage(0, 0.0, 70), None) == (
+    assert find_exceeded(Limits(), TreeUsage(0, 0.0, 70), None) == (
         End.PROCESSES,
         "70 tasks, the limit is 64",
     )
-    assert exceeded(Limits(), TreeUsage(1, 1.0, 1), None) is None
+    assert find_exceeded(Limits(), TreeUsage(1, 1.0, 1), None) is None

@@ -13,6 +13,7 @@ from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
 from kernelwright.sandbox.plan.signature import VECTOR, Parameter
@@ -98,7 +99,7 @@ def test_sizes_of_parameters(tmp_path: Path) -> None:
     except PrerequisiteError as error:
         pytest.skip(str(error))
     source, names = drawn_kernels(random.Random(11), 60)
-    built = build(source, names, architecture("sm_90"), cache_dir=tmp_path, jail=jail)
+    built = build(Workshop(jail, tmp_path), source, names, architecture("sm_90"))
     assert isinstance(built, DeviceBuilt), built.reason
     read = read_cuda(source)
     for name, facts in zip(names, built.kernels, strict=True):

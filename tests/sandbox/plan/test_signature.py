@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CUDA, TRITON
-from kernelwright.kernelbench.signature import signature
+from kernelwright.kernelbench.skeleton import signature
 from kernelwright.sandbox.plan.cuda_signature import read_cuda
 from kernelwright.sandbox.plan.signature import ANY, VECTOR, Parameter, Signature
 from kernelwright.sandbox.plan.triton_signature import read_triton

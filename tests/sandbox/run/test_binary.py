@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run import binary
 
 pytestmark = pytest.mark.jail
@@ -23,17 +25,18 @@ def test_a_header_is_part_of_what_a_runner_is_made_of(
     monkeypatch.setattr(binary, "_NATIVE", sources / "runner.cpp")
     monkeypatch.setattr(binary, "_DEVICE", sources / "device" / "device_runner.cpp")
     assert callable(made)
-    first = made(tmp_path / "cache")
-    assert made(tmp_path / "cache") == first
+    workshop = Workshop(BareJail(), tmp_path / "cache")
+    first = made(workshop)
+    assert made(workshop) == first
     with (sources / "wire.hpp").open("a") as header:
         header.write("// changed\n")
-    assert made(tmp_path / "cache") != first
+    assert made(workshop) != first
 
 
 def test_candidates_do_not_find_the_runners_functions(tmp_path: Path) -> None:
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed")
-    runner = binary.runner_binary(tmp_path)
+    runner = binary.runner_binary(Workshop(BareJail(), tmp_path))
     told = subprocess.run(
         ["nm", "--dynamic", "--demangle", "--defined-only", str(runner)],
         capture_output=True,

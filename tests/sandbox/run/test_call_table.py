@@ -37,14 +37,14 @@ def test_an_entry_is_read_as_it_was_written() -> None:
         Passed(Role.OUTPUT, 64, 28),
         Passed(Role.SCRATCH, 1 << 40, 1),
     ]
-    assert read(call_table.packed(arguments)) == arguments
+    assert read(call_table.pack_entry(arguments)) == arguments
 
 
 def test_a_call_with_more_arguments_than_an_entry_holds_is_refused() -> None:
     most = call_table.MAX_ARGUMENTS // 2
-    assert len(call_table.packed([call_table.integer(1)] * most)) == call_table.ENTRY_BYTES
+    assert len(call_table.pack_entry([call_table.integer(1)] * most)) == call_table.ENTRY_BYTES
     with pytest.raises(SandboxError, match=f"{most + 1} arguments; a call has at most {most}"):
-        call_table.packed([call_table.integer(1)] * (most + 1))
+        call_table.pack_entry([call_table.integer(1)] * (most + 1))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_call_of_its_own_has_the_arguments_of_a_placed_one() -> None:
         placed = read(memory.copy_of_inputs())
         del slot
     call = CallInputs(problem, structure.axes, inputs, Launches((), ()))
-    with Sheet(call).mapped() as plane:
+    with Sheet(call).map_plane() as plane:
         entry = Path(f"/proc/self/fd/{plane.input_fd}").read_bytes()
     alone = read(entry)
     assert [(one.role, one.size) for one in alone[:-1]] == [(one.role, one.size) for one in placed]

@@ -59,7 +59,7 @@ def run(source: str, jail: Jail, *, calls: int = 3, steps: int = 12_000) -> Ran:
     return interpreted(source, SOFTMAX, [SMALL], jail, calls=calls, steps=steps)
 
 
-def accepted(source: str, jail: Jail) -> None:
+def assert_accepted(source: str, jail: Jail) -> None:
     ran = run(source, jail)
     assert ran.status is None, (ran.reason, ran.log[-2000:])
     assert ran.right == 3
@@ -120,13 +120,13 @@ def run(M, N, x, y):
 
 
 def test_a_kernel_runs_on_what_seems_to_be_a_device(jail: Jail) -> None:
-    accepted(HOST, jail)
+    assert_accepted(HOST, jail)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_is_right_is_accepted(jail: Jail, name: str) -> None:
-    accepted(ACCEPTED[name], jail)
+    assert_accepted(ACCEPTED[name], jail)
 
 
 SPLIT = """
@@ -323,7 +323,7 @@ def run(M, N, x, y):
     "call", ["libdevice.exp", "tl.extra.cuda.libdevice.exp", "libdevice.fast_expf"]
 )
 def test_the_library_of_device_functions_is_there(jail: Jail, call: str) -> None:
-    accepted(LIBRARY.replace("EXP", call), jail)
+    assert_accepted(LIBRARY.replace("EXP", call), jail)
 
 
 ASKING = (
@@ -351,7 +351,7 @@ def run(M, N, x):
 
 @pytest.mark.slow
 def test_host_code_is_told_of_the_card_that_is_not_there(jail: Jail) -> None:
-    accepted(ASKING, jail)
+    assert_accepted(ASKING, jail)
 
 
 @pytest.mark.slow

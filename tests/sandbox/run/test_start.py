@@ -12,11 +12,12 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError, SandboxError
 from kernelwright.sandbox.builders.model import Built
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail, Limits
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.process import Runner
 from kernelwright.sandbox.run.program import Program
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.descriptors import held, left_open_since
 
 pytestmark = pytest.mark.jail
@@ -62,13 +63,13 @@ def test_a_runner_that_does_not_start_is_our_failure(
     jail: Jail, plane: Plane, script: str, words: str
 ) -> None:
     with pytest.raises(SandboxError, match=words):
-        Runner(jail, program(script), plane, cpus=(), limits=Limits())
+        Runner(Workshop(jail, Path("/nowhere")), program(script), plane, limits=Limits())
 
 
 def test_so_is_one_that_says_nothing(jail: Jail, plane: Plane) -> None:
     silent = program("sleep 60", start_timeout_s=0.5)
     with pytest.raises(SandboxError, match=r"no answer within 0\.5 s"):
-        Runner(jail, silent, plane, cpus=(), limits=Limits())
+        Runner(Workshop(jail, Path("/nowhere")), silent, plane, limits=Limits())
 
 
 class Refusing:
@@ -89,6 +90,6 @@ def test_nothing_is_left_of_a_runner_whose_jail_does_not_start(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = held()
     with pytest.raises(SandboxError, match="no room for a jail"):
-        Runner(Refusing(), program("exit 0"), plane, cpus=(), limits=Limits())
+        Runner(Workshop(Refusing(), Path("/nowhere")), program("exit 0"), plane, limits=Limits())
     assert left_open_since(before) == set()
     assert list(tmp_path.iterdir()) == []

@@ -101,6 +101,8 @@ def test_masked_elements_may_be_anywhere() -> None:
     pointers = at(0, 10_000)
     made.read(pointers, np.array([True, False]), 4)
     made.write(pointers, np.array([False, False]), 4)
+    # The turn, and both accesses.
+    assert made.steps == 3
 
 
 def test_an_element_that_sticks_out_is_outside() -> None:
@@ -145,6 +147,9 @@ def test_one_program_or_two_launches_are_none(name: str) -> None:
     both(made)
     made.turn(1, 0, 0)
     second(made)
+    region = made.at(2 * BASE)
+    assert region is not None
+    assert region.touched
 
 
 def test_reading_together_is_no_race() -> None:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from kernelwright.traces.export import Ancestor, Bundle, Case, TensorSpec
 from kernelwright.traces.records import (
     Check,
+    Depth,
     Measurement,
-    Protocol,
     Speedup,
     Status,
     Timing,
@@ -78,7 +78,7 @@ def verdict(source: str, problem: str, status: Status = Status.VERIFIED, **more:
         "workload": "pubmed",
         "language": "cpp",
         "target": "cpu",
-        "protocol": Protocol.CONFIRM,
+        "protocol": Depth.CONFIRM,
         "status": status,
         "checks": (Check(name="G1 condition-scaled error", passed=True, figure=0.2, limit=1.0),),
         "measurements": (measurement,) if status is Status.VERIFIED else (),

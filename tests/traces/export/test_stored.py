@@ -17,7 +17,7 @@ from kernelwright.traces.events import (
     Payload,
 )
 from kernelwright.traces.export import Ancestor, TensorSpec, bundle_from_store
-from kernelwright.traces.records import Protocol, Status, Verdict
+from kernelwright.traces.records import Depth, Status, Verdict
 
 OLD, NEW = kernels.SOFTMAX + "// 1\n", kernels.SOFTMAX
 CAMPAIGN = "c-1"
@@ -82,7 +82,7 @@ def proposed(source: str, number: int, *parents: str) -> CandidateProposed:
     )
 
 
-def judged(protocol: Protocol, status: Status, source: str = NEW) -> EvaluationFinished:
+def judged(protocol: Depth, status: Status, source: str = NEW) -> EvaluationFinished:
     verdict: Verdict = kernels.verdict(source, "softmax", status, protocol=protocol, checks=())
     return EvaluationFinished(verdict=verdict)
 
@@ -94,7 +94,7 @@ def bundle_of(*verdicts: EvaluationFinished, first: CampaignStarted | None = Non
 
 
 def test_everything_comes_from_the_events() -> None:
-    bundle = bundle_of(judged(Protocol.FULL, Status.VERIFIED))
+    bundle = bundle_of(judged(Depth.FULL, Status.VERIFIED))
     made = kernels.softmax()
     for name in (
         "problem",
@@ -121,11 +121,11 @@ def test_everything_comes_from_the_events() -> None:
 
 def test_recorded_flags_win() -> None:
     first = started(flags=["-O1", "-shared", "-fPIC"])
-    bundle = bundle_of(judged(Protocol.FULL, Status.VERIFIED), first=first)
+    bundle = bundle_of(judged(Depth.FULL, Status.VERIFIED), first=first)
     assert bundle.flags == ("-O1", "-shared", "-fPIC")
 
 
-S, F, C = Protocol.SCREEN, Protocol.FULL, Protocol.CONFIRM
+S, F, C = Depth.SCREEN, Depth.FULL, Depth.CONFIRM
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ S, F, C = Protocol.SCREEN, Protocol.FULL, Protocol.CONFIRM
         ([(F, Status.TIMED_OUT), (F, Status.VERIFIED)], 1),
     ],
 )
-def test_the_weightiest_verdict_counts(verdicts: list[tuple[Protocol, Status]], kept: int) -> None:
+def test_the_weightiest_verdict_counts(verdicts: list[tuple[Depth, Status]], kept: int) -> None:
     bundle = bundle_of(*(judged(*verdict) for verdict in verdicts))
     assert (bundle.verdict.protocol, bundle.verdict.status) == verdicts[kept]
     assert bundle.verified_at == 1003.0 + kept
@@ -150,7 +150,7 @@ def test_the_weightiest_verdict_counts(verdicts: list[tuple[Protocol, Status]], 
 
 def test_other_candidates_verdicts_do_not_count() -> None:
     with pytest.raises(UsageError, match="was never evaluated"):
-        bundle_of(judged(Protocol.FULL, Status.VERIFIED, OLD))
+        bundle_of(judged(Depth.FULL, Status.VERIFIED, OLD))
 
 
 def test_an_unknown_candidate_is_told() -> None:
@@ -161,8 +161,8 @@ def test_an_unknown_candidate_is_told() -> None:
 def test_a_campaign_that_does_not_describe_its_problem_is_told() -> None:
     first = started().model_copy(update={"config": {}})
     with pytest.raises(StorageError, match=r"config\.problem"):
-        bundle_of(judged(Protocol.FULL, Status.VERIFIED), first=first)
+        bundle_of(judged(Depth.FULL, Status.VERIFIED), first=first)
     with pytest.raises(StorageError, match=r"config\.problem\.axes"):
-        bundle_of(judged(Protocol.FULL, Status.VERIFIED), first=started(axes=3))
+        bundle_of(judged(Depth.FULL, Status.VERIFIED), first=started(axes=3))
     with pytest.raises(StorageError, match="no first event"):
         bundle_from_store(Memory([]), CAMPAIGN, "f" * 64)

@@ -23,9 +23,9 @@ from kernelwright.traces.export import Bundle, Case, TensorSpec, export
 from kernelwright.traces.records import (
     Capability,
     Check,
+    Depth,
     Enforcement,
     Isolation,
-    Protocol,
     Status,
     Verdict,
 )
@@ -156,7 +156,7 @@ def test_what_was_not_checked_is_told(tmp_path: Path) -> None:
     assert "Not checked" not in (tmp_path / "clean" / "README.md").read_text()
 
 
-def failed(status: Status, protocol: Protocol = Protocol.FULL) -> Bundle:
+def failed(status: Status, protocol: Depth = Depth.FULL) -> Bundle:
     bundle = kernels.spmm()
     verdict = kernels.verdict(bundle.source, "spmm_csr", status, protocol=protocol, checks=())
     return dataclasses.replace(bundle, verdict=verdict)

@@ -8,7 +8,7 @@ from re import findall, sub
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.traces.view.code import COLOURED, CodeDifference, difference, highlighted
+from kernelwright.traces.view.code import COLOURED, CodeDifference, difference, highlight
 from kernelwright.traces.view.render import asset
 
 TEXT = st.text(st.sampled_from("ab <>&\"'/*\n\t#{}"), max_size=120)
@@ -21,11 +21,11 @@ def plain(line: str) -> str:
 @given(TEXT, st.sampled_from(["cpp", "cuda", "triton", "unknown"]))
 @settings(max_examples=60, deadline=None)
 def test_highlighting_keeps_every_line(source: str, language: str) -> None:
-    assert [plain(line) for line in highlighted(source, language)] == source.splitlines()
+    assert [plain(line) for line in highlight(source, language)] == source.splitlines()
 
 
 def test_only_what_has_a_colour_is_marked() -> None:
-    html, _ = highlighted('static float f(int n) { return n * 2 + g("a<b"); }  // why\n}', "cpp")
+    html, _ = highlight('static float f(int n) { return n * 2 + g("a<b"); }  // why\n}', "cpp")
     marked = findall(r'<span class="(\w+)">([^<]*)</span>', html)
     assert ("kt", "float") in marked
     assert ("c1", "// why") in marked
@@ -37,7 +37,7 @@ def test_only_what_has_a_colour_is_marked() -> None:
 
 
 def test_a_token_of_several_lines_is_marked_in_each() -> None:
-    first, second = highlighted("/* one\n two */", "cpp")
+    first, second = highlight("/* one\n two */", "cpp")
     assert first == '<span class="cm">/* one</span>'
     assert second == '<span class="cm"> two */</span>'
 
@@ -70,4 +70,4 @@ def test_very_long_sources_are_not_compared() -> None:
         (), 0, 0, "more than 4000 lines are not compared"
     )
     long = "int x;\n" * 60_000
-    assert len(highlighted(long, "cpp")) == 60_000
+    assert len(highlight(long, "cpp")) == 60_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.verifier.profile.chains import chained
+from kernelwright.verifier.profile.chains import count_chained
 from kernelwright.verifier.profile.sass import Instruction
 
 
@@ -13,7 +13,7 @@ def levels(*rows: str) -> list[int]:
     for address, row in enumerate(rows):
         opcode, _, operands = row.partition(" ")
         code.append(Instruction(address, opcode, operands))
-    return list(chained(code).values())
+    return list(count_chained(code).values())
 
 
 @pytest.mark.parametrize(

@@ -153,10 +153,12 @@ def test_what_was_derived_is_what_a_judge_is_fed(tmp_path: Path) -> None:
     path = metrics_file.write(tmp_path, "sm_90", "dense", ['odd "name"\t'], {})
     assert path == tmp_path / "metrics.toml"
     found = catalogue(tmp_path)
-    assert found.judged("sm_90", ["sparse"]) == result.kept
-    assert found.judged("sm_90", ["dense"]) == ('odd "name"\t',)
-    assert found.judged("cpu", ["sparse"]) == ("imbalance",)
-    assert found.judged("sm_80", ["sparse"]) == catalogue().judged("sm_80", ["sparse"])
+    assert found.judge_metrics("sm_90", ["sparse"]) == result.kept
+    assert found.judge_metrics("sm_90", ["dense"]) == ('odd "name"\t',)
+    assert found.judge_metrics("cpu", ["sparse"]) == ("imbalance",)
+    assert found.judge_metrics("sm_80", ["sparse"]) == catalogue().judge_metrics(
+        "sm_80", ["sparse"]
+    )
 
 
 def test_recorded_candidates_of_the_cpu() -> None:

@@ -181,8 +181,8 @@ def test_wider_accesses_of_the_device_need_fewer_requests() -> None:
 def test_counts_of_another_workload_are_matched_by_kernel() -> None:
     launches = tuple(LaunchCount(kernel, 1, 1, 1, 1.0, ()) for kernel in (2, 0))
     here, elsewhere = Counts("a", launches, True), Counts("b", launches, False)
-    assert here.of(0, 2) is elsewhere.of(5, 2) is launches[0]
-    assert here.of(0, 0) is here.of(2, 0) is elsewhere.of(0, 1) is None
+    assert here.find_count(0, 2) is elsewhere.find_count(5, 2) is launches[0]
+    assert here.find_count(0, 0) is here.find_count(2, 0) is elsewhere.find_count(0, 1) is None
 
 
 @pytest.mark.parametrize("line", [0, 77])

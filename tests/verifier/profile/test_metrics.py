@@ -9,7 +9,7 @@ import pytest
 from kernelwright.errors import ConfigError, UnknownNameError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.targets import ARCHITECTURES
-from kernelwright.verifier.profile.metrics import STALLS, catalogue, packaged
+from kernelwright.verifier.profile.metrics import STALLS, catalogue, load_packaged
 
 DEAD = (
     "smsp__warp_issue_stalled_memory_dependency_per_warp_active.pct",
@@ -19,53 +19,55 @@ DEAD = (
 
 
 def test_the_set_of_cudaforge_has_24_names_that_exist() -> None:
-    names = packaged().names("sm_90", "cudaforge")
+    names = load_packaged().names("sm_90", "cudaforge")
     assert len(names) == len(set(names)) == 24
     assert not set(DEAD) & set(names)
 
 
 def test_the_sets_contain_each_other() -> None:
-    quick, full = packaged().names("sm_90", "quick"), packaged().names("sm_90", "full")
+    quick, full = load_packaged().names("sm_90", "quick"), load_packaged().names("sm_90", "full")
     assert set(quick) < set(full)
-    assert set(packaged().names("sm_90", "cudaforge")) < set(full)
+    assert set(load_packaged().names("sm_90", "cudaforge")) < set(full)
     assert len(full) == len(set(full))
 
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
 def test_every_architecture_has_its_names(name: str) -> None:
-    full = packaged().names(name)
+    full = load_packaged().names(name)
     assert not any("gmma" in metric for metric in full) or name == "sm_90"
-    assert packaged().names(name + "a") == full
+    assert load_packaged().names(name + "a") == full
     has_old_names = "dram__bytes_read.sum" in full
     assert has_old_names is (name not in ("sm_120", "sm_121"))
     assert ("dram__bytes_op_read.sum" in full) is not has_old_names
 
 
 def test_stalls_are_what_the_chip_tells() -> None:
-    hopper, blackwell = (set(packaged().stalls(n).values()) for n in ("sm_90", "sm_100"))
+    hopper, blackwell = (set(load_packaged().stalls(n).values()) for n in ("sm_90", "sm_100"))
     assert hopper - blackwell == {"gmma", "imc_miss"}
-    assert set(packaged().meanings) >= hopper
-    assert packaged().stalls("sm_90", "quick") == {}
+    assert set(load_packaged().meanings) >= hopper
+    assert load_packaged().stalls("sm_90", "quick") == {}
 
 
 def test_an_unknown_set_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownNameError, match="set of metrics named 'ful'"):
-        packaged().names("sm_90", "ful")
+        load_packaged().names("sm_90", "ful")
 
 
 def test_a_judge_is_fed_what_is_collected() -> None:
     for problem in registry.names():
         tags = registry.get(problem).tags
         for architecture in ARCHITECTURES:
-            fed = packaged().judged(architecture, tags)
+            fed = load_packaged().judge_metrics(architecture, tags)
             assert fed
-            assert set(fed) - {STALLS} <= set(packaged().names(architecture))
+            assert set(fed) - {STALLS} <= set(load_packaged().names(architecture))
 
 
 def test_families_are_fed_differently() -> None:
-    sparse, dense = (packaged().judged("sm_90", tags) for tags in (["sparse"], ["contraction"]))
+    sparse, dense = (
+        load_packaged().judge_metrics("sm_90", tags) for tags in (["sparse"], ["contraction"])
+    )
     assert sparse != dense
-    assert packaged().judged("sm_90", ["unheard-of"]) == packaged().judge["any"]
+    assert load_packaged().judge_metrics("sm_90", ["unheard-of"]) == load_packaged().judge["any"]
 
 
 def own(folder: Path, text: str) -> Path:
@@ -79,10 +81,10 @@ def test_a_users_file_goes_first(tmp_path: Path) -> None:
         'schema = 1\n[judge.sparse]\nnames = ["a"]\n[judge.sm_90.sparse]\nnames = ["b", "c"]\n',
     )
     found = catalogue(home)
-    assert found.judged("sm_90a", ["sparse"]) == ("b", "c")
-    assert found.judged("sm_80", ["sparse"]) == ("a",)
-    assert found.judged("sm_90", ["contraction"]) == packaged().judge["contraction"]
-    assert catalogue(tmp_path / "nowhere") == catalogue() == packaged()
+    assert found.judge_metrics("sm_90a", ["sparse"]) == ("b", "c")
+    assert found.judge_metrics("sm_80", ["sparse"]) == ("a",)
+    assert found.judge_metrics("sm_90", ["contraction"]) == load_packaged().judge["contraction"]
+    assert catalogue(tmp_path / "nowhere") == catalogue() == load_packaged()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kernelwright.kernelbench.targets import device_of
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier.profile import ncu_csv, nsight
 from kernelwright.verifier.profile.counters import Ceilings, with_counters, without_counters
-from kernelwright.verifier.profile.metrics import packaged
+from kernelwright.verifier.profile.metrics import load_packaged
 
 RECORDED = Path(__file__).parent / "ncu"
 ONE = (RECORDED / "one.csv").read_text()
@@ -182,12 +182,12 @@ def test_whether_counters_are_for_administrators(tmp_path: Path) -> None:
 def h200() -> Ceilings:
     device = device_of("sm_90")
     assert device is not None
-    return Ceilings.of(device)
+    return Ceilings.from_sheet(device)
 
 
 def test_a_profile_holds_figures_stalls_and_the_roofline() -> None:
     found = with_counters(
-        ncu_csv.read(ONE), packaged(), "sm_90a", ncu_version="2025.3", ceilings=h200()
+        ncu_csv.read(ONE), load_packaged(), "sm_90a", ncu_version="2025.3", ceilings=h200()
     )
     assert found.get(TIME) == 412608
     assert found.get("dram_gbs") == pytest.approx(4000.0)
@@ -207,7 +207,7 @@ def test_a_profile_holds_figures_stalls_and_the_roofline() -> None:
 
 
 def test_launches_add_up_and_rates_are_weighed_by_time() -> None:
-    found = with_counters(ncu_csv.read(TWO), packaged(), "sm_90", ncu_version="2025.3")
+    found = with_counters(ncu_csv.read(TWO), load_packaged(), "sm_90", ncu_version="2025.3")
     assert found.get(TIME) == 400_000
     assert found.get("dram__bytes.sum") == 400e6
     assert found.get("dram_gbs") == pytest.approx(1000.0)
@@ -223,7 +223,7 @@ def test_where_tensor_cores_worked_there_is_no_roofline() -> None:
     """The float32 pipes' operations are a part of them, and a share of the roof would be a lie."""
     text = ONE.replace("n/a", "37.5")
     found = with_counters(
-        ncu_csv.read(text), packaged(), "sm_90a", ncu_version="2025.3", ceilings=h200()
+        ncu_csv.read(text), load_packaged(), "sm_90a", ncu_version="2025.3", ceilings=h200()
     )
     assert found.get(TENSOR) == 37.5
     assert found.get("intensity") is None
@@ -234,7 +234,7 @@ def test_where_tensor_cores_worked_there_is_no_roofline() -> None:
 
 def test_a_kernel_that_uses_neither_is_bound_by_latency() -> None:
     (first, _) = ncu_csv.read(TWO)
-    found = with_counters([first], packaged(), "sm_90", ncu_version="2025.3")
+    found = with_counters([first], load_packaged(), "sm_90", ncu_version="2025.3")
     assert any(remark.startswith("bound by latency") for remark in found.remarks)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device
 from kernelwright.sandbox.builders import disassembler, toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import (
@@ -36,11 +38,10 @@ N = 1 << 24
 class Bench(NamedTuple):
     """Builds and profiles in one cache and jail."""
 
-    cache: Path
-    jail: Jail
+    workshop: Workshop
 
     def built(self, source: str, chip: str = "sm_90") -> DeviceBuilt:
-        found = build(source, ("k",), architecture(chip), cache_dir=self.cache, jail=self.jail)
+        found = build(self.workshop, source, ("k",), architecture(chip))
         assert isinstance(found, DeviceBuilt), found
         return found
 
@@ -59,12 +60,11 @@ class Bench(NamedTuple):
         launch = Launch(0, (grid, 1, 1), (block, 1, 1), shared)
         more.setdefault("device", device_of(chip))
         return static_profile(
+            self.workshop,
             self.built(source, chip),
             Launches(("k",), (launch,)),
             flops=flops,
             moved=moved,
-            cache_dir=self.cache,
-            jail=self.jail,
             **more,
         )
 
@@ -74,7 +74,7 @@ def bench(shared_cache: Path) -> Bench:
     try:
         toolchain.find_nvrtc()
         toolchain.find_nvdisasm()
-        return Bench(shared_cache, choose())
+        return Bench(Workshop(choose(), shared_cache))
     except PrerequisiteError as error:
         pytest.skip(str(error))
 
@@ -365,13 +365,12 @@ def test_without_a_disassembler_the_rest_is_told(bench: Bench, tmp_path: Path) -
     broken.chmod(0o755)
     launches = Launches(("k",), (Launch(0, (64, 1, 1), (256, 1, 1)),))
     found = static_profile(
+        replace(bench.workshop, folder=tmp_path),
         built,
         launches,
         flops=N,
         moved=8 * N,
         device=device_of("sm_90"),
-        cache_dir=tmp_path,
-        jail=bench.jail,
         home=tmp_path,
     )
     assert found.get("registers")
@@ -390,26 +389,24 @@ def test_every_launch_costs(bench: Bench) -> None:
     times = []
     for plan in ((once,), (fill, once), (fill, once, once)):
         found = static_profile(
+            bench.workshop,
             built,
             Launches(("k",), plan),
             flops=N,
             moved=8 * N,
             device=device_of("sm_90"),
-            cache_dir=bench.cache,
-            jail=bench.jail,
         )
         assert found.get("launches") == len(plan)
         times.append(modelled(found))
     assert times[1] - times[0] > LAUNCH_US + 4 * N / 4800e3
     assert times[2] - times[1] > LAUNCH_US
     only = static_profile(
+        bench.workshop,
         built,
         Launches(("k",), (fill,)),
         flops=0,
         moved=4 * N,
         device=device_of("sm_90"),
-        cache_dir=bench.cache,
-        jail=bench.jail,
     )
     assert modelled(only) > 4 * N / 4800e3
 
@@ -420,13 +417,12 @@ def test_scratch_is_traffic(bench: Bench) -> None:
     times = [
         modelled(
             static_profile(
+                bench.workshop,
                 built,
                 Launches(("k",), (launch,), scratch),
                 flops=N,
                 moved=8 * N,
                 device=device_of("sm_90"),
-                cache_dir=bench.cache,
-                jail=bench.jail,
             )
         )
         for scratch in ((), (Scratch("partial", "float32", (N,)),))
@@ -440,9 +436,10 @@ def test_listings_come_from_the_jail_and_are_kept(jail: Jail, tmp_path: Path) ->
         toolchain.find_nvrtc()
     except PrerequisiteError as error:
         pytest.skip(str(error))
-    built = build(SCALAR, ("k",), architecture("sm_90"), cache_dir=tmp_path, jail=jail)
+    workshop = Workshop(jail, tmp_path)
+    built = build(workshop, SCALAR, ("k",), architecture("sm_90"))
     assert isinstance(built, DeviceBuilt)
-    text = disassembler.disassemble(built.cubins[0], cache_dir=tmp_path, jail=jail)
+    text = disassembler.disassemble(workshop, built.cubins[0])
     assert "LDG.E" in text
     assert "candidate.cu" in text
-    assert text == disassembler.disassemble(built.cubins[0], cache_dir=tmp_path, jail=jail)
+    assert text == disassembler.disassemble(workshop, built.cubins[0])

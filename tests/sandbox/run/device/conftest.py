@@ -15,15 +15,16 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import Launches
 from kernelwright.sandbox.run import call_table
+from kernelwright.sandbox.run.begun import Plane
 from kernelwright.sandbox.run.call_table import ENTRY_BYTES, TABLE_BYTES, Passed, Role
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import device_program
 from kernelwright.sandbox.run.device.runner import DeviceRunner
-from kernelwright.sandbox.run.starting import Plane
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 
 GUARD = 4096
@@ -91,7 +92,7 @@ class Stage:
     """The memory of a runner, and the runner once it is started."""
 
     def __init__(self, jail: Jail, access: DeviceFiles, cache: Path, stack: ExitStack) -> None:
-        self._jail, self._access, self._cache, self._stack = jail, access, cache, stack
+        self._workshop, self._access, self._stack = Workshop(jail, cache), access, stack
         self._inputs = Memory(TABLE_BYTES)
         self._outputs = Memory(0)
         for memory in (self._inputs, self._outputs):
@@ -126,7 +127,7 @@ class Stage:
         return Placed(x.view(np.float32), y.view(np.float32), bands, [view for _, view in work])
 
     def write(self, slot: int, arguments: list[Passed]) -> None:
-        entry, start = call_table.packed(arguments), slot * ENTRY_BYTES
+        entry, start = call_table.pack_entry(arguments), slot * ENTRY_BYTES
         self._inputs.view[start : start + len(entry)] = np.frombuffer(entry, dtype=np.uint8)
 
     def memory(self) -> tuple[bytes, int]:
@@ -142,16 +143,15 @@ class Stage:
             for symbol, count in kernels.items()
         )
         built = DeviceBuilt("sm_90a", (Built(image, "0" * 64, 0.1),), facts)
-        program = device_program(built, registry.get("softmax"), self._access, self._cache)
+        program = device_program(self._workshop, built, registry.get("softmax"), self._access)
         inputs = os.open(f"/proc/self/fd/{self._inputs.fd}", os.O_RDONLY | os.O_CLOEXEC)
         self._stack.callback(os.close, inputs)
         plane = Plane(inputs, self._outputs.fd, self._inputs.bytes, self._outputs.bytes)
         return self._stack.enter_context(
             DeviceRunner(
-                self._jail,
+                self._workshop,
                 replace(program, **changes),
                 plane,
-                cpus=(),  # type: ignore[arg-type]
                 limits=program.limits(wall_s=60.0, cpu_s=60.0, memory_bytes=0),
             )
         )

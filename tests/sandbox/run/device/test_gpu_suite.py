@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[4]
 @pytest.fixture
 def no_device() -> None:
     try:
-        with nvml.opened() as module:
+        with nvml.open_nvml() as module:
             found = nvml.devices(module)
     except PrerequisiteError:
         return

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import PrerequisiteError
-from kernelwright.sandbox.run.device import lease
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.health import Health, probe
+from kernelwright.sandbox.run.device.lease import DeviceBook
 
 pytestmark = pytest.mark.jail
 
@@ -32,8 +34,8 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from kernelwright.sandbox.run.device.health import Health
-from kernelwright.sandbox.run.device.lease import lease
-with lease(Path(sys.argv[1]), [sys.argv[2]], lambda uuid: Health()):
+from kernelwright.sandbox.run.device.lease import DeviceBook
+with DeviceBook.in_cache(Path(sys.argv[1])).lease([sys.argv[2]], lambda uuid: Health()):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -53,16 +55,16 @@ def held(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_device_is_held_by_one_process(tmp_path: Path, held: subprocess.Popen[str]) -> None:
-    assert f"process {held.pid}" in lease.holder(tmp_path, "a")
+    assert f"process {held.pid}" in DeviceBook.in_cache(tmp_path).holder("a")
     with (
         pytest.raises(PrerequisiteError, match=f"a is held by process {held.pid}"),
-        lease.lease(tmp_path, ["a"], well),
+        DeviceBook.in_cache(tmp_path).lease(["a"], well),
     ):
         pass
 
 
 def test_the_next_free_device_is_taken(tmp_path: Path, held: subprocess.Popen[str]) -> None:
-    with lease.lease(tmp_path, ["a", "b"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a", "b"], well) as found:
         assert found.uuid == "b"
     assert held.poll() is None
 
@@ -70,8 +72,8 @@ def test_the_next_free_device_is_taken(tmp_path: Path, held: subprocess.Popen[st
 def test_a_lease_goes_with_its_holder(tmp_path: Path, held: subprocess.Popen[str]) -> None:
     held.kill()
     held.wait()
-    assert lease.holder(tmp_path, "a") == ""
-    with lease.lease(tmp_path, ["a"], well) as found:
+    assert DeviceBook.in_cache(tmp_path).holder("a") == ""
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert found.uuid == "a"
 
 
@@ -80,55 +82,55 @@ def test_one_waits_for_a_device(tmp_path: Path, held: subprocess.Popen[str]) -> 
 
     timer = Timer(0.3, held.kill)
     timer.start()
-    with lease.lease(tmp_path, ["a"], well, timeout_s=60) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well, timeout_s=60) as found:
         assert found.uuid == "a"
     timer.join()
 
 
 def test_a_lease_ends_with_its_block(tmp_path: Path) -> None:
     for _ in range(2):
-        with lease.lease(tmp_path, ["a"], well):
-            assert lease.holder(tmp_path, "a")
-        with pytest.raises(ZeroDivisionError), lease.lease(tmp_path, ["a"], well):
+        with DeviceBook.in_cache(tmp_path).lease(["a"], well):
+            assert DeviceBook.in_cache(tmp_path).holder("a")
+        with pytest.raises(ZeroDivisionError), DeviceBook.in_cache(tmp_path).lease(["a"], well):
             raise ZeroDivisionError
-    assert lease.holder(tmp_path, "a") == ""
+    assert DeviceBook.in_cache(tmp_path).holder("a") == ""
 
 
 def test_a_device_that_stays_ill_is_not_given_out(tmp_path: Path) -> None:
-    with lease.lease(tmp_path, ["a"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert not found.recover(ill, "a kernel hung").is_well
-    note = lease.quarantined(tmp_path, "a")
+    note = DeviceBook.in_cache(tmp_path).why_quarantined("a")
     assert note is not None
     assert note.reason == "a kernel hung; memory does not hold what was set"
     assert abs(note.since - time.time()) < 3600
     with (
         pytest.raises(PrerequisiteError, match=r"a is in quarantine \(a kernel hung.*still ill"),
-        lease.lease(tmp_path, ["a"], ill),
+        DeviceBook.in_cache(tmp_path).lease(["a"], ill),
     ):
         pass
-    with lease.lease(tmp_path, ["a", "b"], ill) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a", "b"], ill) as found:
         assert found.uuid == "b"
 
 
 def test_a_device_that_is_well_again_comes_out(tmp_path: Path) -> None:
-    with lease.lease(tmp_path, ["a"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         found.quarantine("it hung")
-    with lease.lease(tmp_path, ["a"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert found.uuid == "a"
-    assert lease.quarantined(tmp_path, "a") is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined("a") is None
 
 
 def test_a_device_that_recovers_at_once_is_not_put_away(tmp_path: Path) -> None:
-    with lease.lease(tmp_path, ["a"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         assert found.recover(well, "a kernel hung").is_well
-    assert lease.quarantined(tmp_path, "a") is None
+    assert DeviceBook.in_cache(tmp_path).why_quarantined("a") is None
 
 
 def test_a_damaged_note_keeps_the_device_out(tmp_path: Path) -> None:
-    with lease.lease(tmp_path, ["a"], well) as found:
+    with DeviceBook.in_cache(tmp_path).lease(["a"], well) as found:
         found.quarantine("it hung")
     (tmp_path / "devices" / "a.quarantine").write_text("{")
-    note = lease.quarantined(tmp_path, "a")
+    note = DeviceBook.in_cache(tmp_path).why_quarantined("a")
     assert note is not None
     assert "cannot be read" in note.reason
 
@@ -136,7 +138,7 @@ def test_a_damaged_note_keeps_the_device_out(tmp_path: Path) -> None:
 def test_without_devices_there_is_none(tmp_path: Path) -> None:
     with (
         pytest.raises(PrerequisiteError, match="no device to lease"),
-        lease.lease(tmp_path, [], well),
+        DeviceBook.in_cache(tmp_path).lease([], well),
     ):
         pass
 
@@ -145,7 +147,7 @@ Access_to = Callable[..., DeviceFiles]
 
 
 def test_the_probe_tells_what_a_device_is(access_to: Access_to, cache: Path) -> None:
-    health = probe(access_to(), cache)
+    health = probe(Workshop(BareJail(), cache), access_to())
     assert health.is_well, health.reason
     assert health.facts["name"] == "Fake GPU"
     assert health.facts["l2_bytes"] == str(1 << 20)
@@ -163,11 +165,11 @@ def test_the_probe_tells_what_a_device_is(access_to: Access_to, cache: Path) -> 
 def test_the_probe_tells_what_is_wrong(
     access_to: Access_to, cache: Path, broken: str, words: str
 ) -> None:
-    health = probe(access_to(broken), cache)
+    health = probe(Workshop(BareJail(), cache), access_to(broken))
     assert not health.is_well
     assert words in health.reason
 
 
 def test_a_probe_that_hangs_is_ended(access_to: Access_to, cache: Path) -> None:
-    health = probe(access_to("hang"), cache, timeout_s=1.0)
+    health = probe(Workshop(BareJail(), cache), access_to("hang"), timeout_s=1.0)
     assert health.reason == "the probe had no answer within 1 s"

@@ -12,6 +12,8 @@ from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders import cuda
 from kernelwright.sandbox.builders.model import DeviceBuilt
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 NOTHING = 'extern "C" __global__ void nothing(const float* x, float* y) {}'
 
 
-def started(stage: Stage, image: bytes, error: str) -> None:
+def assert_loads_or_refuses(stage: Stage, image: bytes, error: str) -> None:
     """Loads it, which the driver refuses with this error; none: it does not."""
     if not error:
         stage.start({"nothing": 2}, image=image)
@@ -51,7 +53,7 @@ def started(stage: Stage, image: bytes, error: str) -> None:
 def test_a_driver_loads_its_own_and_older_releases(
     stage_for: Callable[..., Stage], driver: str, image: bytes, error: str
 ) -> None:
-    started(stage_for(driver), image, error)
+    assert_loads_or_refuses(stage_for(driver), image, error)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def built(cache: Path) -> Callable[[str], bytes]:
     def make(target: str) -> bytes:
         try:
             found = cuda.build(
-                NOTHING, ("nothing",), architecture(target), cache_dir=cache, jail=None
+                Workshop(BareJail(), cache), NOTHING, ("nothing",), architecture(target)
             )
         except PrerequisiteError as error:
             pytest.skip(str(error))
@@ -85,4 +87,4 @@ def test_so_it_is_with_cubins_of_the_compiler_that_is_here(
     target: str,
     error: str,
 ) -> None:
-    started(stage_for(driver), built(target), error)
+    assert_loads_or_refuses(stage_for(driver), built(target), error)

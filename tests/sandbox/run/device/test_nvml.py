@@ -19,7 +19,7 @@ UUID = H200["nvmlDeviceGetUUID"]
 
 
 def test_a_device_is_read_whole() -> None:
-    with nvml.opened(FakeNvml()) as module:
+    with nvml.open_nvml(FakeNvml()) as module:
         (device,) = nvml.devices(module)
     assert (device.name, device.architecture, device.minor) == ("NVIDIA H200", "sm_90", 3)
     assert (device.has_ecc, device.has_mig, device.is_persistent) == (True, False, True)
@@ -41,7 +41,7 @@ def test_what_a_driver_does_not_tell_is_not_known() -> None:
     assert (device.minor, device.has_ecc, device.power_limit_w) == (None, None, None)
     seen = nvml.snapshot(fake, UUID)
     assert (seen.sm_clock_mhz, seen.reasons, seen.processes) == (None, None, None)
-    assert nvml.unstable(seen, seen) == []
+    assert nvml.explain_unstable(seen, seen) == []
 
 
 def test_a_device_that_cannot_be_asked_is_passed_over() -> None:
@@ -67,7 +67,7 @@ def test_without_a_driver_the_reason_and_the_remedy_are_told() -> None:
     fake = FakeNvml(fails_with="NVML Shared Library Not Found")
     with (
         pytest.raises(PrerequisiteError, match="Shared Library Not Found") as found,
-        nvml.opened(fake),
+        nvml.open_nvml(fake),
     ):
         pass
     assert "driver" in found.value.hint
@@ -76,7 +76,7 @@ def test_without_a_driver_the_reason_and_the_remedy_are_told() -> None:
 
 def test_it_is_closed_whatever_happens() -> None:
     fake = FakeNvml()
-    with pytest.raises(ZeroDivisionError), nvml.opened(fake):
+    with pytest.raises(ZeroDivisionError), nvml.open_nvml(fake):
         raise ZeroDivisionError
     assert fake.is_open == 0
 
@@ -88,8 +88,8 @@ def calm() -> nvml.Snapshot:
 
 def test_a_calm_block_is_stable(calm: nvml.Snapshot) -> None:
     assert (calm.temperature_c, calm.power_w, calm.energy_j) == (41, 312.45, 9000.0)
-    assert nvml.unstable(calm, calm) == []
-    assert nvml.unstable(calm, replace(calm, sm_clock_mhz=1890)) == []
+    assert nvml.explain_unstable(calm, calm) == []
+    assert nvml.explain_unstable(calm, replace(calm, sm_clock_mhz=1890)) == []
 
 
 def busy(*clocks: int, memory: int = 3201) -> list[nvml.Reading]:
@@ -112,12 +112,12 @@ IDLE = nvml.Reading(345, 1593, nvml.Reason.IDLE)
 def test_each_slowdown_is_named(calm: nvml.Snapshot, bit: int, words: str) -> None:
     slowed = replace(calm, reasons=nvml.Reason(bit))
     for pair in ((calm, slowed), (slowed, calm)):
-        assert nvml.unstable(*pair) == [f"clocks were held down by {words}"]
+        assert nvml.explain_unstable(*pair) == [f"clocks were held down by {words}"]
 
 
 def test_settings_of_clocks_are_no_slowdown(calm: nvml.Snapshot) -> None:
     settings = replace(calm, reasons=nvml.Reason(0x1 | 0x2 | 0x10 | 0x100))
-    assert nvml.unstable(calm, settings) == []
+    assert nvml.explain_unstable(calm, settings) == []
 
 
 def test_clocks_that_fell_in_a_block_are_told_though_the_device_idles_around_it(
@@ -125,11 +125,11 @@ def test_clocks_that_fell_in_a_block_are_told_though_the_device_idles_around_it(
 ) -> None:
     around = replace(calm, sm_clock_mhz=345, reasons=nvml.Reason.IDLE)
     fell = [IDLE, *busy(1980, 1980, 1755, 1740), IDLE]
-    assert nvml.unstable(around, around, readings=fell) == [
+    assert nvml.explain_unstable(around, around, readings=fell) == [
         "the SM clock fell from 1980 to 1740 MHz (12%)"
     ]
     of_memory = [*busy(1980, 1980), *busy(1980, 1980, memory=2619)]
-    assert nvml.unstable(around, around, readings=of_memory) == [
+    assert nvml.explain_unstable(around, around, readings=of_memory) == [
         "the memory clock fell from 3201 to 2619 MHz (18%)"
     ]
 
@@ -148,7 +148,7 @@ def test_clocks_that_fell_in_a_block_are_told_though_the_device_idles_around_it(
 def test_clocks_that_tell_nothing_of_the_block(
     calm: nvml.Snapshot, readings: list[nvml.Reading]
 ) -> None:
-    assert nvml.unstable(calm, calm, readings=readings) == []
+    assert nvml.explain_unstable(calm, calm, readings=readings) == []
 
 
 def test_clocks_are_read_while_the_block_runs() -> None:
@@ -161,7 +161,7 @@ def test_clocks_are_read_while_the_block_runs() -> None:
             return super()._answer(handle, asked)
 
     fake = Watched()
-    with nvml.watched(fake, UUID) as finish:
+    with nvml.watch_device(fake, UUID) as finish:
         assert seen.wait(30)
         assert finish().reasons == ()
     assert not [one for one in threading.enumerate() if one.name == "kw-clocks"]
@@ -169,19 +169,21 @@ def test_clocks_are_read_while_the_block_runs() -> None:
 
 def test_other_processes_are_counted(calm: nvml.Snapshot) -> None:
     alone, shared = replace(calm, processes=(71,)), replace(calm, processes=(71, 900, 901))
-    assert nvml.unstable(alone, alone, own=[71]) == []
-    assert nvml.unstable(alone, shared, own=[71]) == ["2 other processes computed on the device"]
-    assert nvml.unstable(calm, replace(calm, processes=(5,))) == [
+    assert nvml.explain_unstable(alone, alone, own=[71]) == []
+    assert nvml.explain_unstable(alone, shared, own=[71]) == [
+        "2 other processes computed on the device"
+    ]
+    assert nvml.explain_unstable(calm, replace(calm, processes=(5,))) == [
         "1 other process computed on the device"
     ]
     # In a container the pids are the host's: only their number can be held against ours.
-    assert nvml.unstable(calm, replace(calm, processes=(40071,)), own=[71]) == []
-    assert len(nvml.unstable(calm, replace(calm, processes=(40071, 40072)), own=[71])) == 1
+    assert nvml.explain_unstable(calm, replace(calm, processes=(40071,)), own=[71]) == []
+    assert len(nvml.explain_unstable(calm, replace(calm, processes=(40071, 40072)), own=[71])) == 1
 
 
 def test_a_block_is_watched_from_its_start_to_its_end() -> None:
     fake = FakeNvml()
-    with nvml.watched(fake, UUID, own=[7]) as finish:
+    with nvml.watch_device(fake, UUID, own=[7]) as finish:
         fake.tables[0]["nvmlDeviceGetComputeRunningProcesses"] = [
             SimpleNamespace(pid=7),
             SimpleNamespace(pid=8),

@@ -11,6 +11,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.builders.model import Built, DeviceBuilt, KernelFacts
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.plan.model import Argument, ArgumentKind, Launch, Launches
 from kernelwright.sandbox.run.device.device_files import DeviceFiles
 from kernelwright.sandbox.run.device.program import KERNEL_FAILED, WROTE_INPUT
@@ -31,7 +33,14 @@ def played(
     built = DeviceBuilt("sm_90a", (Built(b"FAKE", "0" * 64, 0.1),), (facts,))
     call = PlacedCall(*stage.memory())
     command = host_command(
-        folder, built, registry.get("softmax"), call, access, cache, calls=3, **more
+        Workshop(BareJail(), cache),
+        folder,
+        built,
+        registry.get("softmax"),
+        call,
+        access,
+        calls=3,
+        **more,
     )
     return subprocess.run(
         command, env=access.environment, capture_output=True, text=True, check=False, timeout=60

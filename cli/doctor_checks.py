@@ -64,7 +64,7 @@ def _packages(_: Config) -> Iterator[Finding]:
     else:
         yield Finding("packages", Severity.PASS, ", ".join(found))
     for extra, purpose in (("view", "the viewer and the report"), ("llm", "language models")):
-        if absent := extras.missing(extra):
+        if absent := extras.list_missing(extra):
             words = f"{purpose}: {', '.join(absent)} not installed"
             yield Finding("packages", Severity.WARN, words, f"pip install 'kernelwright[{extra}]'")
 

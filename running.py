@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol as Interface
+from typing import Protocol
 
 from .agents.books.asking import book_cut_off
 from .agents.books.budget import Budget, Clock, check_limits, check_priced
@@ -21,7 +21,7 @@ from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
 from .agents.books.progress import Progress
 from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
-from .agents.casting.cast import Players, seated
+from .agents.casting.cast import Players, seat_players
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
 from .agents.stop import Stop
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-class CampaignStore(Recorder, Interface):
+class CampaignStore(Recorder, Protocol):
     """What a campaign needs of a store; `traces.store.Store` is one."""
 
     def create(self, started: CampaignStarted) -> str:
@@ -94,14 +94,14 @@ def run_campaign(
     Raises:
         KernelwrightError: the harness failed; everything before is saved and can be resumed.
     """
-    with seated(players, request, store, settings) as players:
+    with seat_players(players, request, store, settings) as players:
         workload = workload or _workload(players.problem, request.workload)
         admission.check_request(request)
         admission.check_coder(request.workflow, has_model=players.has_model)
         check_priced(request.limits, players.models)
         if request.source:
             store.put_blob(request.source)
-        campaign = store.create(planned(request, players, workload, referee))
+        campaign = store.create(plan_campaign(request, players, workload, referee))
         if on_event:
             on_event(store.events(campaign)[0])
         with store.lease(campaign):
@@ -109,7 +109,7 @@ def run_campaign(
             return _work_on(ledger, store, referee, players, stop or Stop(), clock)
 
 
-def planned(
+def plan_campaign(
     request: CampaignRequest, players: Players, workload: Workload, referee: Referee
 ) -> CampaignStarted:
     """The first event of a campaign that is to begin."""
@@ -141,7 +141,7 @@ def resume_campaign(
     """
     new_limits = check_limits(limits or {})
     started = campaign_started(store, campaign)
-    with seated(players, started, store, settings) as players:
+    with seat_players(players, started, store, settings) as players:
         check_comparable(campaign, started, players)
         with store.lease(campaign):
             ledger = _ledger(store, campaign, referee, players, on_event)
@@ -242,7 +242,7 @@ def _loop(
         ledger=ledger,
         budget=budget,
         stop=stop,
-        asked=Options.of(started),
+        asked=Options.from_record(started),
         slots=players.slots,
         asks_models=bool(players.models),
         aids=aids,
