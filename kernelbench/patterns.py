@@ -87,7 +87,7 @@ def draw_pattern(
     left -= int(lengths.sum())
     for place, length in _long_rows(rows, cols, longest, left, rng):
         lengths[place] = length
-    return _filled(lengths, cols, rng, has_copies=law is _blocks)
+    return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
 
 
 def _long_rows(
@@ -104,7 +104,7 @@ def _long_rows(
     yield int(places[0]), longest
 
 
-def _filled(
+def _fill_up(
     lengths: np.ndarray, cols: int, rng: np.random.Generator, *, has_copies: bool
 ) -> Pattern:
     """Each place in a row has a band of columns of its own: sorted and distinct without a sort.
@@ -148,4 +148,4 @@ def wide_pattern(rng: np.random.Generator, *, has_long_row: bool) -> Pattern:
         lengths[rng.random(rows) < 0.9] = 0
         lengths[int(rng.integers(0, rows - 8))] = BEYOND_16_BITS - 128
     lengths[-8:] = most
-    return _filled(lengths, cols, rng, has_copies=False)
+    return _fill_up(lengths, cols, rng, has_copies=False)

@@ -11,7 +11,7 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP
 from kernelwright.kernelbench.skeleton import skeleton
-from kernelwright.traces.records import Protocol, Status
+from kernelwright.traces.records import Depth, Status
 
 ROWS: list[dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("sizes.toml").read_text("utf-8")
@@ -25,7 +25,7 @@ def test_a_kernel_that_is_wrong_for_some_sizes_is_refused(court: Any, row: dict[
     assert right.count(row["find"]) == 1
     wrong = right.replace(row["find"], row["put"])
     verdict = court.judge(
-        wrong, row["problem"], Protocol.FULL, expected=(Status.INCORRECT,), workload="tiny"
+        wrong, row["problem"], Depth.FULL, expected=(Status.INCORRECT,), workload="tiny"
     )
     assert verdict.status is Status.INCORRECT
     assert any("correct on" in reason for reason in verdict.reasons), verdict.reasons

@@ -52,6 +52,10 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     # What is lost below the normal range is nothing beside a normal number.
     lost = 2.0**-124 + 2.0**-149 * float(np.max(expected.terms))
     off = max(float(np.sqrt(np.mean(np.square(error)))) - lost, 0.0) if value.size else 0.0
+    # Where terms cancel the answer is noise beside what its sum passes through.
+    share = 0.5 if family is Family.SORTED else 1 / np.sqrt(np.maximum(expected.terms, 1.0))
+    walk = np.broadcast_to(scale * share, value.shape)
+    rms = max(rms, float(np.sqrt(np.mean(np.square(walk)))) if value.size else 0.0)
     nrmse = off / rms if rms else (0.0 if off == 0 else np.inf)
     g1 = float(ratio.max(initial=0.0)) if np.isfinite(error).all() else np.inf
     is_exact = bool(np.array_equal(y, value.astype(np.float32)))

@@ -145,7 +145,8 @@ def test_float32_sums_in_any_order_pass(name: str) -> None:
 
 
 def test_the_orders_that_were_tried_do_differ() -> None:
-    structure, inputs, _ = drawn("layernorm", Family.NORMAL, 4)
+    shapes = (drawn("layernorm", Family.NORMAL, seed) for seed in itertools.count())
+    structure, inputs, _ = next(shape for shape in shapes if shape[0].axes["N"] > 64)
     answers = [_layernorm(structure, inputs, np.random.default_rng(seed)) for seed in range(8)]
     assert len({answer.tobytes() for answer in answers}) > 4
 
