@@ -5,7 +5,8 @@ A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
 turn through all scales while the others stay short, and whichever lengths are not fixed by that
 take each remainder modulo 64 once before any is taken again, in an order in which any eight that
-follow each other differ modulo 8. What is fixed is the range; every number is drawn.
+follow each other differ modulo 8; edges of tiles come in an order of their own for each axis, none
+twice before all were tried. What is fixed is the range; every number is drawn.
 """
 
 from __future__ import annotations
@@ -112,13 +113,14 @@ def draw_sizes(
     """
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     remainders = {name: _Remainders(rng) for name in lengths}
-    edges = itertools.cycle(rng.permutation(len(EDGES)))
+    edges = {name: itertools.cycle(rng.permutation(len(EDGES))) for name in lengths}
     first = int(rng.integers(len(lengths)))
     for number in itertools.count():
         turn, place = divmod(number, len(ROUND))
         lead = lengths[(first + turn + place) % len(lengths)]
         scale = ROUND[place]
-        sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges)}
+        drawn = _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])
+        sizes = {lead: drawn}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):
             most = min(SHORT, ranges[name].most, _room(sizes, steps))
             sizes[str(name)] = remainders[name].take(1, most, rng)

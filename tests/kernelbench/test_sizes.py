@@ -77,3 +77,17 @@ def test_an_edge_lies_beside_a_multiple_of_its_tile(edge: tuple[int, int]) -> No
     rng = np.random.default_rng(0)
     over = {(draw_edge(edge, rng) + 1) % (1 << power) - 1 for _ in range(200)}
     assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
+
+
+def test_two_verifications_try_nearly_every_edge_of_every_axis() -> None:
+    wanted = {(power, offset) for power, offset in EDGES if offset < 2}
+    for seed in range(5):
+        shapes = drawn(("M", "N"), seed) + drawn(("M", "N"), seed + 100)
+        for name in ("M", "N"):
+            lengths = {shape[name] for shape in shapes}
+            seen = {
+                (power, offset)
+                for power, offset in wanted
+                if any(length >= 127 and (length - offset) % (1 << power) == 0 for length in lengths)
+            }
+            assert len(seen) >= len(wanted) - 1
