@@ -5,8 +5,9 @@ Pure functions of figures. No claim lowers a time: a call counts as long as the 
 from the opening of the gate to the kernel's stamp on the answer, less what an empty call took
 before the candidate was loaded; at least as long as its CPU time takes on all CPUs, and as its
 busiest thread worked until the process was stopped behind the answer: who finishes after it has
-answered pays (verification.md §4). The process is stopped while its inputs are written; what it uses
-from then until the gate opens is added whole, and so is what it uses as it is awake to be asked.
+answered pays (verification.md §4). The process is stopped while its inputs are written; what it
+uses from then until the gate opens is added whole, and so is what it uses as it is awake to be
+asked.
 """
 
 from __future__ import annotations
