@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,36 +144,6 @@ def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);")).check
     assert found.detail.startswith("AddressSanitizer: made-up")
     assert not found.passed
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ('__attribute__((no_sanitize("address")))\n', 1),
-        ("int one;\n#ifdef __SANITIZE_ADDRESS__\n#endif\n", 2),
-        ("int one; // a \\\n note\n#ifdef __SANI\\\nTIZE_ADD\\  \r\nRESS__\n#endif\n", 3),
-        ("\n\nbool is_set = std::getenv(name);\n", 3),
-        ("extern char** environ;\n", 1),
-        ('void* found = dlsym(nullptr, "name");\n', 1),
-        ('auto* maps = fopen("/proc/self/maps", "r");\n', 1),
-        ("\nsigaction(SIGTERM, &action, nullptr);\n", 2),
-    ],
-)
-def test_a_source_that_can_treat_a_sanitized_build_apart_is_named(words, line):
-    assert sanitize.explain_apart(words + HONEST).startswith(f"line {line} of the source names ")
-    assert (
-        sanitize.explain_apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */")
-        == ""
-    )
-
-
-def test_no_honest_source_is_taken_for_one():
-    honest = Path(__file__).parent.parent / "honest" / "native"
-    sources = [path.read_text("utf-8") for path in honest.iterdir()]
-    for name in registry.names():
-        sources += [recipe.render(recipe.first_knobs()) for recipe in recipes_for(name)]
-    assert len(sources) > 40
-    assert {sanitize.explain_apart(source) for source in sources} == {""}
 
 
 def test_both_builds_of_a_candidate_find_the_same(session_for):

@@ -24,7 +24,7 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
-from . import sanitize
+from . import refused_source, sanitize
 from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
@@ -73,6 +73,9 @@ class CpuStand(TimingStand):
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
         """See Stand."""
         order = draft.order
+        is_native = language_of(order.language).is_native
+        if is_native and (reason := refused_source.explain_loose(order.source)):
+            raise Failed(Status.UNSUPPORTED, reason)
         with draft.span("build"):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
@@ -161,7 +164,7 @@ class MountedOnCpu(MountedToBeTimed):
                 return
         with draft.span("fences"):
             draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))
-        if draft.is_right and (reason := sanitize.explain_apart(draft.order.source)):
+        if draft.is_right and (reason := refused_source.explain_apart(draft.order.source)):
             raise Failed(Status.UNSUPPORTED, reason)
 
     def look_apart(self) -> None:

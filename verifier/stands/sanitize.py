@@ -13,7 +13,6 @@ under `unchecked`; whatever the candidate itself could have caused is a failure 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,14 +44,6 @@ MEMORY_ROOM = 2 << 30
 TRIES = 2
 """Of what met a limit: a machine that is busy with something else can cause it once."""
 _OUR_LIMITS = (Status.TIMED_OUT, Status.RESOURCE)
-
-_SPLICE = re.compile(r"\\[ \t]*\r?\n")
-_APART = re.compile(
-    r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__[a-z]{1,8}san_|__sanitizer|__has_feature"
-    r"|\b(?:secure_)?getenv\b|\benviron\b|\bdl(?:v?sym|m?open|addr1?|info|_iterate_phdr)\b"
-    r"|/proc/|\bsigaction\b|\bmincore\b"
-)
-"""Names by which a source treats a sanitized build apart, or can learn what surrounds it."""
 
 
 @dataclass(frozen=True)
@@ -137,21 +128,6 @@ def sentence_on(
     except RunFault as fault:
         return sanitizer_reports.sentence(fault.log, _sizes(slot))
     return ""
-
-
-def explain_apart(source: str) -> str:
-    """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
-    found = _APART.search(_SPLICE.sub("", source))
-    if found is None:
-        return ""
-    at = found.start()
-    for splice in _SPLICE.finditer(source):
-        at += len(splice[0]) if splice.start() <= at else 0
-    line = source.count("\n", 0, at) + 1
-    return (
-        f"line {line} of the source names what a kernel has no use for but to treat a build with "
-        f"sanitizers apart ({found[0]})"
-    )
 
 
 def _build(session: Session, source: str) -> Built | BuildFailed:
