@@ -101,18 +101,21 @@ class Runner:
         limits: Limits,
         seccomp: bool = True,
         write: Callable[[], None] | None = None,
+        hear: Callable[[str], None] | None = None,
     ) -> None:
         """Starts it and loads the candidate.
 
         Args:
             write: Writes as much as there is to write before a call, for the empty calls that tell
                 what the runner itself takes.
+            hear: Is told, once the process has ended, what it wrote.
 
         Raises:
             RunFault: the candidate could not be loaded, or left.
             SandboxError: the jail or our own runner failed.
         """
         self._program = program
+        self._hear_words = hear
         self._pid = 0
         self._cpu_mark = 0
         self.cpus = max(1, len(workshop.cpus))
@@ -164,6 +167,8 @@ class Runner:
         if self._threads:
             self._threads.close()
         self._begun.folder.cleanup()
+        if self._hear_words:
+            self._hear_words(_words(outcome))
         return outcome
 
     def expect(self, table: bytes) -> None:

@@ -13,7 +13,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Depth, Status
+from kernelwright.traces.records import Check, Depth, Status
 from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
@@ -88,7 +88,7 @@ MISTAKES = {
 }
 
 
-def examined(session: Session, source: str) -> sanitize.Examined:
+def examined(session: Session, source: str) -> Check:
     prepared = sanitize.Sanitizers(session).prepare(source)
     assert prepared.program is not None, prepared.unchecked
     return sanitize.examine(session, prepared.program, np.random.default_rng(4))
@@ -114,7 +114,7 @@ def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
 
 def test_a_local_variable_that_was_never_set_is_seen(session_for):
     source = f"{SIGNATURE} {{ float sum; for (long i = 0; i < (long)M * N; ++i) C[i] = sum; }}"
-    found = examined(session_for("spmm_csr"), source).check
+    found = examined(session_for("spmm_csr"), source)
     assert not found.passed
     assert "-1.69" in found.detail
 
@@ -124,8 +124,8 @@ def test_a_local_variable_that_was_never_set_is_seen(session_for):
 def test_an_honest_recipe_is_clean(session_for, name):
     recipe = recipes_for(name)[-1]
     found = examined(session_for(name), recipe.render(recipe.first_knobs()))
-    assert found.check.passed, found.check.detail
-    assert found.check.figure > FEW_SHAPES
+    assert found.passed, found.detail
+    assert found.figure > FEW_SHAPES
 
 
 def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
@@ -139,9 +139,9 @@ def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
 def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     spoken = 'std::fputs("==1==ERROR: AddressSanitizer: made-up on\\n", stderr);'
     source = f"#include <cstdio>\n#include <unistd.h>\n{COMPUTE}{SIGNATURE} {{ {CALL} {spoken} }}"
-    found = examined(session_for("spmm_csr"), source).check
+    found = examined(session_for("spmm_csr"), source)
     assert found.passed
-    found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);")).check
+    found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);"))
     assert found.detail.startswith("AddressSanitizer: made-up")
     assert not found.passed
 
@@ -197,7 +197,7 @@ def test_a_source_that_builds_only_without_them_is_no_pass(court):
 
 def test_code_that_does_not_end_under_the_sanitizers_is_a_failure(session_for, monkeypatch):
     session = session_for("spmm_csr")
-    assert examined(session, HONEST).check.passed
+    assert examined(session, HONEST).passed
     monkeypatch.setattr(sanitize, "TIMEOUT_S", 1.0)
     source = f"{IS_SANITIZED}{COMPUTE}{SIGNATURE} {{ {CALL} {DEED} }}"
     source = source.replace("deed();", "for (volatile int i = 0;; i = 0) {}")

@@ -157,10 +157,11 @@ class MountedOnCpu(MountedToBeTimed):
         draft = self.draft
         if self._build_sanitized:
             with draft.span("sanitize"):
-                found = sanitize.examine(draft.session, self._build_sanitized, self.rng)
-            draft.log = found.log or draft.log
-            draft.checks.append(found.check)
-            if not found.check.passed:
+                found = sanitize.examine(
+                    draft.session, self._build_sanitized, self.rng, hear=draft.hear
+                )
+            draft.checks.append(found)
+            if not found.passed:
                 return
         with draft.span("fences"):
             draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))

@@ -76,9 +76,10 @@ def run_sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -
         raise Failed(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
         program = made.variant(EmulatedVariant.ASAN)
-        found = sanitize.examine(session, program, rng, made.extra, most_bytes=SANITIZED_BYTES)
-    draft.checks.append(found.check)
-    draft.log = found.log or draft.log
+        found = sanitize.examine(
+            session, program, rng, made.extra, most_bytes=SANITIZED_BYTES, hear=draft.hear
+        )
+    draft.checks.append(found)
 
 
 def look_for_races(
