@@ -10,6 +10,7 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
+import re
 import secrets
 import statistics
 import time
@@ -30,6 +31,7 @@ from ..frames import (
     receive,
     send,
 )
+from ..isolation.calls import name_call
 from ..isolation.model import End, Limits, Outcome
 from .begun import Plane
 from .gate import Coverage
@@ -48,6 +50,9 @@ _STATUS = {
     End.TEMPORARY: Status.RESOURCE,
 }
 _REASON_CHARACTERS = 300
+REFUSED_CALL = 99
+"""The exit status of who made a system call that is on no list; `refused_call.hpp` has the same."""
+_REFUSED = re.compile(rb"^refused system call +(\d{1,9})$", re.M)
 
 
 class RunFault(Exception):
@@ -99,7 +104,6 @@ class Runner:
         plane: Plane,
         *,
         limits: Limits,
-        seccomp: bool = True,
         write: Callable[[], None] | None = None,
         hear: Callable[[str], None] | None = None,
     ) -> None:
@@ -125,7 +129,7 @@ class Runner:
         if program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
-            self._begun = begin(workshop, program, plane, limits=limits, seccomp=seccomp)
+            self._begun = begin(workshop, program, plane, limits=limits)
         self._channel, self._gate, self._job = (
             self._begun.channel,
             self._begun.gate,
@@ -316,6 +320,9 @@ class Runner:
             )
         if ended.end in _STATUS:
             return RunFault(_STATUS[ended.end], ended.detail or str(ended.end), _words(ended))
+        if ended.code == REFUSED_CALL and (found := _REFUSED.search(ended.stderr[-4096:])):
+            made = f"it made the system call {name_call(int(found[1]))} {while_doing}".strip()
+            return RunFault(Status.CRASHED, f"{made}, which kernels do not need", _words(ended))
         known = self._program.exits.get(ended.code)
         if known:
             reason = f"{known} {_last_line(ended)}"
@@ -338,6 +345,9 @@ class Runner:
 def _signal_name(number: int) -> str:
     import signal
 
+    if number == signal.SIGSYS:
+        # It holds the signal back that would have told which one.
+        return "SIGSYS, for a system call that kernels do not need"
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "refused_call.hpp"
 #include "wire.hpp"
 
 namespace {
@@ -150,6 +151,7 @@ int main(int argc, char** argv) {
     auto* looks = reinterpret_cast<uint32_t*>(
         wire::map(std::atoi(argv[8]), GATE_BYTES, PROT_READ | PROT_WRITE));
     prctl(PR_SET_DUMPABLE, 0);
+    if (!wire::tell_refused_calls()) wire::give_up("sigaction");
     wire::install_filter(std::atoi(argv[6]));
 
     void (*entry)(void**) = nullptr;
