@@ -4,8 +4,8 @@
 //   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD GATE_FD LOOKS_FD ARTEFACT
 //
 // Inputs are mapped read-only, outputs writable; the call table stands at the start of the inputs.
-// It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program (may
-// be empty) that is installed before any of the candidate's code, constructors included, can run.
+// It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program
+// that is installed before any of the candidate's code, constructors included, can run.
 // The first READY comes before that, so that what fails until then is not the candidate's fault.
 //
 // A call begins where the referee opens the gate, a word in memory that is watched without sleep,

@@ -109,7 +109,7 @@ def install_filter(libc: Any, descriptor: int) -> None:
         rules += part
     os.close(descriptor)
     if not rules:
-        return
+        raise OSError("no filter")
     zero = ctypes.c_ulong(0)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
