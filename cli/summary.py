@@ -35,7 +35,7 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
         console.print(verdicts.profile_table(verdict.profile))
         for remark in verdict.profile.remarks:
             console.print(f"  {remark}", markup=False)
-    if verdict.log and not verdict.status.is_pass:
+    if verdict.log:
         console.print(verdict.log.rstrip(), style="dim", markup=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from kernelwright.verifier.truth import gates, poison
 
 TARGET = architecture("sm_90")
 TIMEOUT_S = 120.0
+_WORKSHOP = tempfile.TemporaryDirectory()
+Path(_WORKSHOP.name).chmod(0o755)
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ def _running(
     sample: int,
 ) -> Iterator[tuple[Runner, Arena]]:
     raw = source.encode()
+    workshop = Workshop(jail, Path(_WORKSHOP.name), (0,))
     program = interpreted_program(
+        workshop,
         Built(raw, hashlib.sha256(raw).hexdigest(), 0.0),
         problem,
         TARGET,
@@ -147,7 +152,7 @@ def _running(
         limits = Limits(wall_s=300.0, cpu_s=600.0, memory_bytes=sum(arena.sizes) + (4 << 30))
         try:
             runner = Runner(
-                Workshop(jail, Path("/nowhere"), (0,)),
+                workshop,
                 program,
                 Plane(*fds, *arena.sizes),
                 limits=limits,

@@ -282,7 +282,8 @@ class Verdict(Record):
     artefact: str = ""
     """SHA-256 of the built artefact."""
     log: str = ""
-    """The compiler's or the runner's words: capped, control characters removed. Never trusted."""
+    """What the compiler wrote, and its processes: capped, without control characters. Never
+    trusted."""
     champion: Verdict | None = None
     """What was found of the champion, which failed beside this candidate and then alone: it no
     longer holds, and this candidate was timed without it. None where nothing is wrong with it."""

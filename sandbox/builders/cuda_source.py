@@ -132,6 +132,11 @@ def blank_out(source: str) -> str:
     return _PIECES.sub(blank, source)
 
 
+def without_comments(source: str) -> str:
+    """The source with spaces for comments alone; as long as before."""
+    return _PIECES.sub(lambda found: _spaces(found[0]) if found[0][0] == "/" else found[0], source)
+
+
 def without_directives(code: str) -> str:
     """Blanked code with spaces for its preprocessor lines."""
     return _DIRECTIVE.sub(lambda found: _spaces(found[0]), code)

@@ -105,7 +105,7 @@ def _load(file: Path) -> _Cached | None:
 def _key(mechanism: str) -> str:
     """Changes with the boot, the user, the jail, its program and the code of the jails."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.[pc]*")):
+    for source in sorted(Path(__file__).parent.glob("*.[pct]*")):
         if source.is_file():
             digest.update(source.read_bytes())
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -16,7 +16,9 @@ from ..builders.workshop import Workshop
 _HERE = Path(__file__).parent
 _NATIVE = _HERE / "runner.cpp"
 _DEVICE = _HERE / "device" / "device_runner.cpp"
+_REFUSED_CALL = _HERE / "refused_call.cpp"
 _FLAGS = ("-std=c++20", "-O2", "-rdynamic")
+_OF_A_LIBRARY = ("-std=c++20", "-O2", "-shared", "-fPIC")
 _LIBRARIES = ("-ldl",)
 _SANITIZED = ("-fsanitize=address,undefined", "-no-pie")
 """The runner itself is linked with the sanitizers, which must be there before any candidate. Where
@@ -45,6 +47,11 @@ def runner_binary(workshop: Workshop, *, sanitized: bool = False) -> Path:
 def device_runner_binary(workshop: Workshop) -> Path:
     """The compiled runner of device candidates; as `runner_binary`."""
     return _compile(workshop, _DEVICE, _FLAGS)
+
+
+def refused_call_library(workshop: Workshop) -> Path:
+    """What the Python runner loads to say which system call it was refused; as `runner_binary`."""
+    return _compile(workshop, _REFUSED_CALL, _OF_A_LIBRARY)
 
 
 def _compile(workshop: Workshop, source: Path, flags: tuple[str, ...]) -> Path:

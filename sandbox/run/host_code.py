@@ -34,13 +34,17 @@ import functools
 import importlib.util
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...errors import PrerequisiteError
 from ...kernelbench.problem import Problem
 from ...traces.records import Status
 from ..builders.model import Built
+from ..builders.workshop import Workshop
 from ..interpreter import FLAGS, drop_nested_paths, homes, interpreter
+from ..isolation.allow_list import PYTHON
+from .binary import refused_call_library
 from .program import Descriptors, Program
 
 RAISED, REFUSED = 90, 93
@@ -66,11 +70,20 @@ def signature(problem: Problem, entry: str) -> dict[str, object]:
     }
 
 
-def host_program(built: Built, problem: Problem, entry: str) -> Program:
+def runner_files(workshop: Workshop, built: Built, plan: Mapping[str, object]) -> dict[str, bytes]:
+    """What a Python runner finds in its folder. Raises PrerequisiteError."""
+    return {
+        "candidate.py": built.artefact,
+        "plan.json": json.dumps(plan).encode(),
+        "refused_call.so": refused_call_library(workshop).read_bytes(),
+    }
+
+
+def host_program(workshop: Workshop, built: Built, problem: Problem, entry: str) -> Program:
     """The program of a checked module whose entry point is `entry`.
 
     Raises:
-        PrerequisiteError: torch is not where packages are installed.
+        PrerequisiteError: torch is not where packages are installed, or there is no compiler.
     """
     folders = packages()
     plan = {**signature(problem, entry), "packages": [str(folder) for folder in folders]}
@@ -81,7 +94,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
 
     return Program(
         built,
-        {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
+        runner_files(workshop, built, plan),
         command,
         readable=(*drop_nested_paths(interpreter(), *homes(), *folders), *RUNNER_FILES),
         # torch alone takes seconds to import, many on a busy machine.
@@ -90,6 +103,7 @@ def host_program(built: Built, problem: Problem, entry: str) -> Program:
         memory_bytes=1 << 30,
         processes=256,
         open_files=256,
+        calls=PYTHON,
         exits=EXITS,
         statuses=STATUSES,
         # Measured: 10 to 20 µs on an idle machine, up to 90 on one with three times its load.

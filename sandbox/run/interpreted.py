@@ -23,10 +23,12 @@ from ...kernelbench.targets import WARP, Architecture
 from ...traces.records import Status
 from ..builders import triton
 from ..builders.model import Built, KernelFacts
+from ..builders.workshop import Workshop
+from ..isolation.allow_list import PYTHON
 from ..isolation.model import Limits
 from ..plan.model import Launches
 from ..triton_on_cpu.outside import readable_paths, start_command
-from .host_code import EXITS, STATUSES, signature
+from .host_code import EXITS, STATUSES, runner_files, signature
 from .program import Descriptors, Program
 from .starting import Waiting
 
@@ -51,6 +53,7 @@ _EXITS = {
 
 
 def interpreted_program(
+    workshop: Workshop,
     built: Built,
     problem: Problem,
     architecture: Architecture,
@@ -75,7 +78,7 @@ def interpreted_program(
         sample: From how many on programs are left out; 0: as `triton_on_cpu/watch.py` has it.
 
     Raises:
-        PrerequisiteError: torch is not where packages are installed.
+        PrerequisiteError: torch is not where packages are installed, or there is no compiler.
     """
     plan = {
         **signature(problem, entry),
@@ -91,7 +94,7 @@ def interpreted_program(
 
     return Program(
         built,
-        {"candidate.py": built.artefact, "plan.json": json.dumps(plan).encode()},
+        runner_files(workshop, built, plan),
         command,
         readable=readable_paths(),
         environment={"TRITON_INTERPRET": "1"},
@@ -100,6 +103,7 @@ def interpreted_program(
         memory_bytes=2 << 30,
         processes=256,
         open_files=256,
+        calls=PYTHON,
         exits=_EXITS,
         statuses={**STATUSES, LIMITED: Status.UNSUPPORTED},
         is_timed=False,
@@ -108,14 +112,16 @@ def interpreted_program(
     )
 
 
-def prepare(waiting: Waiting, problem: Problem, architecture: Architecture) -> None:
+def prepare(
+    workshop: Workshop, waiting: Waiting, problem: Problem, architecture: Architecture
+) -> None:
     """Lets an interpreter import what it needs before there is a candidate for it.
 
     Raises:
         PrerequisiteError: torch is not where packages are installed.
         SandboxError: the jail failed.
     """
-    waiting.prepare(interpreted_program(Built(b"", "", 0.0), problem, architecture))
+    waiting.prepare(interpreted_program(workshop, Built(b"", "", 0.0), problem, architecture))
 
 
 def _patience(steps: int, sample: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..builders.model import Built
 from ..builders.workshop import Workshop
+from ..isolation.allow_list import NATIVE
 from .binary import runner_binary
 from .program import Descriptors, Program
 
@@ -26,4 +27,5 @@ def native_program(workshop: Workshop, built: Built, *, sanitized: bool = False)
     def command(given: Descriptors, folder: Path) -> list[str]:
         return [str(runner), *given.gated_words, str(folder / _ARTEFACT)]
 
-    return Program(built, {_ARTEFACT: built.artefact}, command, readable=(runner,))
+    files = {_ARTEFACT: built.artefact}
+    return Program(built, files, command, readable=(runner,), calls=NATIVE)

@@ -10,6 +10,7 @@ failure; what comes after, whatever it looks like, is the candidate's.
 
 from __future__ import annotations
 
+import re
 import secrets
 import statistics
 import time
@@ -30,6 +31,7 @@ from ..frames import (
     receive,
     send,
 )
+from ..isolation.calls import name_call
 from ..isolation.model import End, Limits, Outcome
 from .begun import Plane
 from .gate import Coverage
@@ -47,6 +49,9 @@ _STATUS = {
     End.TEMPORARY: Status.RESOURCE,
 }
 _REASON_CHARACTERS = 300
+REFUSED_CALL = 99
+"""The exit status of who made a system call that is on no list; `refused_call.hpp` has the same."""
+_REFUSED = re.compile(rb"^refused system call +(\d{1,9})$", re.M)
 
 
 class RunFault(Exception):
@@ -98,20 +103,22 @@ class Runner:
         plane: Plane,
         *,
         limits: Limits,
-        seccomp: bool = True,
         write: Callable[[], None] | None = None,
+        hear: Callable[[str], None] | None = None,
     ) -> None:
         """Starts it and loads the candidate.
 
         Args:
             write: Writes as much as there is to write before a call, for the empty calls that tell
                 what the runner itself takes.
+            hear: Is told, once the process has ended, what it wrote.
 
         Raises:
             RunFault: the candidate could not be loaded, or left.
             SandboxError: the jail or our own runner failed.
         """
         self._program = program
+        self._hear_words = hear
         self._pid = 0
         self._cpu_mark = 0
         self.cpus = max(1, len(workshop.cpus))
@@ -120,7 +127,7 @@ class Runner:
         if program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
-            self._begun = begin(workshop, program, plane, limits=limits, seccomp=seccomp)
+            self._begun = begin(workshop, program, plane, limits=limits)
         self._channel, self._gate, self._job = (
             self._begun.channel,
             self._begun.gate,
@@ -160,6 +167,8 @@ class Runner:
         outcome = self._job.kill()
         self._gate.close()
         self._begun.folder.cleanup()
+        if self._hear_words:
+            self._hear_words(_words(outcome))
         return outcome
 
     def expect(self, table: bytes) -> None:
@@ -302,6 +311,9 @@ class Runner:
             )
         if ended.end in _STATUS:
             return RunFault(_STATUS[ended.end], ended.detail or str(ended.end), _words(ended))
+        if ended.code == REFUSED_CALL and (found := _REFUSED.search(ended.stderr[-4096:])):
+            made = f"it made the system call {name_call(int(found[1]))} {while_doing}".strip()
+            return RunFault(Status.CRASHED, f"{made}, which kernels do not need", _words(ended))
         known = self._program.exits.get(ended.code)
         if known:
             reason = f"{known} {_last_line(ended)}"
@@ -324,6 +336,9 @@ class Runner:
 def _signal_name(number: int) -> str:
     import signal
 
+    if number == signal.SIGSYS:
+        # It holds the signal back that would have told which one.
+        return "SIGSYS, for a system call that kernels do not need"
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from ...traces.records import Status
 from ..builders.model import Built
+from ..isolation.allow_list import AllowList
 from ..isolation.model import Limits
 from .begun import Begun, Plane
 
@@ -63,6 +64,9 @@ class Program:
     """Device nodes that it may open."""
     has_own_memory: bool = False
     """Whether tensors are copied to a device for a call and their outputs back after it."""
+    calls: AllowList | None = None
+    """System calls that its process may make once it is ready for a candidate; None: all that are
+    on no deny-list."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """In addition to the threads' settings."""
     start_timeout_s: float = 30.0

@@ -4,8 +4,8 @@
 //   runner CONTROL_FD INPUT_FD INPUT_BYTES OUTPUT_FD OUTPUT_BYTES FILTER_FD GATE_FD LOOKS_FD ARTEFACT
 //
 // Inputs are mapped read-only, outputs writable; the call table stands at the start of the inputs.
-// It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program (may
-// be empty) that is installed before any of the candidate's code, constructors included, can run.
+// It knows no expected value and its word is only a claim. FILTER_FD gives a seccomp program
+// that is installed before any of the candidate's code, constructors included, can run.
 // The first READY comes before that, so that what fails until then is not the candidate's fault.
 //
 // A call begins where the referee opens the gate, a word in memory that is watched without sleep,
@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "refused_call.hpp"
 #include "wire.hpp"
 
 namespace {
@@ -150,6 +151,7 @@ int main(int argc, char** argv) {
     auto* looks = reinterpret_cast<uint32_t*>(
         wire::map(std::atoi(argv[8]), GATE_BYTES, PROT_READ | PROT_WRITE));
     prctl(PR_SET_DUMPABLE, 0);
+    if (!wire::tell_refused_calls()) wire::give_up("sigaction");
     wire::install_filter(std::atoi(argv[6]));
 
     void (*entry)(void**) = nullptr;

@@ -109,7 +109,7 @@ def install_filter(libc: Any, descriptor: int) -> None:
         rules += part
     os.close(descriptor)
     if not rules:
-        return
+        raise OSError("no filter")
     zero = ctypes.c_ulong(0)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
@@ -355,6 +355,8 @@ def start() -> tuple[int, Kernel]:
         map_memory(libc, looks, GATE_BYTES, PROT_READ | PROT_WRITE),
     )
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
+    if ctypes.CDLL(f"{folder}/refused_call.so").kw_tell_refused_calls() != 0:
+        raise OSError("no handler for refused system calls")
     install_filter(libc, rules)
     # What torch consists of need not be looked at by every collection within a timed call.
     gc.collect()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..builders.workshop import Workshop
 from ..frames import channel
+from ..isolation.allow_list import build_allow_filter
 from ..isolation.model import Confinement, Limits
 from ..isolation.seccomp import build_filter
 from .begun import Begun, Plane, fill_folder
@@ -28,7 +29,6 @@ def begin(
     plane: Plane | None,
     *,
     limits: Limits,
-    seccomp: bool = True,
 ) -> Begun:
     """Starts the program's process in the jail; without a plane it waits to be handed one.
 
@@ -42,8 +42,7 @@ def begin(
         fill_folder(place, program.files)
     gate = Gate()
     ours, theirs = channel()
-    # Beside a device all host code is ours, and the driver's.
-    filter_fd = _filter_fd(seccomp, may_tune=bool(program.devices))
+    filter_fd = _filter_fd(program)
     inputs, outputs, input_bytes, output_bytes = plane or Plane(-1, -1, 0, 0)
     given = Descriptors(
         theirs.fileno(), inputs, input_bytes, outputs, output_bytes, filter_fd, *gate.fds
@@ -129,12 +128,13 @@ def thread_environment(cpus: int) -> dict[str, str]:
     }
 
 
-def _filter_fd(wanted: bool, *, may_tune: bool) -> int:
+def _filter_fd(program: Program) -> int:
+    if program.calls:
+        rules = build_allow_filter(program.calls)
+    else:
+        # Beside a device all host code is ours, and the driver's.
+        rules = build_filter(may_fork=False, may_exec=False, may_catch=False, may_alarm=False)
     fd = os.memfd_create("kw-filter", 0)
-    if wanted:
-        rules = build_filter(
-            may_fork=False, may_exec=False, may_catch=False, may_alarm=False, may_tune=may_tune
-        )
-        os.write(fd, rules)
+    os.write(fd, rules)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

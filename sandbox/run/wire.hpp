@@ -79,7 +79,7 @@ inline void install_filter(int fd) {
     size_t held = 0;
     for (ssize_t got; (got = read(fd, bytes + held, sizeof bytes - held)) > 0;) held += size_t(got);
     close(fd);
-    if (held == 0) return;
+    if (held == 0) give_up("no filter");
     sock_fprog program{static_cast<unsigned short>(held / sizeof(sock_filter)),
                        reinterpret_cast<sock_filter*>(bytes)};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs");

@@ -221,10 +221,12 @@ def test_the_same_verdicts_everywhere_and_an_honest_matrix(
         "honest": "VERIFIED",
         "wrong": "INCORRECT",
         "crash": "CRASHED",
-        "daemon": "SCREENED",
+        "daemon": "CRASHED",
         "thief": "SCREENED",
-        "caller": "SCREENED",
+        "caller": "CRASHED",
     }, found["told"]
+    for name, call in (("daemon", "clone"), ("caller", "socket")):
+        assert f"it made the system call {call}, " in found["told"][name]["reasons"][0]
     assert mark not in names_of_processes()
     isolation = found["isolation"]
     assert isolation["mechanism"] == environment.jail

@@ -83,6 +83,9 @@ ON_CPU = {
         f"{TWICE}, sanitizers, fenced memory",
         protocol=FULL,
     ),
+    "loosens its arithmetic": Row(
+        '#pragma GCC optimize("Ofast")\n' + CPP % "", Status.UNSUPPORTED, "admit"
+    ),
     "right, promoted": Row(
         CPP % "",
         Status.VERIFIED,

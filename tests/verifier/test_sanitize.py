@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
-from kernelwright.traces.records import Depth, Status
+from kernelwright.traces.records import Check, Depth, Status
 from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
@@ -89,7 +88,7 @@ MISTAKES = {
 }
 
 
-def examined(session: Session, source: str) -> sanitize.Examined:
+def examined(session: Session, source: str) -> Check:
     prepared = sanitize.Sanitizers(session).prepare(source)
     assert prepared.program is not None, prepared.unchecked
     return sanitize.examine(session, prepared.program, np.random.default_rng(4))
@@ -115,7 +114,7 @@ def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
 
 def test_a_local_variable_that_was_never_set_is_seen(session_for):
     source = f"{SIGNATURE} {{ float sum; for (long i = 0; i < (long)M * N; ++i) C[i] = sum; }}"
-    found = examined(session_for("spmm_csr"), source).check
+    found = examined(session_for("spmm_csr"), source)
     assert not found.passed
     assert "-1.69" in found.detail
 
@@ -125,8 +124,8 @@ def test_a_local_variable_that_was_never_set_is_seen(session_for):
 def test_an_honest_recipe_is_clean(session_for, name):
     recipe = recipes_for(name)[-1]
     found = examined(session_for(name), recipe.render(recipe.first_knobs()))
-    assert found.check.passed, found.check.detail
-    assert found.check.figure > FEW_SHAPES
+    assert found.passed, found.detail
+    assert found.figure > FEW_SHAPES
 
 
 def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
@@ -140,41 +139,11 @@ def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
 def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     spoken = 'std::fputs("==1==ERROR: AddressSanitizer: made-up on\\n", stderr);'
     source = f"#include <cstdio>\n#include <unistd.h>\n{COMPUTE}{SIGNATURE} {{ {CALL} {spoken} }}"
-    found = examined(session_for("spmm_csr"), source).check
+    found = examined(session_for("spmm_csr"), source)
     assert found.passed
-    found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);")).check
+    found = examined(session_for("spmm_csr"), source.replace(spoken, spoken + " _exit(0);"))
     assert found.detail.startswith("AddressSanitizer: made-up")
     assert not found.passed
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ('__attribute__((no_sanitize("address")))\n', 1),
-        ("int one;\n#ifdef __SANITIZE_ADDRESS__\n#endif\n", 2),
-        ("int one; // a \\\n note\n#ifdef __SANI\\\nTIZE_ADD\\  \r\nRESS__\n#endif\n", 3),
-        ("\n\nbool is_set = std::getenv(name);\n", 3),
-        ("extern char** environ;\n", 1),
-        ('void* found = dlsym(nullptr, "name");\n', 1),
-        ('auto* maps = fopen("/proc/self/maps", "r");\n', 1),
-        ("\nsigaction(SIGTERM, &action, nullptr);\n", 2),
-    ],
-)
-def test_a_source_that_can_treat_a_sanitized_build_apart_is_named(words, line):
-    assert sanitize.explain_apart(words + HONEST).startswith(f"line {line} of the source names ")
-    assert (
-        sanitize.explain_apart(HONEST + "/* The environment of a signal, by symbol: open, maps. */")
-        == ""
-    )
-
-
-def test_no_honest_source_is_taken_for_one():
-    honest = Path(__file__).parent.parent / "honest" / "native"
-    sources = [path.read_text("utf-8") for path in honest.iterdir()]
-    for name in registry.names():
-        sources += [recipe.render(recipe.first_knobs()) for recipe in recipes_for(name)]
-    assert len(sources) > 40
-    assert {sanitize.explain_apart(source) for source in sources} == {""}
 
 
 def test_both_builds_of_a_candidate_find_the_same(session_for):
@@ -228,7 +197,7 @@ def test_a_source_that_builds_only_without_them_is_no_pass(court):
 
 def test_code_that_does_not_end_under_the_sanitizers_is_a_failure(session_for, monkeypatch):
     session = session_for("spmm_csr")
-    assert examined(session, HONEST).check.passed
+    assert examined(session, HONEST).passed
     monkeypatch.setattr(sanitize, "TIMEOUT_S", 1.0)
     source = f"{IS_SANITIZED}{COMPUTE}{SIGNATURE} {{ {CALL} {DEED} }}"
     source = source.replace("deed();", "for (volatile int i = 0;; i = 0) {}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -254,8 +254,13 @@ def start_side(
     extra: Behind = nothing_more,
     *,
     timeout_s: float = CALL_S,
+    hear: Callable[[str], None] | None = None,
 ) -> Iterator[CandidateSide]:
-    """A fresh process of the program. Raises RunFault where it cannot be loaded."""
+    """A fresh process of the program; `hear` is told what it wrote.
+
+    Raises:
+        RunFault: it cannot be loaded.
+    """
     limits = program.limits(
         wall_s=EVALUATION_S[protocol],
         cpu_s=EVALUATION_S[protocol] * len(session.workshop.cpus),
@@ -271,6 +276,7 @@ def start_side(
             Plane(*fds, *arena.sizes),
             limits=limits,
             write=partial(arena.stir, inputs),
+            hear=hear,
         )
     finally:
         for fd in fds:

@@ -28,7 +28,7 @@ from ..clock.turns import WAITED, Turns
 from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
-from . import sanitize
+from . import refused_source, sanitize
 from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
@@ -79,6 +79,9 @@ class CpuStand(TimingStand):
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnCpu:
         """See Stand."""
         order = draft.order
+        is_native = language_of(order.language).is_native
+        if is_native and (reason := refused_source.explain_loose(order.source)):
+            raise Failed(Status.UNSUPPORTED, reason)
         with draft.span("build"):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
@@ -163,14 +166,15 @@ class MountedOnCpu(MountedToBeTimed):
         draft = self.draft
         if self._build_sanitized:
             with draft.span("sanitize"):
-                found = sanitize.examine(draft.session, self._build_sanitized, self.rng)
-            draft.log = found.log or draft.log
-            draft.checks.append(found.check)
-            if not found.check.passed:
+                found = sanitize.examine(
+                    draft.session, self._build_sanitized, self.rng, hear=draft.hear
+                )
+            draft.checks.append(found)
+            if not found.passed:
                 return
         with draft.span("fences"):
             draft.checks.append(fenced_memory.examine(side, draft.session.stage, self.rng))
-        if draft.is_right and (reason := sanitize.explain_apart(draft.order.source)):
+        if draft.is_right and (reason := refused_source.explain_apart(draft.order.source)):
             raise Failed(Status.UNSUPPORTED, reason)
 
     def look_apart(self) -> None:

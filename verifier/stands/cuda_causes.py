@@ -31,7 +31,7 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item, Stage, make_item, small_trials
-from . import sanitize
+from . import refused_source, sanitize
 from .cuda_candidate import CudaCandidate
 from .gpu_candidates import DeviceCandidate
 from .session import Session
@@ -136,7 +136,7 @@ class _Look:
     rng: np.random.Generator
 
     def run_sanitized(self) -> str:
-        if sanitize.explain_apart(self.made.source):
+        if refused_source.explain_apart(self.made.source):
             return ""
         program = self.made.variant(EmulatedVariant.ASAN, self.schedule)
         return sanitize.sentence_on(

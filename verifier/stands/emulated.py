@@ -137,6 +137,7 @@ class MountedInEmulation:
                     self._rng,
                     made.extra,
                     timeout_s=EMULATED_CALL_S,
+                    hear=draft.hear,
                 )
                 side = stack.enter_context(started)
             try:

@@ -21,7 +21,7 @@ from ..failure import Failed
 from ..profile import static
 from ..profile.executed import Counts
 from ..truth.trials import make_item
-from . import cuda_causes, sanitize
+from . import cuda_causes, refused_source, sanitize
 from .cuda_candidate import CudaCandidate
 from .gpu_candidates import DeviceCandidate, GpuGround
 from .verdict_draft import Draft
@@ -72,13 +72,14 @@ def static_profile(
 def run_sanitized(draft: Draft, made: CudaCandidate, rng: np.random.Generator) -> None:
     """AddressSanitizer over the emulation: accesses out of bounds, each with its line."""
     session = draft.session
-    if reason := sanitize.explain_apart(draft.order.source):
+    if reason := refused_source.explain_apart(draft.order.source):
         raise Failed(Status.UNSUPPORTED, reason)
     with draft.span("sanitize"):
         program = made.variant(EmulatedVariant.ASAN)
-        found = sanitize.examine(session, program, rng, made.extra, most_bytes=SANITIZED_BYTES)
-    draft.checks.append(found.check)
-    draft.log = found.log or draft.log
+        found = sanitize.examine(
+            session, program, rng, made.extra, most_bytes=SANITIZED_BYTES, hear=draft.hear
+        )
+    draft.checks.append(found)
 
 
 def look_for_races(

@@ -41,7 +41,7 @@ def _cpp(session: Session, source: str) -> Program:
 
 def _python(session: Session, source: str) -> Program:
     module = built_or_failed(python.check(source, session.problem))
-    return host_program(module.built, session.problem, module.entry)
+    return host_program(session.workshop, module.built, session.problem, module.entry)
 
 
 BUILT: dict[Language, Callable[[Session, str], Program]] = {

@@ -13,8 +13,7 @@ under `unchecked`; whatever the candidate itself could have caused is a failure 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,14 +45,6 @@ TRIES = 2
 """Of what met a limit: a machine that is busy with something else can cause it once."""
 _OUR_LIMITS = (Status.TIMED_OUT, Status.RESOURCE)
 
-_SPLICE = re.compile(r"\\[ \t]*\r?\n")
-_APART = re.compile(
-    r"no_sanitize|__SANITIZE_|_sanitizer\b|\bsanitizer/|__[a-z]{1,8}san_|__sanitizer|__has_feature"
-    r"|\b(?:secure_)?getenv\b|\benviron\b|\bdl(?:v?sym|m?open|addr1?|info|_iterate_phdr)\b"
-    r"|/proc/|\bsigaction\b|\bmincore\b"
-)
-"""Names by which a source treats a sanitized build apart, or can learn what surrounds it."""
-
 
 @dataclass(frozen=True)
 class SanitizedBuild:
@@ -61,14 +52,6 @@ class SanitizedBuild:
 
     program: Program | None = None
     unchecked: str = ""
-
-
-@dataclass(frozen=True)
-class Examined:
-    """What came of it."""
-
-    check: Check
-    log: str = ""
 
 
 class Sanitizers:
@@ -103,11 +86,13 @@ def examine(
     extra: Behind = nothing_more,
     *,
     most_bytes: float = float("inf"),
-) -> Examined:
+    hear: Callable[[str], None] | None = None,
+) -> Check:
     """Runs a program built with sanitizers. The plain build has passed its trials.
 
     Args:
         most_bytes: Of the inputs and outputs of a trial; the smallest one is tried in any case.
+        hear: Is told what each process of it wrote.
 
     Raises:
         RunFault: the process ended early without a report, or met a limit twice.
@@ -115,7 +100,7 @@ def examine(
     moved = session.problem.bytes_moved
     trials = sorted(small_trials(session.stage, rng), key=lambda t: moved(t.structure.axes))
     within = [trial for trial in trials if moved(trial.structure.axes) <= most_bytes]
-    return _run(session, program, within or trials[:1], rng, extra)
+    return _run(session, program, within or trials[:1], rng, extra, hear)
 
 
 def sentence_on(
@@ -137,21 +122,6 @@ def sentence_on(
     except RunFault as fault:
         return sanitizer_reports.sentence(fault.log, _sizes(slot))
     return ""
-
-
-def explain_apart(source: str) -> str:
-    """Why a source cannot be judged by another build than the one that is timed; empty: it can."""
-    found = _APART.search(_SPLICE.sub("", source))
-    if found is None:
-        return ""
-    at = found.start()
-    for splice in _SPLICE.finditer(source):
-        at += len(splice[0]) if splice.start() <= at else 0
-    line = source.count("\n", 0, at) + 1
-    return (
-        f"line {line} of the source names what a kernel has no use for but to treat a build with "
-        f"sanitizers apart ({found[0]})"
-    )
 
 
 def _build(session: Session, source: str) -> Built | BuildFailed:
@@ -187,7 +157,7 @@ def _check_planted(session: Session) -> str:
         found = _run(session, program, [trial], np.random.default_rng(0), nothing_more)
     except (RunFault, PrerequisiteError) as error:
         return f"they do not work here: {' '.join(str(error).split())[:200]}"
-    if found.check.passed:
+    if found.passed:
         return "a planted error was not reported"
     return ""
 
@@ -198,18 +168,19 @@ def _run(
     trials: list[Trial],
     rng: np.random.Generator,
     extra: Behind,
-) -> Examined:
+    hear: Callable[[str], None] | None = None,
+) -> Check:
     """All trials in one process, up to the first that fails; in another one after a limit.
 
     Sanitized code is slower and larger, but the limits are far beyond what small trials need.
     """
     for _ in range(TRIES - 1):
         try:
-            return _run_once(session, program, trials, rng, extra)
+            return _run_once(session, program, trials, rng, extra, hear)
         except RunFault as fault:
             if fault.status not in _OUR_LIMITS:
                 raise
-    return _run_once(session, program, trials, rng, extra)
+    return _run_once(session, program, trials, rng, extra, hear)
 
 
 def _run_once(
@@ -218,11 +189,12 @@ def _run_once(
     trials: list[Trial],
     rng: np.random.Generator,
     extra: Behind,
-) -> Examined:
+    hear: Callable[[str], None] | None = None,
+) -> Check:
     trial = trials[0]
     slot: Slot | None = None
     try:
-        with _side(session, program, trials, rng, extra, TIMEOUT_S) as side:
+        with _side(session, program, trials, rng, extra, TIMEOUT_S, hear) as side:
             for trial in trials:
                 item = make_item(session.problem, trial.structure, trial.family, rng)
                 slot = side.place(trial.structure, 1)[0]
@@ -232,20 +204,20 @@ def _run_once(
                         "built with sanitizers and with memory that was never set filled with a "
                         f"pattern, the answer is wrong: {failed.name}: {failed.detail}"
                     )
-                    return Examined(_failed_check(detail, trial))
+                    return _failed_check(detail, trial)
     except RunFault as fault:
         return _examine_fault(fault, slot, trial)
     detail = f"AddressSanitizer and UndefinedBehaviorSanitizer saw nothing on {len(trials)} shapes"
-    return Examined(Check(name=NAME, passed=True, figure=float(len(trials)), detail=detail))
+    return Check(name=NAME, passed=True, figure=float(len(trials)), detail=detail)
 
 
-def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined:
+def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Check:
     """What the end of a process means: a report, or the fault of a candidate without one.
 
     Without a slot it ended while it was loaded.
     """
     if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
-        return Examined(_failed_check(sentence, trial), log=fault.log)
+        return _failed_check(sentence, trial)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
@@ -276,6 +248,7 @@ def _side(
     rng: np.random.Generator,
     extra: Behind,
     timeout_s: float,
+    hear: Callable[[str], None] | None = None,
 ) -> Iterator[CandidateSide]:
     needs = [footprint(session.problem, trial.structure.axes) for trial in trials]
     more = 8192  # for the shift of addresses
@@ -288,7 +261,8 @@ def _side(
         )
         fds = arena.open_fds()
         try:
-            runner = Runner(session.workshop, program, Plane(*fds, *arena.sizes), limits=limits)
+            plane = Plane(*fds, *arena.sizes)
+            runner = Runner(session.workshop, program, plane, limits=limits, hear=hear)
         finally:
             for fd in fds:
                 os.close(fd)

@@ -81,6 +81,7 @@ class MountedToBeTimed(ABC):
                     self.rng,
                     self._launched.extra,
                     timeout_s=self.baselines.timeout_s(),
+                    hear=self.draft.hear,
                 )
                 side = stack.enter_context(started)
             yield side

@@ -55,7 +55,9 @@ class TritonCandidate:
         if isinstance(plan, PlanFault):
             raise Failed(status_of(plan), plan.sentence)
         # It imports while the candidate is built.
-        interpreted.prepare(maker.interpreters, ground.problem, ground.architecture)
+        interpreted.prepare(
+            ground.workshop, maker.interpreters, ground.problem, ground.architecture
+        )
         entry = ""
         if not plan.launches:
             entry = built_or_failed(python.check(source, ground.problem)).entry
@@ -98,6 +100,7 @@ class TritonCandidate:
         raw = self.source.encode()
         built = Built(raw, hashlib.sha256(raw).hexdigest(), 0.0, compiler="Triton's interpreter")
         return interpreted.interpreted_program(
+            self.maker.ground.workshop,
             built,
             self.maker.ground.problem,
             self.maker.ground.architecture,

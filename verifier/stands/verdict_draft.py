@@ -16,6 +16,8 @@ from ..request import Order
 from ..truth import gates
 from .session import Session
 
+LOG_CHARACTERS = 32 << 10
+
 
 @dataclass
 class Draft:
@@ -42,6 +44,11 @@ class Draft:
     def take(self, built: Built) -> None:
         """Notes what was built."""
         self.artefact, self.compiler, self.log = built.sha256, built.compiler, built.log
+
+    def hear(self, words: str) -> None:
+        """Keeps what a process of it wrote, once where several wrote the same."""
+        if words.strip() not in self.log:
+            self.log = f"{self.log.rstrip()}\n{words}".lstrip()[:LOG_CHARACTERS]
 
     @property
     def is_right(self) -> bool:

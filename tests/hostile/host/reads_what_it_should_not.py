@@ -1,9 +1,8 @@
-"""Looks for secrets in files, in the environment and in other processes (B14, E2, E3, E4).
+"""Looks for secrets in files, in the environment and on the network (B14, E2, E3).
 
 Whatever it finds it says by raising; where everything is closed it answers zeros.
 """
 
-import ctypes
 import glob
 import os
 import pathlib
@@ -21,7 +20,6 @@ FILES = (
     "/var/log/*",
     "/tmp/kw-run-*/candidate.*",
 )
-PTRACE_SEIZE = 0x4206
 
 found = [name for name in os.environ if any(word in name for word in WORDS)]
 for pattern in FILES:
@@ -39,9 +37,6 @@ for file in glob.glob("/proc/[0-9]*/cmdline"):
             found.append(file)
     except OSError:
         continue
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.ptrace(PTRACE_SEIZE, os.getppid(), None, None) == 0:
-    found.append("ptrace of the parent")
 try:
     socket.socket()
     found.append("a socket")
