@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom hostile mutants isolation static clean
+	results fairness headroom side-by-side hostile mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -130,6 +130,10 @@ fairness: $(STAMP)
 # Right kernels on hidden shapes: how near they come to the gates; writes docs/results/headroom.md.
 headroom: $(STAMP)
 	$(BIN)/python benchmarks/headroom.py
+
+# Two evaluations at once against one alone; writes docs/results/side-by-side.md. Quiet machine.
+side-by-side: $(STAMP)
+	$(BIN)/python benchmarks/side_by_side.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)

@@ -39,6 +39,9 @@ books all that it might have cost."""
 DEFAULT_PATIENCE_S = 600.0
 """A refused call costs nothing: an endpoint that is overloaded or restarted is back by then."""
 
+DEFAULT_TIMING_LOCK = "/tmp"
+"""All users of a machine have it, and whoever may open it may lock it."""
+
 DEFAULT_PREPARATION_S = 600.0
 """torch.compile takes half a minute on a busy machine, and longer the more it has to fuse."""
 
@@ -220,6 +223,13 @@ class Config:
         is_project_safe=False,
     )
     cpus: tuple[int, ...] = _setting(_as_cpus, "CPUs that kernels run on; none: all allowed", ())
+    # Who times beside others credits too much.
+    timing_lock: Path = _setting(
+        _as_path,
+        "what all users may read and timings on this machine's CPUs take turns at",
+        Path(DEFAULT_TIMING_LOCK),
+        is_project_safe=False,
+    )
     devices: tuple[str, ...] | None = _setting(
         _as_devices, "GPUs that may be used: numbers or UUIDs as nvidia-smi shows them; none: all"
     )

@@ -26,7 +26,7 @@ from kernelwright.tests.mutation.judging import Finding, judge_all, load_finding
 from kernelwright.tests.mutation.mutants import Mutant, make_mutants
 from kernelwright.tests.mutation.originals import originals
 
-FOLDER = Path("build/mutants")
+FOLDER = Path(__file__).resolve().parent.parent / "build" / "mutants"
 SPARE = 4
 """Mutants made for each that is to be judged: some do not build, or are the same program."""
 

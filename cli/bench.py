@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -116,6 +117,7 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     from ..agents.stop import Stop
     from ..compare import running
     from ..traces.store import Store
+    from ..verifier.clock.turns import find_other
     from ..verifier.process.client import RefereeProcess, open_referee
     from ..workbench import tasks
     from . import carry_out
@@ -137,7 +139,12 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
         prose.print(_heading(standing), markup=False, soft_wrap=True)
         before = store.events(standing.campaign) if standing.campaign else ()
         with (
-            ProgressLines(prose, dict(planned.limits), before) as progress,
+            ProgressLines(
+                prose,
+                dict(planned.limits),
+                before,
+                find_other=partial(find_other, config.timing_lock),
+            ) as progress,
             carry_out.interrupts(stop, progress, opened[-1].kill, lambda: GOES_ON),
         ):
             yield progress.on_event

@@ -12,11 +12,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..agents.stop import Stop
 from ..errors import ExitCode
+from ..verifier.clock.turns import find_other
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..workbench.home import Campaign, Home
 from ..workbench.jobs import Job, Ready, make_ready
@@ -63,7 +66,12 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
 def _run(
     ready: Ready, referee: RefereeProcess, stop: Stop, prose: Console, tail: str
 ) -> CampaignResult:
-    watched = ProgressLines(prose, ready.settled.limits, ready.list_events())
+    watched = ProgressLines(
+        prose,
+        ready.settled.limits,
+        ready.list_events(),
+        find_other=partial(find_other, Path(ready.settled.task.timing_lock)),
+    )
     with (
         watched as progress,
         interrupts(stop, progress, referee.kill, lambda: _resume_line(progress, tail)),

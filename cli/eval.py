@@ -63,6 +63,7 @@ def evaluate(
     with evaluator:
         planning.warn_of_weakness(prose, evaluator.isolation)
         planning.tell_emulated(prose, where, evaluator.is_emulated)
+        planning.tell_other(prose, config, evaluator.is_emulated)
         verdict = evaluator.evaluate(source, record=record).verdict
     assert verdict is not None
     if as_json:

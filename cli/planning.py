@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..config import format_duration
+from ..config import Config, format_duration
 from ..traces.wording import price, tokens, usd
 
 if TYPE_CHECKING:
@@ -112,6 +112,17 @@ def tell_emulated(prose: Console, target: str, is_emulated: bool) -> None:
         prose.print(
             f"target {target} is emulated here: kernels are built for it and checked on the CPU; "
             "nothing is timed, modelled times rank and no speed-up is claimed",
+            markup=False,
+        )
+
+
+def tell_other(prose: Console, config: Config, is_emulated: bool) -> None:
+    """Says aloud that somebody else times on this machine, where what follows is timed."""
+    from ..verifier.clock.turns import find_other
+
+    if not is_emulated and (other := find_other(config.timing_lock)):
+        prose.print(
+            f"process {other} times on this machine: this waits for its turn, builds go on",
             markup=False,
         )
 

@@ -31,6 +31,7 @@ from ..traces.events import (
 )
 from ..traces.records import Preparation, Status, Verdict
 from ..traces.spending import Spending
+from ..verifier.clock.turns import WAITED
 from . import verdicts
 
 if TYPE_CHECKING:
@@ -50,8 +51,12 @@ class ProgressLines:
         limits: dict[str, float],
         before: Iterable[Event] = (),
         clock: Callable[[], float] = time.monotonic,
+        find_other: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`before`: the events of a campaign that is taken up again."""
+        """Args:
+        before: the events of a campaign that is taken up again.
+        find_other: the process that times on this machine and is none of ours.
+        """
         from ..agents.books.progress import Progress as WhereItStands
 
         before = list(before)
@@ -60,6 +65,7 @@ class ProgressLines:
         self._console = console
         self._limits = limits
         self._clock = clock
+        self._find_other = find_other
         self._spent_s = WhereItStands(before).spent_s
         self._counts_since: float | None = None
         """When the budget's clock began; None while the campaign is prepared."""
@@ -170,9 +176,10 @@ class ProgressLines:
                 self._say(f"new champion: {self._champion}", "bold green")
 
     def _tell_verdict(self, verdict: Verdict) -> None:
-        number = self._number_of(verdict.candidate)
+        number, waited_s = self._number_of(verdict.candidate), verdict.seconds.get(WAITED, 0.0)
+        waited = f" (waited {_format_whole(waited_s)} for other timings)" if waited_s >= 1 else ""
         self._say(
-            f"{number:<5} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}",
+            f"{number:<5} {verdict.protocol:8}{verdict.label:14} {verdicts.brief(verdict)}{waited}",
             verdicts.style_of(verdict.status),
         )
         if fallen := verdict.champion:
@@ -191,7 +198,11 @@ class ProgressLines:
         took_s = self._clock() - self._since
         if self._for_s is not None:
             return f"{self._doing} in {_format_whole(self._for_s - took_s)}"
-        return f"{self._doing}, {_format_whole(took_s)}" if took_s >= 1 else self._doing
+        if took_s < 1:
+            return self._doing
+        other = self._find_other()
+        waits = f", waits for process {other}, which times on this machine" if other else ""
+        return f"{self._doing}, {_format_whole(took_s)}{waits}"
 
     def _ending(self) -> str:
         return f"stopping after this: {self._doing_now()}; Ctrl-C again stops at once"

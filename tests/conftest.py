@@ -73,8 +73,18 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the referees of this worker take turns: no test says anything about times that others
+    beside it would spoil."""
+    place = tmp_path_factory.mktemp("turns")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELWRIGHT_TIMING_LOCK", str(place))
+        yield place
+
+
 @pytest.fixture(scope="session")
-def court(shared_cache: Path) -> Iterator[Court]:
-    found = Court(shared_cache)
+def court(shared_cache: Path, turns: Path) -> Iterator[Court]:
+    found = Court(shared_cache, turns)
     yield found
     found.close()

@@ -31,8 +31,8 @@ _Opened = TypeVar("_Opened", RefereeProcess, Stand)
 class Court:
     """Opens referees when they are first asked for and keeps them for the session."""
 
-    def __init__(self, cache: Path) -> None:
-        self.cache = cache
+    def __init__(self, cache: Path, turns: Path) -> None:
+        self.cache, self.turns = cache, turns
         self._open: dict[_Key, RefereeProcess] = {}
         self._emulated: dict[_Key, Stand] = {}
 
@@ -106,7 +106,10 @@ class Court:
 
     def _task(self, problem: str, workload: str, **more: Any) -> Task:
         chosen = registry.workload_for(registry.get(problem), workload)
-        return Task(problem=problem, workload=chosen, cache_dir=str(self.cache), **more)
+        lock = str(self.turns)
+        return Task(
+            problem=problem, workload=chosen, cache_dir=str(self.cache), timing_lock=lock, **more
+        )
 
 
 def _kept(kept: dict[_Key, _Opened], key: _Key, opened: Callable[[], _Opened]) -> _Opened:

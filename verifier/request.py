@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from ..config import DEFAULT_PREPARATION_S
+from ..config import DEFAULT_PREPARATION_S, DEFAULT_TIMING_LOCK
 from ..kernelbench.problem import Workload
 from ..kernelbench.targets import CPU
 from ..traces.records import Depth, Isolation, Preparation, Record, Verdict
@@ -35,6 +35,8 @@ class Task(Record):
     cuda_compiler: Literal["nvrtc", "nvcc"] = "nvrtc"
     baselines: tuple[str, ...] = ()
     """Names of the baselines to hold against; empty: all that this machine has."""
+    timing_lock: str = DEFAULT_TIMING_LOCK
+    """The file or folder at which all timings on this machine take turns (clock/turns.py)."""
     preparation_s: float = DEFAULT_PREPARATION_S
     """How long the baselines may take; the one that is not ready then is left out, by name."""
 

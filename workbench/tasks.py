@@ -94,6 +94,7 @@ def task_for(
         cache_dir=str(config.cache_dir),
         accept_weak_isolation=config.accept_weak_isolation,
         jail=config.jail,
+        timing_lock=str(config.timing_lock),
         devices=config.devices,
         cuda_home=str(config.cuda_home or ""),
         cuda_compiler=config.cuda_compiler,

@@ -5,7 +5,7 @@ The process watches a word in shared memory without sleep and counts its looks i
 the inputs of a call are written, and from its answer to the next call, the whole process is stopped
 (SIGSTOP): nobody can work on what lies there before the gate opens, or behind the answer. It is
 woken before that, so that no time of waking up is measured; what its CPUs do between is for the
-referee to charge (verification.md §4).
+referee to charge (verification.md §4). It stands still once each of its threads is seen to.
 
 It wakes on another CPU than the referee's, where there is one: on a busy machine whoever wakes up
 takes the place of whoever woke it, and the gate would stay shut for a time slice.
@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from ...errors import SandboxError
+from .threads import Threads
 
 GATE_BYTES = 4096
 _STANDS_STILL_S = 0.5
@@ -43,7 +44,8 @@ class Gate:
     """The words between the referee and one process."""
 
     def __init__(self) -> None:
-        self._pid, self._process, self._state = -1, -1, -1
+        self._pid, self._process = -1, -1
+        self._threads: Threads | None = None
         self._is_frozen = False
         self._fds: tuple[int, ...] = ()
         memory = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("kw-gate", "kw-looks")]
@@ -76,18 +78,19 @@ class Gate:
         """Names the process at the gate. Raises SandboxError where it has ended."""
         try:
             self._pid, self._process = pid, os.pidfd_open(pid)
-            self._state = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             reason = f"the process at the gate (pid {pid}) cannot be held: {error}"
             raise SandboxError(reason) from error
+        self._threads = Threads(pid)
 
     def close(self) -> None:
         """Gives everything back; may be called twice."""
         self.close_fds()
-        for fd in (self._process, self._state):
-            if fd >= 0:
-                os.close(fd)
-        self._process = self._state = -1
+        if self._process >= 0:
+            os.close(self._process)
+        self._process = -1
+        if self._threads:
+            self._threads.close()
 
     def freeze(self, cpu_ns: Callable[[], int]) -> int:
         """Stops the process with all of its threads; its CPU time as it stands still.
@@ -102,7 +105,7 @@ class Gate:
             # It may wait for this very CPU, to be told.
             os.sched_yield()
             # In this order: what it used until it was seen to have stopped must be in the figure.
-            has_stopped = self._has_stopped()
+            has_stopped = not self._threads or self._threads.have_stopped()
             last, now = now, cpu_ns()
         return now
 
@@ -121,26 +124,24 @@ class Gate:
             while self._looks[0] == seen and time.monotonic() < until:
                 pass
 
-    def choose(self, words: int) -> None:
-        """Which words of the outputs are to be summed; read as the gate opens."""
-        self._word[1] = words
-
     @property
     def coverage(self) -> Coverage:
         """What the process has left behind its looks."""
         partial, programs, left_out = self._looks[1:4]
         return Coverage(bool(partial), programs, left_out)
 
-    def open(self, nonce: int) -> None:
-        """Lets the call begin that waits for this nonce."""
+    def open(self, nonce: int, words: int = 0) -> None:
+        """Lets the call begin that waits for this nonce.
+
+        Args:
+            words: Which words of its outputs are to be summed behind it; nobody knows before.
+        """
+        self._word[1] = words
         self._word[0] = nonce
 
-    def _has_stopped(self) -> bool:
-        """Whether its first thread has, or has ended (proc(5))."""
-        try:
-            return os.pread(self._state, 512, 0).rpartition(b") ")[2][:1] not in b"RSDI"
-        except OSError:
-            return True
+    def busiest_ns(self) -> int:
+        """CPU time of the busiest thread since this was asked last (`Threads.busiest_ns`)."""
+        return self._threads.busiest_ns() if self._threads else 0
 
     def _send(self, number: signal.Signals) -> None:
         try:

@@ -35,7 +35,6 @@ from .begun import Plane
 from .gate import Coverage
 from .program import Program
 from .starting import begin
-from .threads import Threads
 
 CLEAN_CALLS = 15
 """Empty calls before the candidate is loaded: what the runner itself takes here."""
@@ -118,7 +117,6 @@ class Runner:
         self.cpus = max(1, len(workshop.cpus))
         self.overhead_us = program.overhead_us
         self.clean = Timed(0, 0, 0)
-        self._threads: Threads | None = None
         if program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
@@ -161,8 +159,6 @@ class Runner:
         self._channel.close()
         outcome = self._job.kill()
         self._gate.close()
-        if self._threads:
-            self._threads.close()
         self._begun.folder.cleanup()
         return outcome
 
@@ -188,20 +184,19 @@ class Runner:
         nonce = self._say(FrameKind.CALL, slot)
         armed = self._hear(FrameKind.ARMED, nonce, timeout_s, stay_awake=True)
         gate, choice = self._gate, secrets.randbits(32)
-        gate.choose(choice)
         looked = now_ns()
         frozen = gate.freeze(self._cpu_now)
-        self._busiest_ns()
+        gate.busiest_ns()
         if release:
             release()
         gate.thaw()
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
-        gate.open(nonce)
+        gate.open(nonce, choice)
         done = self._hear(FrameKind.DONE, nonce, timeout_s)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
-        busiest = self._busiest_ns()
+        busiest = gate.busiest_ns()
         # Until it is stopped the runner watches the gate on one CPU.
         idle = max(0, frozen - self._cpu_mark - max(0, looked - armed.sent_ns))
         ahead, spent = max(0, opened - frozen), max(0, after - opened)
@@ -253,9 +248,6 @@ class Runner:
             )
         return answer
 
-    def _busiest_ns(self) -> int:
-        return self._threads.busiest_ns() if self._threads else 0
-
     def _cpu_now(self) -> int:
         try:
             return cpu_ns(self._pid)
@@ -275,7 +267,6 @@ class Runner:
                 raise SandboxError(f"the runner began with frame {kind} instead of READY")
             self._pid = self._job.pid
             self._gate.watch(self._pid)
-            self._threads = Threads(self._pid)
             if self._cpu_now() == self._cpu_mark == 0:
                 raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
             self._measure_empty(timeout_s, write)

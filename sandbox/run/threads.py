@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of each thread of another process, as the kernel accounts for it (schedstat, proc(5)).
+"""The threads of another process: what each has used of the CPUs, and whether all have stopped.
 
-It is exact for threads that do not run: of a process that is stopped.
+The kernel tells by its accounts (schedstat, stat; proc(5)). CPU time is exact for threads that do
+not run: of a process that is stopped.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import NamedTuple
+
+_GOES_ON = b"RSDI"
+"""States of a thread that runs, or will by itself."""
+
+
+class _Accounts(NamedTuple):
+    """One thread's, as descriptors."""
+
+    run_time: int
+    state: int
 
 
 class Threads:
@@ -15,7 +27,7 @@ class Threads:
 
     def __init__(self, pid: int) -> None:
         self._folder = f"/proc/{pid}/task"
-        self._files: dict[str, int] = {}
+        self._files: dict[str, _Accounts] = {}
         self._count = -1
         self._before: dict[str, int] = {}
 
@@ -25,38 +37,66 @@ class Threads:
         0 where the kernel does not tell, or the process is gone. What a thread took that has ended
         is not seen.
         """
-        now = self._read()
+        now = self._read_run_times()
         took = [spent - self._before.get(thread, 0) for thread, spent in now.items()]
         self._before = now
         return max(took, default=0)
 
+    def have_stopped(self) -> bool:
+        """Whether every thread has, or has ended; of a process that is gone all have."""
+        for _ in range(2):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                self._follow()
+                states = [os.pread(each.state, 512, 0) for each in self._files.values()]
+                # Whoever was read before the last one could have begun another meanwhile.
+                is_all = os.stat(self._folder).st_nlink == self._count
+                return is_all and not any(_state(one) in _GOES_ON for one in states)
+            # One has ended and another begun, or all have.
+            self.close()
+        return not os.path.exists(self._folder)
+
     def close(self) -> None:
         """Gives the files back; may be called twice."""
-        for fd in self._files.values():
-            os.close(fd)
+        for each in self._files.values():
+            os.close(each.run_time)
+            os.close(each.state)
         self._files.clear()
         self._count = -1
 
-    def _read(self) -> dict[str, int]:
-        with suppress(OSError, ValueError):
-            # A folder's links are its subfolders: one for each thread.
-            if os.stat(self._folder).st_nlink != self._count:
-                self._open()
-            return self._read_run_times()
-        # One has ended and another begun.
-        with suppress(OSError, ValueError):
-            self._open()
-            return self._read_run_times()
+    def _read_run_times(self) -> dict[str, int]:
+        for _ in range(2):
+            with suppress(OSError, ValueError):
+                self._follow()
+                return {
+                    thread: int(os.pread(each.run_time, 64, 0).split(b" ", 1)[0])
+                    for thread, each in self._files.items()
+                }
+            self.close()
         return {}
 
-    def _open(self) -> None:
+    def _follow(self) -> None:
+        """Opens the accounts of all threads, where there are others than before.
+
+        A folder's links are its subfolders: one for each thread.
+        """
+        if os.stat(self._folder).st_nlink == self._count:
+            return
         self.close()
         count = os.stat(self._folder).st_nlink
         for thread in os.listdir(self._folder):
-            self._files[thread] = os.open(f"{self._folder}/{thread}/schedstat", os.O_RDONLY)
+            self._files[thread] = _open(f"{self._folder}/{thread}")
         self._count = count
 
-    def _read_run_times(self) -> dict[str, int]:
-        return {
-            thread: int(os.pread(fd, 64, 0).split(b" ", 1)[0]) for thread, fd in self._files.items()
-        }
+
+def _open(folder: str) -> _Accounts:
+    run_time = os.open(f"{folder}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _Accounts(run_time, os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        os.close(run_time)
+        raise
+
+
+def _state(line: bytes) -> bytes:
+    """Of a line of `stat`; its name, in brackets, may hold anything."""
+    return line.rpartition(b") ")[2][:1]

@@ -58,6 +58,7 @@ def environment(tmp_path: Path, cache: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "KERNELWRIGHT_HOME": str(tmp_path / "home"),
         "KERNELWRIGHT_CACHE_DIR": str(cache),
+        "KERNELWRIGHT_TIMING_LOCK": os.environ["KERNELWRIGHT_TIMING_LOCK"],
         "PYTHONPATH": str(Path(kernelwright.__file__).parent.parent),
         "PYTHONWARNINGS": "error",
         "COLUMNS": "120",

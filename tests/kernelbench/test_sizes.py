@@ -88,6 +88,8 @@ def test_two_verifications_try_nearly_every_edge_of_every_axis() -> None:
             seen = {
                 (power, offset)
                 for power, offset in wanted
-                if any(length >= 127 and (length - offset) % (1 << power) == 0 for length in lengths)
+                if any(
+                    length >= 127 and (length - offset) % (1 << power) == 0 for length in lengths
+                )
             }
             assert len(seen) >= len(wanted) - 1

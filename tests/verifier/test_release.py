@@ -16,6 +16,7 @@ from kernelwright.verifier.clock import clocks
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
 from kernelwright.verifier.failure import Failed
+from kernelwright.verifier.truth.poison import PATTERNS
 from kernelwright.verifier.truth.trials import Item, make_item
 
 SLOTS = 3
@@ -95,6 +96,25 @@ def test_inputs_come_one_call_at_a_time_and_while_nobody_can_look(scene) -> None
     assert runner.at_the_gate == [{0}, {0, 1}, {0, 1, 2}]
 
 
+def test_outputs_are_poisoned_while_nobody_can_look(scene) -> None:
+    """Whoever is awake before that could write what it leaves out in the call."""
+    side, runner = scene
+    released = []
+
+    def call(slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+        assert timeout_s
+        (output,) = side.slots[slot].outputs.values()
+        output.fill(7)
+        release()
+        released.append(set(np.unique(output.view(np.uint32)).tolist()))
+        return Timed(50_000, 60_000, 70_000, choice=7, told_sum=sum_outputs({"y": output}, 7))
+
+    runner.call = call  # type: ignore[method-assign]
+    side.take(runner.items, 0)
+    assert [len(words) for words in released] == [1] * SLOTS
+    assert all(words <= set(PATTERNS) for words in released)
+
+
 def test_a_referee_that_was_put_aside_at_the_gate_makes_nobody_suspect() -> None:
     honest = Timed(100_000, 105_000, 110_000)
     waited = honest._replace(ahead_ns=3_000_000)
@@ -137,6 +157,8 @@ def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
         (Timed(10_000, 11_000, 402_000, 3_000), 200.0),
         (Timed(99_000, 101_000, 102_000, 3_000, 309_000), 400.0),
         (Timed(99_000, 101_000, 102_000, 3_000, 9_000), 100.0),
+        (Timed(99_000, 101_000, 102_000, 53_000), 100.0),
+        (Timed(99_000, 101_000, 102_000, 253_000), 300.0),
         (Timed(60_000, 61_000, 102_000, 3_000, 9_000, 105_000), 100.0),
     ],
     ids=[
@@ -146,13 +168,16 @@ def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
         "much work",
         "work ahead of the gate",
         "waking up",
+        "waking up to be asked",
+        "work between calls",
         "work behind the answer",
     ],
 )
 def test_a_call_counts_as_what_the_referee_saw(call: Timed, counts_as: float) -> None:
     """Empty call off; CPU time on two CPUs at best, and on one for each thread.
 
-    Ahead of the gate it is what an empty call takes, and 5 µs for the second CPU.
+    Ahead of the gate it is what an empty call takes, and 5 µs for the second CPU; between calls 25
+    for each.
     """
     assert Clocks().add(call, EMPTY, 2) == pytest.approx(counts_as)
 

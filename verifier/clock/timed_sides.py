@@ -61,10 +61,8 @@ class BaselineSide:
         """See Side."""
         spent_ns = []
         for slot, item in zip(self.process.slots[first:], items, strict=False):
-            for output in slot.outputs.values():
-                output.fill(0)
             name = self.baseline or self.name
-            spent_ns.append(self.process.call(name, slot, partial(_write, item, slot)))
+            spent_ns.append(self.process.call(name, slot, partial(_lay, item, slot)))
         return statistics.median(spent_ns) / 1e3
 
 
@@ -257,6 +255,15 @@ class CandidateSide:
         self.asked = item
         slot = self._hold(slot, item.structure)
         marks = poison.Marks(poison.choose(self._rng))
+
+        def lay() -> None:
+            """All that the call finds, as the process stands still: none of it can be replaced."""
+            self._mark(slot, marks, is_alone=is_alone)
+            self._write(item, slot)
+
+        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+
+    def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool) -> None:
         for output in slot.outputs.values():
             poison.fill(output, marks.pattern)
         for buffer in slot.scratch:
@@ -265,8 +272,6 @@ class CandidateSide:
             marks.guard(slot.index, where, band, self._rng)
         for where, rest in self._arena.surroundings(slot) if is_alone else ():
             marks.watch(slot.index, where, rest, GUARD_BYTES)
-        release = partial(self._write, item, slot)
-        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=release)
 
     def _copy_answer(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
         """At once: the process could rewrite its outputs while they are compared (E18)."""
@@ -277,6 +282,12 @@ class CandidateSide:
 def _write(item: Item, slot: Slot) -> None:
     for name, array in item.inputs.items():
         slot.inputs[name][...] = array
+
+
+def _lay(item: Item, slot: Slot) -> None:
+    for output in slot.outputs.values():
+        output.fill(0)
+    _write(item, slot)
 
 
 def sum_outputs(outputs: Arrays, choice: int) -> int:

@@ -7,7 +7,10 @@ still start they are measured, and must not be under that load.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -21,6 +24,7 @@ from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import CandidateSide
+from ..clock.turns import WAITED, Turns
 from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
@@ -42,6 +46,7 @@ class CpuStand(TimingStand):
     """Of this machine."""
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
+    turns: Turns
     builds_beside = False
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
@@ -49,8 +54,9 @@ class CpuStand(TimingStand):
     @classmethod
     def open(cls, session: Session, peaks: Peaks) -> Self:
         """Begins to start the baselines."""
+        turns = Turns(Path(session.task.timing_lock))
         baselines = Baselines(session, lambda _: peaks)
-        return cls(session, peaks, baselines, sanitize.Sanitizers(session))
+        return cls(session, peaks, baselines, sanitize.Sanitizers(session), turns)
 
     @property
     def facts(self) -> dict[str, float]:
@@ -77,7 +83,7 @@ class CpuStand(TimingStand):
             program = build_program(self.session, order.source, order.language)
         draft.take(program.built)
         sanitized = self._build_sanitized(draft) if order.protocol is not Depth.SCREEN else None
-        return MountedOnCpu(draft, rng, self.baselines, program, sanitized)
+        return MountedOnCpu(draft, rng, self.baselines, program, sanitized, self.turns)
 
     def _build_sanitized(self, draft: Draft) -> Program | None:
         """The candidate built with sanitizers, where there are any."""
@@ -99,6 +105,7 @@ class CpuStand(TimingStand):
         try:
             self.baselines.close()
         finally:
+            self.turns.close()
             self.session.close()
 
 
@@ -112,10 +119,12 @@ class MountedOnCpu(MountedToBeTimed):
         baselines: Baselines,
         program: Program,
         sanitized: Program | None,
+        turns: Turns,
     ) -> None:
         super().__init__(draft, rng, baselines, RunnerLaunch(program))
         self._built = program.built
         self._build_sanitized = sanitized
+        self._turns = turns
         self._known: Profile | None = None
 
     @property
@@ -131,7 +140,7 @@ class MountedOnCpu(MountedToBeTimed):
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""
         draft = self.draft
-        with draft.span("verify"):
+        with self._hold_turn(), draft.span("verify"):
             draft.checks += run_trials(side, draft.session.stage, draft.order.protocol, self.rng)
 
     def look_closer(self, side: CandidateSide) -> None:
@@ -144,7 +153,7 @@ class MountedOnCpu(MountedToBeTimed):
         if not draft.is_right:
             return
         self.await_baselines()
-        with draft.span("load"):
+        with self._hold_turn(), draft.span("load"):
             draft.checks += stress.under_load(
                 side, draft.session.stage, draft.session.workshop.cpus, self.rng
             )
@@ -171,8 +180,18 @@ class MountedOnCpu(MountedToBeTimed):
         """See Mounted."""
         if not self._contest.blocks:
             self.await_baselines()
-        with self.draft.span("time"):
+        with self._hold_turn(), self.draft.span("time"):
             self._contest.add(side)
+
+    @contextmanager
+    def _hold_turn(self) -> Iterator[None]:
+        """While nobody else times here, and nobody is disturbed who would."""
+        with self.draft.span(WAITED):
+            self._turns.wait()
+        try:
+            yield
+        finally:
+            self._turns.give_back()
 
     def conclude_times(self) -> Measurement:
         """See Mounted."""

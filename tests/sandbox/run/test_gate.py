@@ -78,9 +78,8 @@ def test_no_thread_of_a_frozen_process_goes_on(waiting: Waiting) -> None:
 
 def test_the_gate_opens_with_what_was_chosen(waiting: Waiting) -> None:
     waiting.gate.freeze(waiting.cpu_ns)
-    waiting.gate.choose(41)
     waiting.gate.thaw()
-    waiting.gate.open(7)
+    waiting.gate.open(7, 41)
     assert waiting.process.wait(20) == 0
     assert waiting.words()[4] == 41
 

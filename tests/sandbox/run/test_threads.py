@@ -70,6 +70,22 @@ def test_the_busiest_thread_is_told_and_not_their_sum(worker: tuple[int, Asked])
     threads.close()
 
 
+def test_all_have_stopped_only_once_none_goes_on(worker: tuple[int, Asked]) -> None:
+    pid, ask = worker
+    threads = Threads(pid)
+    assert not threads.have_stopped()
+    ask("beside 0.01")
+    assert threads.have_stopped()
+    os.kill(pid, signal.SIGCONT)
+    assert not threads.have_stopped()
+    ask("beside 0.01")
+    assert threads.have_stopped()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert threads.have_stopped()
+    threads.close()
+
+
 def test_of_a_process_that_is_gone_nothing_is_told(worker: tuple[int, Asked]) -> None:
     pid, ask = worker
     threads = Threads(pid)
