@@ -155,7 +155,7 @@ class Bench:
 
     def _describe_build(self, mutant: Mutant) -> dict[str, str]:
         """The outcome, where the artefact alone tells it."""
-        if mutant.original.language is not CPP:
+        if mutant.original.language != CPP:
             return {}
         made = self._artefact(mutant.source)
         if not made:

@@ -78,7 +78,7 @@ def mutate(operator: Operator, original: Original, seed: int) -> list[Mutant]:
         source = code.apply(edit)
         grown = edit.text.count("\n") - code.source.count("\n", edit.start, edit.end)
         after = Code(source).words(line, last + grown)
-        if "cut_to_16_bits" in after and original.language is CPP:
+        if "cut_to_16_bits" in after and original.language == CPP:
             source = CUT + source
         made[source] = Mutant(original, operator.name, line, before, after, source)
     made.pop(original.source, None)

@@ -47,7 +47,7 @@ class Original:
     @cached_property
     def active_lines(self) -> frozenset[int]:
         """What this machine's compiler sees of it: not the code for other vectors."""
-        if self.language is not CPP:
+        if self.language != CPP:
             return frozenset(range(1, self.source.count("\n") + 2))
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "original.cpp"
@@ -72,7 +72,7 @@ def originals(language: Language, seed: int) -> Iterator[Original]:
     """All that there are, the skeletons first."""
     for problem in registry.names():
         yield Original("skeleton", problem, language, skeleton(registry.get(problem), language))
-    if language is CPP:
+    if language == CPP:
         for row in tomllib.loads((HONEST / "native.toml").read_text("utf-8"))["kernel"]:
             source = (HONEST / row["file"]).read_text("utf-8")
             yield Original(Path(row["file"]).stem, row["problem"], language, source)
@@ -81,7 +81,7 @@ def originals(language: Language, seed: int) -> Iterator[Original]:
         for recipe in recipes_for(problem, language.name):
             yield Original(recipe.family, problem, language, recipe.render(recipe.first_knobs()))
             space = [k for k in recipe.space(FACTS) if k.get("threads") != 1]
-            space = space if language is CPP else []
+            space = space if language == CPP else []
             for knobs in rng.sample(space, min(VARIANTS, len(space))):
                 told = " ".join(f"{name}={value}" for name, value in knobs.items())
                 yield Original(f"{recipe.family} {told}", problem, language, recipe.render(knobs))

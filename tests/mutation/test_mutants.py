@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 from collections.abc import Iterator
@@ -52,7 +53,7 @@ def softmax_kernel(M, N, x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 def apply(name: str, source: str, language: Language = CPP) -> set[str]:
     """The lines that an operator makes of a source, in place of those that it changed."""
-    code = Code(source, language is TRITON)
+    code = Code(source, language == TRITON)
     rng = random.Random(1)
     made = [code.apply(edit) for edit in BY_NAME[name].find(code, rng, ("M", "N"))]
     before = source.split("\n")
@@ -193,7 +194,9 @@ def _judge(bench: Bench, find: str, put: str, operator: str = "term") -> Finding
     right = Original("skeleton", "softmax", CPP, skeleton(registry.get("softmax"), CPP))
     assert right.source.count(find) == 1
     wrong = right.source.replace(find, put)
-    return bench.judge(Mutant(right, operator, 1, find, put, wrong))
+    # As it comes to a process that judges.
+    mutant = pickle.loads(pickle.dumps(Mutant(right, operator, 1, find, put, wrong)))
+    return bench.judge(mutant)
 
 
 @pytest.mark.slow
