@@ -6,6 +6,8 @@ PIP_FLAGS ?=
 DEMO_TIME ?= 90s
 RESULTS_SECONDS ?= 45
 FUZZ_SECONDS ?= 600
+MUTANTS ?= 1500
+SEED ?= 0
 JAIL ?= landlock
 WITHOUT_landlock := userns
 WITHOUT_bubblewrap := landlock
@@ -23,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom side-by-side hostile isolation static clean
+	results fairness headroom side-by-side hostile mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -136,6 +138,11 @@ side-by-side: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# Right kernels with one mistake each, and who of them passes; writes docs/results/mutants.md.
+# What was judged is kept under build/: ended early, it goes on there.
+mutants: $(STAMP)
+	$(BIN)/python benchmarks/mutants.py --count $(MUTANTS) --seed $(SEED)
 
 # What the static profile says of kernels whose order is known; writes docs/results/static.md.
 static: $(STAMP)

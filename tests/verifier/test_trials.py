@@ -57,6 +57,22 @@ def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) 
 
 
 @pytest.mark.parametrize("name", registry.names())
+def test_each_axis_is_long_with_every_family_that_hides_nothing(name: str) -> None:
+    stage = stage_of(name)
+    sharp = set(SHARP) & set(stage.problem.families)
+    for seed in range(5):
+        hidden = [
+            t
+            for t in plan(stage, Depth.FULL, np.random.default_rng(seed))
+            if t.name.startswith("hidden")
+        ]
+        for axis in stage.target.axes:
+            met = [t.family for t in hidden if t.structure.axes[axis] >= LONG]
+            assert set(met) == (sharp if len(met) >= 2 * len(sharp) else set(met)), axis
+            assert len(set(met)) >= min(len(met), len(sharp), 2), axis
+
+
+@pytest.mark.parametrize("name", registry.names())
 def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainder(
     name: str,
 ) -> None:

@@ -8,6 +8,7 @@ but here, and every input family the problem declares (verification.md §3.2–3
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,10 +108,18 @@ def plan(
         return _screening(stage, sharp or families, special or families, drawn, count, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
-    # What is wrong on long axes only has few calls to be seen in: none is on values that hide it.
-    long, usual = itertools.cycle(sharp or families), itertools.cycle(families)
+    # What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
+    # and each axis has had one family of those as often as another.
+    met: Counter[tuple[str, Family]] = Counter()
+    usual = itertools.cycle(families)
     for name, structure in itertools.islice(drawn, shapes[protocol]):
-        trials.append(Trial(name, structure, next(long if _list_long_axes(structure) else usual)))
+        axes = _list_long_axes(structure)
+        if axes and sharp:
+            family = min(sharp, key=lambda f: sum(met[axis, f] for axis in axes))
+        else:
+            family = next(usual)
+        met.update((axis, family) for axis in axes)
+        trials.append(Trial(name, structure, family))
     on_target = [*special, *sharp]
     while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
         on_target.append(_draw_family(families, rng))
