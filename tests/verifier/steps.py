@@ -13,6 +13,7 @@ import pytest
 from kernelwright.tests.verifier.stands import look
 from kernelwright.traces.records import Check, Depth, Status, Verdict
 from kernelwright.verifier.clock import clocks, roofline
+from kernelwright.verifier.clock.turns import WAITED
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.session import Session
 from kernelwright.verifier.stands.stand import Stand
@@ -31,7 +32,8 @@ class Steps:
     def __str__(self) -> str:
         told = ", ".join(name for name, _ in itertools.groupby(self.taken))
         # Three blocks, or as many more as it takes beside a champion.
-        return re.sub(r"time(, start, time){2,}", BLOCKS, told)
+        each = f"((?:{WAITED}, )?time)"
+        return re.sub(rf"{each}(, start, \1){{2,}}", r"\1, start, \1, start, \1", told)
 
 
 def noted_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:

@@ -17,6 +17,7 @@ from kernelwright.tests.verifier.sources import CPP, CUDA, PYTHON, triton
 from kernelwright.tests.verifier.stands import machine_by, on_device, opened, task
 from kernelwright.tests.verifier.steps import BLOCKS, Row, Steps, noted_steps
 from kernelwright.traces.records import Depth, Status
+from kernelwright.verifier.clock.turns import WAITED
 from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.stands import device_tools
 from kernelwright.verifier.stands.stand import Stand
@@ -35,9 +36,11 @@ TWICE = f"{ONCE}, {ONCE.removeprefix('correct, ')}"
 
 LATER = "static int calls; if (++calls > 20) y[0] += 1;"
 LEAF = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
-TRIED_ON_CPU = "admit, build, start, verify"
-PROMOTED_ON_CPU = "admit, build, sanitize, start, verify"
-LOADED = "wait for baselines, load, wait for baselines"
+TURN = WAITED
+TRIED_ON_CPU = f"admit, build, start, {TURN}, verify"
+PROMOTED_ON_CPU = f"admit, build, sanitize, start, {TURN}, verify"
+IN_TURN = BLOCKS.replace("time", f"{TURN}, time")
+LOADED = f"wait for baselines, {TURN}, load, wait for baselines"
 
 ON_CPU = {
     "another language": Row("", Status.UNSUPPORTED, "", language="cuda"),
@@ -47,20 +50,20 @@ ON_CPU = {
     "right": Row(
         CPP % "",
         Status.SCREENED,
-        f"{TRIED_ON_CPU}, wait for baselines, time",
+        f"{TRIED_ON_CPU}, wait for baselines, {TURN}, time",
         f"{ONCE}, clocks, floor",
     ),
     "right, and the clocks differ": Row(
         CPP % "",
         Status.SUSPECT,
-        f"{TRIED_ON_CPU}, wait for baselines, time",
+        f"{TRIED_ON_CPU}, wait for baselines, {TURN}, time",
         f"{ONCE}, clocks, floor",
         clocks_hold=False,
     ),
     "wrong once it is timed": Row(
         CPP % LATER,
         Status.INCORRECT,
-        f"{TRIED_ON_CPU}, wait for baselines, time",
+        f"{TRIED_ON_CPU}, wait for baselines, {TURN}, time",
         f"{ONCE}, G1 condition-scaled error",
     ),
     "builds without sanitizers only": Row(
@@ -89,14 +92,14 @@ ON_CPU = {
     "right, promoted": Row(
         CPP % "",
         Status.VERIFIED,
-        f"{PROMOTED_ON_CPU}, sanitize, fences, {LOADED}, {BLOCKS}",
+        f"{PROMOTED_ON_CPU}, sanitize, fences, {LOADED}, {IN_TURN}",
         f"{TWICE}, sanitizers, fenced memory, determinism under load, clocks, floor",
         protocol=FULL,
     ),
     "right, confirmed": Row(
         CPP % "",
         Status.VERIFIED,
-        f"{PROMOTED_ON_CPU}, sanitize, fences, {LOADED}, {BLOCKS}",
+        f"{PROMOTED_ON_CPU}, sanitize, fences, {LOADED}, {IN_TURN}",
         f"{TWICE}, sanitizers, fenced memory, determinism under load, clocks, floor",
         protocol=CONFIRM,
         champion=CPP % "// as fast",
@@ -104,7 +107,7 @@ ON_CPU = {
     "right, promoted, in Python": Row(
         PYTHON,
         Status.VERIFIED,
-        f"{TRIED_ON_CPU}, {LOADED}, {BLOCKS}",
+        f"{TRIED_ON_CPU}, {LOADED}, {IN_TURN}",
         f"{TWICE}, determinism under load, clocks, floor",
         protocol=FULL,
         language="python",
@@ -128,7 +131,11 @@ def test_on_the_cpu(on_cpu: Stand, steps: Steps, name: str) -> None:
     ("champion", "status", "taken"),
     [
         ("no C", Status.BUILD_FAILED, ""),
-        (CPP % LATER, Status.INCORRECT, f", start, verify, sanitize, fences, {LOADED}, time"),
+        (
+            CPP % LATER,
+            Status.INCORRECT,
+            f", start, {TURN}, verify, sanitize, fences, {LOADED}, {TURN}, time",
+        ),
     ],
 )
 def test_a_champion_that_fails_on_the_cpu(
