@@ -44,6 +44,11 @@ class Range:
     """The only values, where an axis is a choice and no length."""
 
 
+ALONG_Y = Range(most=65_535)
+"""Of an axis that kernels for GPUs deal out along a grid's y, which has no more blocks: right ones
+do, since nobody has a dense factor of that width."""
+
+
 class Scale(Enum):
     """Where the leading axis lies: the least and the most length."""
 
@@ -112,13 +117,15 @@ def draw_sizes(
         steps: the most of all axes together; None: they are never multiplied.
     """
     lengths = [name for name, kind in ranges.items() if not kind.choices]
+    wide = [name for name in lengths if ranges[name].most >= BEYOND_16_BITS]
     remainders = {name: _Remainders(rng) for name in lengths}
     edges = {name: itertools.cycle(rng.permutation(len(EDGES))) for name in lengths}
     first = int(rng.integers(len(lengths)))
     for number in itertools.count():
         turn, place = divmod(number, len(ROUND))
-        lead = lengths[(first + turn + place) % len(lengths)]
         scale = ROUND[place]
+        can = wide if wide and scale is Scale.WIDE else lengths
+        lead = can[(first + turn + place) % len(can)]
         drawn = _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])
         sizes = {lead: drawn}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):

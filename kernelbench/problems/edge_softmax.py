@@ -24,7 +24,7 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sizes import Range
+from ..sizes import ALONG_Y
 from ..sparse import (
     INDPTR,
     row_lengths,
@@ -200,7 +200,7 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # scipy has nothing for it.
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of(*AXES, dense={"H": Range()}),
+    variations=variations_of(*AXES, dense={"H": ALONG_Y}),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

@@ -27,7 +27,7 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sizes import Range
+from ..sizes import ALONG_Y, Range
 from ..sparse import (
     INDICES,
     INDPTR,
@@ -213,7 +213,7 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # torch.compile hands a sparse CSR product to the same library call as eager: left out.
     baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
-    variations=variations_of(*AXES, dense={"N": Range(), "reduce": Range(choices=(MAX, MEAN))}),
+    variations=variations_of(*AXES, dense={"N": ALONG_Y, "reduce": Range(choices=(MAX, MEAN))}),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

@@ -28,7 +28,7 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sizes import Range
+from ..sizes import ALONG_Y
 from ..sparse import (
     INDICES,
     INDPTR,
@@ -170,7 +170,7 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # scipy has no sampled product; gathering with numpy would only be a slower torch.
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of(*AXES, dense={"D": Range()}),
+    variations=variations_of(*AXES, dense={"D": ALONG_Y}),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

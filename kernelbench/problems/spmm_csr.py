@@ -20,7 +20,7 @@ from ..problem import (
     Tensor,
     Workload,
 )
-from ..sizes import Range
+from ..sizes import ALONG_Y
 from ..sparse import (
     INDICES,
     INDPTR,
@@ -166,7 +166,7 @@ PROBLEM = Problem(
         Baseline("scipy", _scipy, "scipy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
-    variations=variations_of(*AXES, dense={"N": Range()}),
+    variations=variations_of(*AXES, dense={"N": ALONG_Y}),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(
