@@ -171,24 +171,18 @@ def report(
 ) -> None:
     """Write a campaign as one HTML file that needs nothing else."""
     extras.require("view", "the report")
-    from ..traces.report import render_report
+    from ..traces.history import find_candidate
+    from ..workbench.home import Home
 
-    config = common.load(ctx, home=home).config
-    with reading(config) as store:
-        found = names.find(store, campaign).campaign
-        text = render_report(store, found)
+    wanted = names.parse(campaign)
+    found = Home(common.load(ctx, home=home).config.home)[wanted.campaign]
+    if wanted.candidate is not None:
+        # It is refused where there is none; the report is of the whole campaign.
+        find_candidate(found.history, wanted.candidate)
     if output is not None and str(output) == "-":
-        sys.stdout.write(text)
-        return
-    path = output or Path(f"report-{found}.html")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"the report cannot be written to {path}: {error.strerror}", hint="name another with -o"
-        ) from error
-    common.put(str(path))
+        sys.stdout.write(found.render())
+    else:
+        common.put(str(found.report(output or Path(f"report-{found.id}.html"))))
 
 
 def reading(config: Config) -> Store:

@@ -9,7 +9,9 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+from .. import extras
 from ..config import resolve
+from ..errors import UsageError
 from ..traces import names
 from ..traces.events import Event
 from ..traces.fold import Entry
@@ -99,11 +101,29 @@ class Campaign:
         """One sentence; empty where there is a champion."""
         return why_no_winner(self.history)
 
-    def report(self, file: str | Path) -> Path:
-        """Writes the campaign as one HTML file that needs nothing else."""
-        path = Path(file)
+    def render(self) -> str:
+        """The campaign as one HTML page that needs nothing else.
+
+        Raises PrerequisiteError where a package is missing that draws it.
+        """
+        extras.require("view", "the report")
         with Store.open(self.home, read_only=True) as store:
-            path.write_text(render_report(store, self.id), encoding="utf-8")
+            return render_report(store, self.id)
+
+    def report(self, file: str | Path) -> Path:
+        """Writes `render()` to a file, with the folders that it needs.
+
+        Raises UsageError where it cannot be written there.
+        """
+        path, page = Path(file), self.render()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"the report cannot be written to {path}: {error.strerror}",
+                hint="name another file (-o on the command line)",
+            ) from error
         return path
 
     def _make_candidate(self, store: Store, entry: Entry) -> Candidate:

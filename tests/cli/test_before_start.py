@@ -81,10 +81,12 @@ def test_an_empty_source_is_told(kw_here: Command, tmp_path: Path) -> None:
 
 
 def test_cpus_that_may_be_used_are_taken() -> None:
-    from kernelwright.workbench.tasks import check_cpus
+    from kernelwright.config import resolve
+    from kernelwright.workbench.tasks import make_task
 
-    check_cpus(tuple(os.sched_getaffinity(0)))
-    check_cpus(())
+    for cpus in (tuple(sorted(os.sched_getaffinity(0))), ()):
+        config = resolve({"cpus": ",".join(map(str, cpus))} if cpus else {}).config
+        assert make_task(config, "softmax", None, None, "cpu", "cpp").cpus == cpus
 
 
 def test_the_help_names_every_workflow_and_every_form_of_a_model(kw_here: Command) -> None:

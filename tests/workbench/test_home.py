@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import kernelwright as kw
-from kernelwright.errors import NoStoreError, UnknownNameError, UsageError
+from kernelwright import extras
+from kernelwright.errors import NoStoreError, PrerequisiteError, UnknownNameError, UsageError
 from kernelwright.tests.cli.test_earlier_release import BY_RECIPES
 from kernelwright.traces.records import candidate_id
 
@@ -55,3 +56,20 @@ def test_no_module_hides_an_offered_name() -> None:
         path.parent.name for path in root.glob("*/__init__.py")
     }
     assert set(kw.__all__).isdisjoint(modules)
+
+
+def test_a_report_is_written_with_its_folders_or_refused(earlier: Path, tmp_path: Path) -> None:
+    found = kw.campaign(BY_RECIPES, home=earlier)
+    path = found.report(tmp_path / "deep" / "r.html")
+    assert path.read_text("utf-8").lstrip().lower().startswith("<!doctype html>")
+    with pytest.raises(UsageError, match="cannot be written to /proc/nowhere"):
+        found.report("/proc/nowhere/r.html")
+
+
+def test_a_report_without_what_draws_it_names_the_extra(
+    earlier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(extras.EXTRAS, "view", ("no_such_package",))
+    with pytest.raises(PrerequisiteError, match="the report needs no_such_package"):
+        kw.campaign(BY_RECIPES, home=earlier).report(tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
