@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -135,7 +135,7 @@ def sentence_on(
             slot = side.place(item.structure, 1)[0]
             side.answer(item, slot)
     except RunFault as fault:
-        return sanitizer_reports.sentence(fault.log, _sizes(slot))
+        return sanitizer_reports.sentence(fault.log, _arguments(slot))
     return ""
 
 
@@ -244,19 +244,14 @@ def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Examined
 
     Without a slot it ended while it was loaded.
     """
-    if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
+    if sentence := sanitizer_reports.sentence(fault.log, _arguments(slot)):
         return Examined(_failed_check(sentence, trial), log=fault.log)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
-def _sizes(slot: Slot | None) -> dict[int, str]:
-    """The tensors by their bytes, which is how a report names them."""
-    regions = {**slot.input_regions, **slot.output_regions} if slot else {}
-    sizes: dict[int, str] = {}
-    for name, region in regions.items():
-        known = sizes.get(region.bytes)
-        sizes[region.bytes] = f"{known} or {name}" if known else name
-    return sizes
+def _arguments(slot: Slot | None) -> Sequence[str]:
+    """What a report counts; nothing was passed where a process ended before its first call."""
+    return slot.arguments if slot else ()
 
 
 def _failed_check(detail: str, trial: Trial) -> Check:
