@@ -119,6 +119,8 @@ class Slot:
     outputs: Arrays
     input_regions: dict[str, TensorRegion]
     output_regions: dict[str, TensorRegion]
+    arguments: tuple[str, ...]
+    """What the call is passed, by name and in its order; axes come first."""
     scratch: tuple[np.ndarray, ...] = ()
     """Work buffers as bytes."""
     scratch_regions: tuple[TensorRegion, ...] = ()
@@ -227,6 +229,7 @@ class Arena:
         inputs = {t.name: regions[t.name] for t in problem.inputs}
         outputs = {t.name: regions[t.name] for t in problem.outputs}
         arguments = [call_table.integer(structure.axes[axis]) for axis in problem.axes]
+        names = [*problem.axes, *inputs, *outputs]
         fenced = Role(0) if fence is Fence.NONE else Role.FENCED
         for role, placed in ((Role.INPUT | fenced, inputs), (Role.OUTPUT | fenced, outputs)):
             arguments += [region.to_argument(role) for region in placed.values()]
@@ -234,8 +237,10 @@ class Arena:
             table = self._reserve(0, "uint8", (len(extra.table),), Fence.NONE)
             self._array(0, table)[...] = np.frombuffer(extra.table, dtype=np.uint8)
             arguments.append(table.to_argument(Role.INPUT))
+            names.append("the table of launches")
         scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
         arguments += [region.to_argument(Role.SCRATCH | fenced) for region in scratch]
+        names += [f"scratch {number}" for number in range(len(scratch))]
         entry, start = call_table.pack_entry(arguments), self._index * ENTRY_BYTES
         self._inputs.map[start : start + len(entry)] = entry
         slot = Slot(
@@ -245,6 +250,7 @@ class Arena:
             outputs={name: self._array(1, region) for name, region in outputs.items()},
             input_regions=inputs,
             output_regions=outputs,
+            arguments=tuple(names),
             scratch=tuple(
                 self._outputs.view[region.offset : region.offset + region.bytes]
                 for region in scratch

@@ -15,7 +15,7 @@
 // opens, so that it cannot well precede them.
 //
 // Built with the address sanitizer it copies each tensor into a block of its own for the call, so
-// that an access right before or after one is seen, reads included. The plain build can make the
+// that an access before or after one is seen, reads included. The plain build can make the
 // pages before and after a tensor inaccessible for the call; the call table says for which.
 #include <dlfcn.h>
 #include <initializer_list>
@@ -24,26 +24,15 @@
 
 #include "refused_call.hpp"
 #include "wire.hpp"
+#ifdef __SANITIZE_ADDRESS__
+#include "sanitized_blocks.hpp"
+#endif
 
 namespace {
 
 using wire::Entry;
 constexpr size_t GATE_BYTES = 4096;
 struct Gate { uint32_t nonce, choice; };
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool SANITIZED = true;
-#else
-constexpr bool SANITIZED = false;
-#endif
-constexpr size_t ALIGNMENT = 64;  // what tensors are aligned to in the arena, too
-
-void* own_block(const char* from, uint64_t bytes) {
-    void* block = nullptr;
-    if (posix_memalign(&block, ALIGNMENT, bytes) != 0) wire::give_up("no memory for a tensor");
-    std::memcpy(block, from, bytes);
-    return block;
-}
 
 void fence(const char* tensor, uint64_t bytes, int protection) {
     const auto page = uint64_t(sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uint64_t>(tensor);
@@ -53,7 +42,8 @@ void fence(const char* tensor, uint64_t bytes, int protection) {
 }
 
 // All of a call's fences, with an access for the pages of inputs and one for those of outputs.
-void fences(const Entry& called, void** arguments, int of_inputs, int of_outputs) {
+[[maybe_unused]] void fences(const Entry& called, void** arguments, int of_inputs,
+                             int of_outputs) {
     for (uint64_t i = 0; i < called.count; ++i)
         if (called.is_fenced(i))
             fence(static_cast<char*>(arguments[i]), called.bytes(i),
@@ -82,21 +72,27 @@ public:
         }
     }
 
+#ifdef __SANITIZE_ADDRESS__
     // Copies are made here: before the gate there are no inputs.
     void run(void (*kernel)(void**)) {
-        for (uint64_t i = 0; SANITIZED && i < count; ++i)
+        for (uint64_t i = 0; i < count; ++i)
             if (!is(i, wire::INTEGER))
-                arguments[i] = own_block(static_cast<char*>(arguments[i]), entry.bytes(i));
-        if (!SANITIZED) fences(entry, arguments, PROT_NONE, PROT_NONE);
+                arguments[i] = sanitized::place(i, static_cast<char*>(arguments[i]), entry.bytes(i));
         if (kernel) kernel(arguments);
-        if (!SANITIZED) fences(entry, arguments, PROT_READ, PROT_READ | PROT_WRITE);
-        for (uint64_t i = 0; SANITIZED && i < count; ++i) {
+        for (uint64_t i = 0; i < count; ++i) {
             if (is(i, wire::INTEGER)) continue;
             if (is(i, wire::OUTPUT))
-                std::memcpy(outputs + entry.value(i), arguments[i], entry.bytes(i));
-            std::free(arguments[i]);
+                std::memcpy(outputs + entry.value(i), sanitized::placed[i].tensor, entry.bytes(i));
+            sanitized::withdraw(i);
         }
     }
+#else
+    void run(void (*kernel)(void**)) {
+        fences(entry, arguments, PROT_NONE, PROT_NONE);
+        if (kernel) kernel(arguments);
+        fences(entry, arguments, PROT_READ, PROT_READ | PROT_WRITE);
+    }
+#endif
 
     // Over words of each output.
     uint64_t sum(uint32_t choice) const {

@@ -168,7 +168,7 @@ class _Look:
 
 def _word_cause(source: str, item: Item, sanitized: str, seen: _Seen | None) -> str:
     """The nearest cause; where that is a guess, with who wrote the wrong element."""
-    if sanitized:
+    if _HAS_LINE.search(sanitized):
         return _name_shared(source, sanitized)
     unset = {found[3]: found for found in _UNSET.finditer(seen.log if seen else "")}
     report = seen.report if seen else None
@@ -180,7 +180,7 @@ def _word_cause(source: str, item: Item, sanitized: str, seen: _Seen | None) -> 
     guesses += [_word_unset(unset[word]) for word in ("may be",) if word in unset]
     wrong = _first_wrong(item, report) if report else None
     if report is None or wrong is None:
-        return guesses[0] if guesses else ""
+        return guesses[0] if guesses else sanitized
     written = _word_writer(item.structure.axes, item.problem, report, wrong)
     told = [*guesses[:1], written] if wrong.is_unset else [written, *guesses[:1]]
     return "; ".join(told)

@@ -13,7 +13,7 @@ under `unchecked`; whatever the candidate itself could have caused is a failure 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -120,7 +120,7 @@ def sentence_on(
             slot = side.place(item.structure, 1)[0]
             side.answer(item, slot)
     except RunFault as fault:
-        return sanitizer_reports.sentence(fault.log, _sizes(slot))
+        return sanitizer_reports.sentence(fault.log, _arguments(slot))
     return ""
 
 
@@ -216,19 +216,14 @@ def _examine_fault(fault: RunFault, slot: Slot | None, trial: Trial) -> Check:
 
     Without a slot it ended while it was loaded.
     """
-    if sentence := sanitizer_reports.sentence(fault.log, _sizes(slot)):
+    if sentence := sanitizer_reports.sentence(fault.log, _arguments(slot)):
         return _failed_check(sentence, trial)
     raise RunFault(fault.status, f"built with sanitizers: {fault.reason}", fault.log)
 
 
-def _sizes(slot: Slot | None) -> dict[int, str]:
-    """The tensors by their bytes, which is how a report names them."""
-    regions = {**slot.input_regions, **slot.output_regions} if slot else {}
-    sizes: dict[int, str] = {}
-    for name, region in regions.items():
-        known = sizes.get(region.bytes)
-        sizes[region.bytes] = f"{known} or {name}" if known else name
-    return sizes
+def _arguments(slot: Slot | None) -> Sequence[str]:
+    """What a report counts; nothing was passed where a process ended before its first call."""
+    return slot.arguments if slot else ()
 
 
 def _failed_check(detail: str, trial: Trial) -> Check:
