@@ -66,6 +66,11 @@ def laws(rng: np.random.Generator) -> Iterator[Callable[[int, np.random.Generato
     return (LAWS[number] for number in itertools.cycle(rng.permutation(len(LAWS))))
 
 
+def widen(cols: int, longest: int) -> int:
+    """Enough columns for the longest row, with the remainder that was drawn for them."""
+    return cols + -(-max(0, longest - cols) // RESIDUES) * RESIDUES
+
+
 def draw_pattern(
     rows: int,
     cols: int,
@@ -77,17 +82,29 @@ def draw_pattern(
     """A pattern of these sizes, in whose rows no column stands twice; never without an entry.
 
     Args:
-        longest: of a row that is there; columns are added where it has more entries.
+        longest: of a row that is there; columns are added, 64 at a time, where it has more entries.
         entries: the most of all rows together.
     """
-    cols = max(cols, longest)
+    cols = widen(cols, longest)
     lengths = law(rows, rng).clip(0, min(cols, max(longest, 2)))
     left = entries - longest
-    lengths[np.cumsum(lengths) > left] = 0
+    _keep_within(lengths, left, rng)
     left -= int(lengths.sum())
     for place, length in _long_rows(rows, cols, longest, left, rng):
         lengths[place] = length
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
+
+
+def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) -> None:
+    """Empties rows, all in one stretch, so that the others have no more entries than these.
+
+    It ends at the last row in some patterns and begins at the first in others: a kernel may be
+    wrong where the last rows are empty, and where they are not.
+    """
+    first = int(rng.integers(len(lengths))) if rng.random() < 0.5 else int(rng.integers(2)) * -8
+    turned = np.roll(lengths, -first)
+    turned[np.cumsum(turned) > entries] = 0
+    lengths[:] = np.roll(turned, first)
 
 
 def _long_rows(
@@ -136,16 +153,22 @@ def _places(lengths: np.ndarray) -> np.ndarray:
     return places
 
 
-def wide_pattern(rng: np.random.Generator, *, has_long_row: bool) -> Pattern:
+def wide_pattern(
+    rows: int, cols: int, longest: int, rng: np.random.Generator, *, has_long_row: bool
+) -> Pattern:
     """A pattern whose every size is beyond 16 bits, with entries in its last rows and columns.
 
-    With a long row that one has nearly all of the entries; else all rows are short.
+    With a long row that one has nearly all of the entries; else all rows are short. A size that is
+    not beyond 16 bits is drawn anew.
     """
-    rows, cols = (BEYOND_16_BITS + int(n) for n in rng.integers(0, 4096, 2))
+    rows, cols, longest = (
+        size if size >= BEYOND_16_BITS else BEYOND_16_BITS + int(rng.integers(4096))
+        for size in (rows, cols, longest)
+    )
     most = 1 if has_long_row else 3
     lengths = rng.integers(0, most + 1, rows)
     if has_long_row:
         lengths[rng.random(rows) < 0.9] = 0
-        lengths[int(rng.integers(0, rows - 8))] = BEYOND_16_BITS - 128
+        lengths[int(rng.integers(0, rows - 8))] = longest
     lengths[-8:] = most
-    return _fill_up(lengths, cols, rng, has_copies=False)
+    return _fill_up(lengths, widen(cols, longest), rng, has_copies=False)

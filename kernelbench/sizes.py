@@ -5,7 +5,8 @@ A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
 turn through all scales while the others stay short, and whichever lengths are not fixed by that
 take each remainder modulo 64 once before any is taken again, in an order in which any eight that
-follow each other differ modulo 8; edges of tiles come in an order of their own for each axis, none
+follow each other differ modulo 8; long lengths take each remainder modulo 8, since vectorised
+paths have tails of their own. Edges of tiles come in an order of their own for each axis, none
 twice before all were tried. What is fixed is the range; every number is drawn.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 
@@ -76,8 +78,18 @@ ROUND = (
     Scale.THOUSANDS,
     Scale.ONE,
     Scale.EDGE,
+    Scale.LONG,
+    Scale.THOUSANDS,
+    Scale.EDGE,
+    Scale.LONG,
 )
-"""The scales in the order in which one axis after the other leads through them."""
+"""The scales in the order in which one axis after the other leads through them. A quarter is long,
+so that each of four axes is so with every remainder modulo 8 within eight rounds."""
+
+LANES = 8
+ALL_LANES = frozenset(range(LANES))
+BANDS = (1000, 20_000)
+"""From these lengths on, each remainder modulo LANES comes before one comes again."""
 
 
 class _Remainders:
@@ -87,20 +99,43 @@ class _Remainders:
         stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
         self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
         self._left = list(self._all)
+        self._of_long = {band: set(range(LANES)) for band in BANDS}
+        self.long = 0
 
     def take(self, least: int, most: int, rng: np.random.Generator) -> int:
-        """A length in this range, whose remainder is the next one that the range has."""
-        width = most - least + 1
-        fitting = (one for one in self._left if (one - least) % RESIDUES < width)
-        remainder = next(fitting, least + int(rng.integers(width)))
+        """A length in this range, whose remainder is the next one that the range has.
+
+        In a range of long lengths it is one modulo 8 that none of them has had, where there is one.
+        """
+        wanted: AbstractSet[int] = next(iter(self._reached(least)), ALL_LANES)
+        in_range = range(least, min(most, least + RESIDUES - 1) + 1)
+        can = {length % RESIDUES for length in in_range if length % LANES in wanted}
+        can = can or {length % RESIDUES for length in in_range}
+        remainder = next((one for one in self._left if one in can), None)
+        if remainder is None:
+            remainder = int(rng.choice(sorted(can)))
         first = least + (remainder - least) % RESIDUES
         return first + RESIDUES * int(rng.integers((most - first) // RESIDUES + 1))
 
-    def see(self, length: int) -> None:
-        """Counts a length, however it came about."""
-        if length % RESIDUES in self._left:
+    def see(self, length: int, *, is_short: bool) -> None:
+        """Counts a length, however it came about.
+
+        Args:
+            is_short: No axis is long beside it. What stands beside a long one is very short, and
+                may be too short to show what is wrong for a remainder.
+        """
+        if is_short and length % RESIDUES in self._left:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
+        self.long += length >= BANDS[-1]
+        for left in self._reached(length):
+            left.discard(length % LANES)
+            if not left:
+                left.update(range(LANES))
+
+    def _reached(self, length: int) -> list[set[int]]:
+        """Of the bands that a length lies in, the highest first: what they have not had."""
+        return [self._of_long[band] for band in reversed(BANDS) if length >= band]
 
 
 def draw_sizes(
@@ -125,14 +160,21 @@ def draw_sizes(
         turn, place = divmod(number, len(ROUND))
         scale = ROUND[place]
         can = wide if wide and scale is Scale.WIDE else lengths
-        lead = can[(first + turn + place) % len(can)]
+        turned = [can[(first + turn + place + one) % len(can)] for one in range(len(can))]
+        # Who cannot be wide is long more often: each has as many lengths beyond what is short.
+        lead = (
+            min(turned, key=lambda name: remainders[name].long)
+            if scale is Scale.LONG
+            else turned[0]
+        )
         drawn = _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])
         sizes = {lead: drawn}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):
             most = min(SHORT, ranges[name].most, _room(sizes, steps))
             sizes[str(name)] = remainders[name].take(1, most, rng)
+        is_short = drawn < BANDS[-1]
         for name, length in sizes.items():
-            remainders[name].see(length)
+            remainders[name].see(length, is_short=is_short)
         yield {
             name: sizes[name] if name in sizes else int(rng.choice(kind.choices))
             for name, kind in ranges.items()

@@ -29,7 +29,7 @@ from .families import (
     probe_segments,
 )
 from .graphs import Pattern
-from .patterns import MOST_ENTRIES, draw_pattern, laws, wide_pattern
+from .patterns import MOST_ENTRIES, draw_pattern, laws, wide_pattern, widen
 from .problem import Axes, Family, Structure, Tensor, Workload
 from .sizes import BEYOND_16_BITS, MOST_OF_TWO, Range, draw_sizes
 
@@ -250,11 +250,14 @@ def variations_of(
         for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, steps=None):
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
             if max(rows, cols, most) >= BEYOND_16_BITS:
-                pattern = wide_pattern(rng, has_long_row=next(turns))
+                is_long = most >= BEYOND_16_BITS or next(turns)
+                pattern = wide_pattern(rows, cols, most, rng, has_long_row=is_long)
                 sizes.update({name: 1 for name, kind in ranges.items() if not kind.choices})
             else:
                 beside = max((sizes[name] for name in lengths), default=1)
                 entries = min(MOST_ENTRIES, MOST_OF_TWO // beside)
+                if widen(cols, most) * beside > 2 * MOST_OF_TWO:
+                    most = cols  # a short row beside a wide factor: no axis beyond what was drawn
                 pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries)
             yield structure_from(pattern, sizes, names=names)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.kernelbench.graphs import Pattern
 from kernelwright.kernelbench.patterns import LAWS, draw_pattern, laws, wide_pattern
-from kernelwright.kernelbench.sizes import RESIDUES
+from kernelwright.kernelbench.sizes import BEYOND_16_BITS, RESIDUES
 
 SIZES = [(1, 1, 1), (1, 90, 17), (300, 5, 3), (4097, 70, 64), (40, 9000, 8193), (2, 3, 50_000)]
 
@@ -32,18 +32,31 @@ def test_a_pattern_is_valid_and_has_the_longest_row(law, rows, cols, longest) ->
         found = draw_pattern(rows, cols, longest, law, np.random.default_rng(seed))
         assert_is_csr(found)
         assert found.rows == rows
-        assert found.cols == max(cols, longest)
+        assert max(cols, longest) <= found.cols < max(cols + 1, longest + RESIDUES)
+        assert found.cols % RESIDUES == cols % RESIDUES
         assert longest in np.diff(found.indptr)
 
 
 @pytest.mark.parametrize("has_long_row", [True, False])
 def test_a_wide_pattern_is_valid(has_long_row: bool) -> None:
-    assert_is_csr(wide_pattern(np.random.default_rng(2), has_long_row=has_long_row))
+    rng = np.random.default_rng(2)
+    found = wide_pattern(3, 9, 69_000, rng, has_long_row=has_long_row)
+    assert_is_csr(found)
+    assert min(found.rows, found.cols) >= BEYOND_16_BITS
+    assert (69_000 in np.diff(found.indptr)) == has_long_row
+    assert wide_pattern(70_001, 9, 9, rng, has_long_row=has_long_row).rows == 70_001
 
 
 def test_entries_are_bounded() -> None:
     found = draw_pattern(900, 200, 40, LAWS[0], np.random.default_rng(1), entries=1000)
     assert 40 <= found.nnz <= 1000
+
+
+def test_where_entries_run_out_the_last_rows_have_some_in_half_of_the_patterns() -> None:
+    rng = np.random.default_rng(7)
+    found = [draw_pattern(9000, 200, 40, law, rng, 8000) for law in (*LAWS[:3], LAWS[5]) * 10]
+    ended = sum(np.diff(one.indptr)[-8:].any() for one in found)
+    assert 8 <= ended <= 32
 
 
 def test_what_is_drawn_over_the_laws_has_what_kernels_stumble_over() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench.sizes import (
+    BANDS,
     BEYOND_16_BITS,
     EDGES,
+    LANES,
     LAST_PIECE,
     MOST_OF_ALL,
     MOST_OF_TWO,
@@ -19,7 +21,7 @@ from kernelwright.kernelbench.sizes import (
     draw_sizes,
 )
 
-SHAPES = 96
+SHAPES = 128
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
 
@@ -43,6 +45,16 @@ def test_every_axis_has_nearly_every_remainder_and_every_scale(
         for least, most in ((2, 31), (65, 1023), (1024, 8191), (20_000, BEYOND_16_BITS - 1)):
             assert any(least <= length <= most for length in lengths)
         assert max(lengths) >= BEYOND_16_BITS
+
+
+@pytest.mark.parametrize("names", [*AXES[1:], ("M", "N", "K", "H")])
+@pytest.mark.parametrize("seed", range(5))
+def test_long_lengths_have_every_remainder_modulo_8(names: tuple[str, ...], seed: int) -> None:
+    shapes = drawn(names, seed)
+    for name in names:
+        for band in BANDS:
+            lengths = [shape[name] for shape in shapes if shape[name] >= band]
+            assert {length % LANES for length in lengths} == set(range(LANES))
 
 
 @pytest.mark.parametrize("names", AXES)

@@ -9,6 +9,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
+from kernelwright.kernelbench.sizes import BANDS, LANES
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.contests import HIDDEN_ROOM
@@ -86,8 +87,26 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
             lengths = {axes[axis] for axes in hidden}
             # What stands beside a pattern beyond 16 bits is short, or it would not be small.
             assert max(lengths) > (LONG if axis in dense else BEYOND_16_BITS)
-            if axis not in ("K", "nnz") or not dense:
+            if axis != "nnz":
                 assert len({length % 64 for length in lengths}) >= 60
+                for band in BANDS:
+                    long = {length % LANES for length in lengths if length >= band}
+                    assert len(long) == LANES, (axis, band)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) -> None:
+    stage = stage_of(name)
+    free = [axis for axis in stage.target.axes if axis not in ("reduce", "nnz")]
+    for seed in range(3):
+        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        hidden = [t for t in trials if t.name.startswith("hidden")]
+        sharp = [t for t in hidden if t.family in SHARP]
+        short = [t for t in sharp if max(t.structure.axes.values()) < LONG]
+        for axis in free:
+            assert len({t.structure.axes[axis] % 64 for t in short}) >= 44, axis
+        # Others keep their part: what one family hides another shows.
+        assert len(hidden) - len(sharp) >= SHAPES[Depth.FULL] // 8
 
 
 @pytest.mark.parametrize("name", registry.names())

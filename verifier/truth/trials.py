@@ -16,13 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from ...kernelbench.sizes import RESIDUES
 from ...traces.records import Depth
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Depth.SCREEN: 12, Depth.FULL: 96, Depth.CONFIRM: 96, Depth.RECORD: 270}
+SHAPES = {Depth.SCREEN: 12, Depth.FULL: 128, Depth.CONFIRM: 128, Depth.RECORD: 320}
 """Hidden shapes: a screening sees each scale once, a verification nearly every remainder modulo 64
-of each axis. Most take a few milliseconds."""
+of each axis, and modulo 8 of long ones. Most take a few milliseconds."""
 FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 24, Depth.CONFIRM: 24, Depth.RECORD: 240}
 """Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
 ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
@@ -34,6 +35,8 @@ SPECIAL = (Family.NONFINITE, Family.DENORMAL)
 the workload itself, a screening the first of them."""
 LONG = 1 << 14
 """Shapes with an axis as long as this are few, and dear to an interpreter."""
+ENTRIES = "nnz"
+"""The axis that no one draws: it follows from a pattern."""
 FIRST = 4
 """Trials on small shapes before an interpreter is given long ones."""
 SMALL_BYTES = 2 << 20
@@ -108,17 +111,9 @@ def plan(
         return _screening(stage, sharp or families, special or families, drawn, count, rng)
     trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
     trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
-    # What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
-    # and each axis has had one family of those as often as another.
-    met: Counter[tuple[str, Family]] = Counter()
-    usual = itertools.cycle(families)
+    usual, seen = itertools.cycle(families), _Seen()
     for name, structure in itertools.islice(drawn, shapes[protocol]):
-        axes = _list_long_axes(structure)
-        if axes and sharp:
-            family = min(sharp, key=lambda f: sum(met[axis, f] for axis in axes))
-        else:
-            family = next(usual)
-        met.update((axis, family) for axis in axes)
+        family = seen.choose_sharp(structure, sharp) or next(usual)
         trials.append(Trial(name, structure, family))
     on_target = [*special, *sharp]
     while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
@@ -145,6 +140,41 @@ def patient_plan(stage: Stage, protocol: Depth, rng: np.random.Generator) -> lis
 
     trials = plan(stage, protocol, rng, list_short(), FEW_BUILT)
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
+
+
+class _Seen:
+    """What shapes were tried on values that hide nothing.
+
+    What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
+    and each axis has had one family of those as often as another. Of the short ones most are
+    that bring a remainder which no such call has had.
+    """
+
+    def __init__(self) -> None:
+        self._long: Counter[tuple[str, Family]] = Counter()
+        self._remainders: set[tuple[str, int]] = set()
+        self._turns = {True: 0, False: 0}
+
+    def choose_sharp(self, structure: Structure, sharp: list[Family]) -> Family | None:
+        """The family for this shape; None where it may be any."""
+        axes = _list_long_axes(structure)
+        drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
+        remainders = {(name, length % RESIDUES) for name, length in drawn.items()}
+        is_new = not remainders <= self._remainders
+        if not sharp or not (axes or (is_new and self._is_due())):
+            self._turns[False] += 1
+            return None
+        if axes:
+            family = min(sharp, key=lambda f: sum(self._long[axis, f] for axis in axes))
+            self._long.update((axis, family) for axis in axes)
+            return family
+        self._remainders |= remainders
+        self._turns[True] += 1
+        return sharp[self._turns[True] % len(sharp)]
+
+    def _is_due(self) -> bool:
+        """Three of four short shapes at most: any family may show what others do not."""
+        return self._turns[True] <= 3 * self._turns[False]
 
 
 def _screening(
