@@ -34,6 +34,8 @@ LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
 UNWRITTEN = 0x7FE5DEAF
 """NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py)."""
+MOST_TOO_LONG = 3
+"""Calls of one process whose answers stay unknown, since one program takes too long."""
 SIZES = struct.Struct("<QQ")  # sandbox/run/begun.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
@@ -143,6 +145,7 @@ class Interpreted:
         self.at_end = True
         self.alive: list[Any] = []
         self.held: list[Any] = []
+        self.answered, self.too_long = 0, 0
         self.lasting: list[Region] = []
         """What models have made for themselves."""
         card.show(plan["properties"])
@@ -175,25 +178,37 @@ class Interpreted:
 
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
-        known = None if self.watch.needs_all else self._try_call(prepared, SpoiledError)
-        if known is None:
-            # Anew without leaving programs out; nothing is known where that takes too long.
-            self.watch.needs_all = True
-            known = self._try_call(prepared, SpoiledError, TooLongError)
+        known = self._try_patiently(prepared)
         if known is None:
             self.watch.leave()
             nothing = {name: one.new_zeros(()).bool() for name, one in prepared.outputs.items()}
         self._tell(nothing if known is None else known)
+        self.answered += known is not None
 
-    def _try_call(self, prepared: Staged, *kinds: type[Exception]) -> dict[str, Any] | None:
+    def _try_patiently(self, prepared: Staged) -> dict[str, Any] | None:
         """What a call makes known; None where it ended for want of patience."""
+        if not self.watch.needs_all:
+            # Trials that are far longer than others may be too long, and some of them alone.
+            may_be = self.answered > 0 and self.too_long < MOST_TOO_LONG
+            known = self._try_call(prepared, SpoiledError, *[TooLongError] * may_be)
+            if known is not SpoiledError:
+                self.too_long += known is TooLongError
+                return None if known is TooLongError else known
+        # Anew without leaving programs out; nothing is known where that takes too long.
+        self.watch.needs_all = True
+        known = self._try_call(prepared, SpoiledError, TooLongError)
+        return None if isinstance(known, type) else known
+
+    def _try_call(self, prepared: Staged, *kinds: type[Exception]) -> Any:
+        """What a call makes known; one of these kinds where it was raised."""
         try:
             return self._call(prepared)
         except Exception as error:
             # Triton may have wrapped it in an exception of its own.
-            if not any(reasons.find_beneath(error, kind) for kind in kinds):
-                raise
-            return None
+            for kind in kinds:
+                if reasons.find_beneath(error, kind):
+                    return kind
+            raise
 
     def _call(self, prepared: Staged) -> dict[str, Any]:
         """One call; for each output which elements are known, None where all are."""

@@ -21,7 +21,7 @@ from kernelwright.kernelbench.sizes import (
     draw_sizes,
 )
 
-SHAPES = 128
+SHAPES = 192
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
 

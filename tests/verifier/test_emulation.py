@@ -107,7 +107,7 @@ def test_nothing_judged_is_neither_a_pass_nor_a_failure(court: Court) -> None:
     emulated.left_out(draft, AnsweredShare(calls=3))
     assert not draft.unchecked
     emulated.left_out(draft, AnsweredShare(calls=3, partial=2, unanswered=1, judged=5, elements=10))
-    assert "50 % of all answers were judged, in 1 calls none" in draft.unchecked[0]
+    assert "50 % of all answers were judged, in 1 of them none" in draft.unchecked[0]
     with pytest.raises(Failed) as refused:
         emulated.left_out(draft, AnsweredShare(calls=3, partial=3, unanswered=3, elements=10))
     assert refused.value.status is Status.UNSUPPORTED

@@ -240,7 +240,7 @@ def left_out(draft: Draft, seen: AnsweredShare) -> None:
         f"answers of programs that Triton's interpreter left out: in {seen.partial} of "
         f"{seen.calls} calls the first, the last and random programs ran (of the largest grids "
         f"{ran} of {programs}); {100 * seen.judged / max(1, seen.elements):.0f} % of all answers "
-        "were judged" + (f", in {seen.unanswered} calls none" if seen.unanswered else "")
+        "were judged" + (f", in {seen.unanswered} of them none" if seen.unanswered else "")
     )
 
 

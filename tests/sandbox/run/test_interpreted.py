@@ -235,6 +235,19 @@ def test_one_program_that_takes_too_long_is_unsupported(jail: Jail) -> None:
     assert ": one program takes more than 2 loads, stores and products" in ran.reason
 
 
+@pytest.mark.slow
+def test_a_call_that_takes_too_long_beside_others_stays_unknown_a_few_times(jail: Jail) -> None:
+    short, long = Structure({"M": 3, "N": 20}), Structure({"M": 3, "N": 40_000})
+    ran = interpreted(HOST, SOFTMAX, [short, long, short], jail, steps=10)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+    # Each structure has three calls.
+    assert [known["y"].all() for known in ran.known] == [*[True] * 3, *[False] * 3, *[True] * 3]
+    assert not any(known["y"].any() for known in ran.known[3:6])
+    ran = interpreted(HOST, SOFTMAX, [short, long, long], jail, steps=10)
+    assert ran.status is Status.UNSUPPORTED
+    assert ": one program takes more than 10 loads" in ran.reason
+
+
 TALL = Structure({"M": 300, "N": 20})
 
 
