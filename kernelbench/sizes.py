@@ -70,10 +70,11 @@ ROUND = (
     Scale.EDGE,
     Scale.HUNDREDS,
     Scale.EDGE,
-    Scale.LONG,
+    Scale.WIDE,
     Scale.TINY,
     Scale.EDGE,
     Scale.OWN,
+    Scale.LONG,
     Scale.EDGE,
     Scale.THOUSANDS,
     Scale.ONE,
@@ -81,7 +82,6 @@ ROUND = (
     Scale.LONG,
     Scale.THOUSANDS,
     Scale.EDGE,
-    Scale.LONG,
 )
 """The scales in the order in which one axis after the other leads through them. A quarter is long,
 so that each of four axes is so with every remainder modulo 8 within eight rounds."""
@@ -161,12 +161,10 @@ def draw_sizes(
         scale = ROUND[place]
         can = wide if wide and scale is Scale.WIDE else lengths
         turned = [can[(first + turn + place + one) % len(can)] for one in range(len(can))]
-        # Who cannot be wide is long more often: each has as many lengths beyond what is short.
-        lead = (
-            min(turned, key=lambda name: remainders[name].long)
-            if scale is Scale.LONG
-            else turned[0]
-        )
+        lead = turned[0]
+        if scale in (Scale.WIDE, Scale.LONG):
+            # Each is as often beyond what is short as another, also who cannot be wide.
+            lead = min(turned, key=lambda name: remainders[name].long)
         drawn = _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])
         sizes = {lead: drawn}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):

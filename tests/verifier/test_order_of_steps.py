@@ -34,7 +34,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
 ONCE = "correct, same data at a new address, determinism, one element changed at the same address"
 TWICE = f"{ONCE}, {ONCE.removeprefix('correct, ')}"
 
-LATER = "static int calls; if (++calls > 20) y[0] += 1;"
+LATER = "static int calls; if (++calls > 28) y[0] += 1;"
 LEAF = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
 TURN = WAITED
 TRIED_ON_CPU = f"admit, build, start, {TURN}, verify"
