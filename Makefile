@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom side-by-side hostile mutants isolation static clean
+	results fairness headroom side-by-side coverage growth hostile mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -134,6 +134,14 @@ headroom: $(STAMP)
 # Two evaluations at once against one alone; writes docs/results/side-by-side.md. Quiet machine.
 side-by-side: $(STAMP)
 	$(BIN)/python benchmarks/side_by_side.py
+
+# One kernel judged 30 times over an hour, quiet and loaded; writes docs/results/coverage.md.
+coverage: $(STAMP)
+	$(BIN)/python benchmarks/coverage.py
+
+# One kernel on 10,000 to a million rows: time and memory; writes docs/results/growth.md.
+growth: $(STAMP)
+	$(BIN)/python benchmarks/growth.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
