@@ -130,7 +130,7 @@ def draw(
         UsageError: for PROBE, which only an operator itself can draw.
     """
     if family is Family.EXACT:
-        return rng.integers(-1, 2, shape).astype(np.float32)
+        return rng.integers(-1, 2, shape, np.int8).astype(np.float32)
     if family is Family.DENORMAL:
         return (rng.integers(1, 1 << 22, shape) * 2.0**-149).astype(np.float32)
     if family is Family.LARGE:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +22,8 @@ from ..version import VERSION
 PACKAGES = ("numpy", "scipy", "torch", "triton", "langgraph", "pydantic")
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu")
+MEMINFO = Path("/proc/meminfo")
+GROUP = Path("/sys/fs/cgroup")
 _FLAGS = ("flags", "Features")
 """How x86 and Arm name the line of instruction sets."""
 _DECIDES_CODE = frozenset(
@@ -98,6 +102,19 @@ def caches(cpu: int = 0, root: Path = CACHES) -> Iterator[Cache]:
 def usable_cpus() -> tuple[int, ...]:
     """The CPUs that this process may use, in order."""
     return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, within this process's control group; None: unknown."""
+    try:
+        told = re.search(r"^MemAvailable: +(\d+) kB$", MEMINFO.read_text("ascii"), re.M)
+    except OSError:
+        return None
+    found = [int(told[1]) << 10] if told else []
+    with suppress(OSError, ValueError):
+        limit = int((GROUP / "memory.max").read_text("ascii"))
+        found.append(limit - int((GROUP / "memory.current").read_text("ascii")))
+    return min(found, default=None)
 
 
 def machine_facts() -> dict[str, str]:

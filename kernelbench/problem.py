@@ -247,6 +247,9 @@ class Problem:
     twins: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_twins
     """Other structures of exactly the same sizes, a near one first; where there are index arrays.
     May end, or give none, where no other has these sizes."""
+    is_row_wise: bool = False
+    """Whether no row along the axis M says anything of another: the answers of some rows follow
+    from what the inputs hold for them (kernelbench/rows.py)."""
     version: int = 1
     backward_of: str = ""
     """The problem it is the derivative of. Its inputs are that problem's outputs under their names

@@ -114,6 +114,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="bias_gelu",
     title="Bias and GELU (tanh form)",
+    is_row_wise=True,
     definition="s = x[i,j] + bias[j]; y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
     axes={"M": "rows", "N": "columns"},
     inputs=(

@@ -146,6 +146,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="edge_softmax",
     title="Softmax over the entries of each row, per head (CSR)",
+    is_row_wise=True,
     definition="alpha[p,h] = exp(e[p,h] - max over row) / sum over q in row i of "
     "exp(e[q,h] - max), for p in [indptr[i], indptr[i+1])",
     axes={"M": "rows", "H": "heads", "nnz": "entries"},

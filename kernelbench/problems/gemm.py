@@ -106,6 +106,7 @@ def _cupy(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="gemm",
     title="Dense matrix product",
+    is_row_wise=True,
     definition="C[i,j] = sum over k of A[i,k] * B[k,j]",
     axes={"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B"},
     inputs=(

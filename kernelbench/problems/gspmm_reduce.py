@@ -153,6 +153,7 @@ def _scipy(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="gspmm_reduce",
     title="Maximum or mean over weighted neighbours (CSR)",
+    is_row_wise=True,
     definition="C[i,n] = max (reduce=0) or mean (reduce=1) over p in row i of "
     "values[p] * B[indices[p], n]; 0 for an empty row",
     axes={

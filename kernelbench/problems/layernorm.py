@@ -141,6 +141,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="layernorm",
     title="Layer normalisation over rows",
+    is_row_wise=True,
     definition="y[i,j] = (x[i,j] - mean_i) / sqrt(var_i + 1e-5) * gamma[j] + beta[j], "
     "var_i the biased variance of row i",
     axes={"M": "rows", "N": "elements of a row"},

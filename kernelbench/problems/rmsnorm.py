@@ -111,6 +111,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="rmsnorm",
     title="Root-mean-square normalisation over rows",
+    is_row_wise=True,
     definition="y[i,j] = x[i,j] / sqrt(mean_k x[i,k]^2 + 1e-6) * gamma[j]",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(

@@ -119,6 +119,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="sddmm_csr",
     title="Sampled dense-dense product (CSR)",
+    is_row_wise=True,
     definition="E[p] = sum over d of U[i,d] * V[indices[p], d] for p in [indptr[i], indptr[i+1])",
     axes={
         "M": "rows of the pattern and of U",

@@ -177,6 +177,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="softmax",
     title="Softmax over rows",
+    is_row_wise=True,
     definition="y[i,j] = exp(x[i,j] - max_k x[i,k]) / sum_k exp(x[i,k] - max_k x[i,k])",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="logits, row-major"),),

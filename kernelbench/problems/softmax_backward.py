@@ -108,6 +108,7 @@ def _prepare_compiled(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="softmax_backward",
     title="Backward of softmax over rows",
+    is_row_wise=True,
     definition="dx[i,j] = y[i,j] * (dy[i,j] - sum_k y[i,k] dy[i,k])",
     axes={"M": "rows", "N": "elements of a row"},
     inputs=(

@@ -98,6 +98,7 @@ def _cupy(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="spmm_csr",
     title="Sparse matrix times dense matrix (CSR)",
+    is_row_wise=True,
     definition="C[i,n] = sum over p in [indptr[i], indptr[i+1]) of values[p] * B[indices[p], n]",
     axes={
         "M": "rows of A and C",

@@ -94,6 +94,7 @@ def _cupy(call: BaselineCall) -> Prepared:
 PROBLEM = Problem(
     name="spmv_csr",
     title="Sparse matrix times vector (CSR)",
+    is_row_wise=True,
     definition="y[i] = sum over p in [indptr[i], indptr[i+1]) of values[p] * x[indices[p]]",
     axes={"M": "rows of A", "K": "columns of A", "nnz": "entries of A"},
     inputs=(

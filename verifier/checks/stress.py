@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import SandboxError
 from ...kernelbench.problem import Expected, Family, Problem, Structure
+from ...kernelbench.rows import is_large
 from ...traces.records import Check
 from ..clock.timed_sides import CandidateSide
 from ..truth import gates
@@ -75,7 +76,9 @@ def under_load(
 ) -> list[Check]:
     """One Check for the smallest workload, one for the workload asked for. Raises RunFault."""
     small = min(stage.others, key=lambda s: stage.problem.bytes_moved(s[1].axes), default=None)
-    workloads = [*([small] if small else []), (stage.target_name, stage.target)]
+    workloads = [small] if small else []
+    if not small or not is_large(stage.problem, stage.target.axes):
+        workloads.append((stage.target_name, stage.target))
     checks: list[Check] = []
     with keep_busy(cpus):
         for name, structure in workloads:

@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Problem, Structure
+from ...kernelbench.rows import Rows, RowTurns, changed_rows, is_large, take_rows
 from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.gate import Coverage
@@ -37,6 +38,10 @@ _UNWRITTEN = 0xFF
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
+_PART_BYTES = 8 << 20
+"""Of a large answer that is judged after timed calls, with the inputs of its rows."""
+PARTS = 4
+"""So many answers of trials together are a large one, each row of it judged once."""
 
 
 class Side(Protocol):
@@ -130,6 +135,7 @@ class CandidateSide:
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
         self._held: dict[int, Structure] = {}
+        self._turns = RowTurns(self._lots)
         self._shift = 0
 
     @property
@@ -158,6 +164,7 @@ class CandidateSide:
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
         self._held = {slot.index: structure for slot in self.slots}
+        self._placed = structure
         self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
@@ -179,7 +186,7 @@ class CandidateSide:
         `patience` stretches the deadline, for a machine that is known to be busy.
         """
         marks, timed = self._call(item, slot, self._timeout_s * patience, is_alone=True)
-        answer = self._copy_answer(item, slot, marks, timed)
+        answer = self._copy_answer(item, slot, marks, timed, is_alone=True)
         if (coverage := self._runner.coverage).is_partial:
             answer = replace(answer, known=answer.find_written())
         self.seen.add(coverage, answer)
@@ -218,7 +225,10 @@ class CandidateSide:
         Where copies of as many answers would fill the memory, there are fewer.
         """
         held = [*self.slots[0].inputs.values(), *self.slots[0].outputs.values()]
-        room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, sum(array.nbytes for array in held)))
+        size = sum(array.nbytes for array in held)
+        if is_large(self._problem, self._placed.axes):
+            size = _PART_BYTES
+        room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, size))
         self._fill_unjudged = None if most is None else min(most, room)
 
     def answers(self) -> list[_Answer]:
@@ -273,10 +283,33 @@ class CandidateSide:
         for where, rest in self._arena.surroundings(slot) if is_alone else ():
             marks.watch(slot.index, where, rest, GUARD_BYTES)
 
-    def _copy_answer(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> _Answer:
+    def _copy_answer(
+        self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed, *, is_alone: bool = False
+    ) -> _Answer:
         """At once: the process could rewrite its outputs while they are compared (E18)."""
+        told = _told_when_done(slot.outputs, timed)
+        if item.is_large:
+            return self._copy_part(item, slot, marks.pattern, told, is_alone=is_alone)
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
-        return _Answer(self._problem, item, outputs, marks.pattern, timed)
+        return _Answer(self._problem, item, outputs, marks.pattern, (told,))
+
+    def _copy_part(
+        self, item: Item, slot: Slot, pattern: int, told: Check, *, is_alone: bool
+    ) -> _Answer:
+        """Some rows of a large answer, and what can be told of all of it without the truth."""
+        seen = [
+            check
+            for name, array in slot.outputs.items()
+            for check in gates.look_over(name, array, item.family, poison=pattern)
+        ]
+        size = self._problem.bytes_moved(item.structure.axes)
+        share = PARTS if is_alone else -(-int(size) // _PART_BYTES)
+        drawn = self._turns.take(item.structure.axes["M"], share)
+        changed = changed_rows(self._placed, item.structure)
+        rows = take_rows(item.structure, np.union1d(drawn, changed))
+        outputs = rows.take(self._problem, slot.outputs)
+        part = item.part(rows)
+        return _Answer(self._problem, part, outputs, pattern, (*seen, told), rows=rows)
 
 
 def _write(item: Item, slot: Slot) -> None:
@@ -332,9 +365,12 @@ class _Answer:
     item: Item
     outputs: Arrays
     pattern: int
-    timed: Timed
+    seen: tuple[Check, ...]
+    """What was found when it was copied."""
     known: Arrays = field(default_factory=dict)
     """Which elements of each output are to be judged, where a call has left some out."""
+    rows: Rows | None = None
+    """Which rows these are of a large answer."""
 
     def find_written(self) -> Arrays:
         """Which elements were written."""
@@ -352,9 +388,10 @@ class _Answer:
                 self.problem.precision,
                 self.item.family,
                 poison=self.pattern,
+                places=self.rows.of(self.problem, name) if self.rows else None,
             )
         # After the gates, which say more: an answer that is wrong differs here as well.
-        return [*found, _told_when_done(self.outputs, self.timed)]
+        return [*found, *self.seen]
 
     def _fill_unjudged(self, name: str, expected: Expected) -> np.ndarray:
         """The output, with the right answer wherever none is judged."""

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
+from ...kernelbench.rows import is_large
 from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
 from ...sandbox.run.begun import Plane
 from ...sandbox.run.device.runner import runner_of
@@ -41,6 +42,8 @@ ROUNDS = {
 MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=2)
 """In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
 and the truth takes longer than the calls."""
+LARGE_LEAST, LARGE_TESTS = 6, 1
+"""Rounds, and calls on other families, of a block where calls are large (kernelbench/rows.py)."""
 FULL_BLOCKS = 1
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR_BLOCKS = 3
@@ -189,7 +192,11 @@ class Contest:
 
     def _rounds(self) -> timing.Rounds:
         is_more = self.blocks >= BLOCKS[self._protocol]
-        return MORE_ROUNDS if is_more else ROUNDS[self._protocol]
+        rounds = MORE_ROUNDS if is_more else ROUNDS[self._protocol]
+        if is_large(self._session.problem, self._session.stage.target.axes):
+            # Its inputs take many times as long as the calls, which vary little.
+            rounds = replace(rounds, least=min(rounds.least, LARGE_LEAST), tests=LARGE_TESTS)
+        return rounds
 
     def _held_against(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
@@ -232,7 +239,9 @@ def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
     """
     problem, stage = session.problem, session.stage
     inputs, outputs = footprint(problem, stage.target.axes)
-    sizes = [(session.slots * inputs, session.slots * outputs), (2 * inputs, 2 * outputs)]
+    least = 1 if is_large(problem, stage.target.axes) else 2
+    calls = max(session.slots, least)
+    sizes = [(calls * inputs, calls * outputs)]
     for _, structure in stage.others:
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import PrerequisiteError, UsageError
 from ...kernelbench import registry
 from ...kernelbench.languages import CUDA, TRITON, language_of
-from ...kernelbench.machine import usable_cpus
+from ...kernelbench.machine import available_bytes, usable_cpus
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.toolchain import ANY_RELEASE
@@ -35,6 +35,10 @@ from .stand import Stand
 
 EMULATED_BYTES = {CUDA: 1 << 20, TRITON: 320 << 10}
 """Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
+
+HELD_CALLS, HELD_BYTES = 6, 1 << 30
+"""What an evaluation holds at most: the calls of the candidate, the champion and the baselines, what
+is written into them, and what libraries take of their own; programs and small shapes beside."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,19 @@ def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
     )
 
 
+def _ensure_room(problem: Problem, target: Structure, name: str) -> None:
+    """Raises UsageError where this machine has no memory for evaluations of the workload."""
+    one, available = problem.bytes_moved(target.axes), available_bytes()
+    needed = HELD_CALLS * one + HELD_BYTES
+    if available is not None and needed > available:
+        raise UsageError(
+            f"evaluations of {problem.name} / {name} take {needed / (1 << 30):.1f} GiB "
+            f"({HELD_CALLS} times one call's {one / (1 << 20):,.0f} MiB, and "
+            f"{HELD_BYTES >> 20} MiB) and {available / (1 << 30):.1f} GiB are available",
+            hint="choose a smaller workload, or a machine with more memory",
+        )
+
+
 def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
     """The workloads that an emulation can afford; the tiny one stands for one that is large."""
     made = {w.name: problem.structure(w) for w in problem.workloads if w.kind != "realistic"}
@@ -134,6 +151,7 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
 
 def _stage(problem: Problem, task: Task) -> Stage:
     target = problem.structure(task.workload)
+    _ensure_room(problem, target, task.workload.name)
     others = tuple(
         (workload.name, problem.structure(workload))
         for workload in problem.workloads

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
+from ...kernelbench.rows import is_large, shrink
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.arena import footprint
 from ...traces.records import Isolation
@@ -44,7 +45,10 @@ class Admission:
     def __init__(self, problem: Problem, structure: Structure) -> None:
         self._pool = ThreadPoolExecutor(1)
         self._found = self._pool.submit(
-            null_kernels.admit, problem, structure, np.random.default_rng()
+            null_kernels.admit,
+            problem,
+            shrink(problem, structure, np.random.default_rng()),
+            np.random.default_rng(),
         )
 
     def wait(self) -> None:
@@ -93,8 +97,10 @@ class Session:
     @property
     def slots(self) -> int:
         """Slots of an arena on the target workload."""
-        one = sum(footprint(self.problem, self.stage.target.axes))
-        return int(np.clip(_SLOT_ROOM // one, 3, MAX_BATCH))
+        axes = self.stage.target.axes
+        one = sum(footprint(self.problem, axes))
+        least = 1 if is_large(self.problem, axes) else 3
+        return int(np.clip(_SLOT_ROOM // one, least, MAX_BATCH))
 
     @cached_property
     def pool(self) -> Pool:

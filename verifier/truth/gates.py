@@ -22,6 +22,9 @@ BLOCK = 1 << 13
 """Elements looked at together: their float64 temporaries stay in the L2 cache and below the size
 from which every allocation costs page faults. Gate G3 is held on each block, too."""
 
+LOOKED_OVER = 1 << 16
+"""Elements of a large answer that are looked over together."""
+
 UNDERFLOW = 4 * 2.0**-126
 """RMS error that gate G3 never looks at. Where all answers of a block are near the end of the
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
@@ -121,6 +124,7 @@ def check_output(
     *,
     poison: int | None,
     workload: str = "",
+    places: np.ndarray | None = None,
 ) -> list[Check]:
     """Holds the output `name` against every gate that applies; all must pass.
 
@@ -132,6 +136,7 @@ def check_output(
         family: The inputs' family: EXACT and PROBE have gates of their own.
         poison: Bit pattern that the output was filled with before the call, if it was.
         workload: Named in each check.
+        places: Where its rows lie in the whole answer, if it is a part of one.
     """
     value = np.asarray(expected.value)
     if value.ndim == 0:
@@ -143,7 +148,7 @@ def check_output(
     is_exact = expected.is_exact or family is Family.EXACT or DTYPES[got.dtype.name].is_integral
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
-    teller = _Teller(name, got, value, workload)
+    teller = _Teller(name, got, value, workload, places)
     checks = [teller(SHAPE, True)]
     if poison is not None:
         checks.append(teller.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
@@ -155,6 +160,34 @@ def check_output(
     if family is Family.PROBE:
         checks.append(teller.ratio(PROBE, survey.probe))
     return checks
+
+
+def look_over(name: str, got: np.ndarray, family: Family, *, poison: int) -> list[Check]:
+    """What can be told of a whole answer without the truth, at the speed of memory.
+
+    Every element was written, and is finite where the inputs are.
+    """
+    flat = got.reshape(-1)
+    unwritten, strange, first = 0, 0, -1
+    for start in range(0, flat.size, LOOKED_OVER):
+        part = flat[start : start + LOOKED_OVER]
+        hit = part.view(np.uint32) == np.uint32(poison)
+        unwritten += int(np.count_nonzero(hit))
+        odd = hit if family is Family.NONFINITE else ~np.isfinite(part)
+        strange += int(np.count_nonzero(odd))
+        if first < 0 and strange:
+            first = start + int(odd.argmax())
+    at = "" if first < 0 else ", ".join(map(str, np.unravel_index(first, got.shape)))
+    found = []
+    for check, count, what in (
+        (WRITTEN, unwritten, "never written"),
+        (POSITIONS, strange - unwritten, "not finite"),
+    ):
+        detail = f"{count} of {flat.size} {what}; first {name}[{at}]" if count else ""
+        found.append(
+            Check(name=check, passed=not count, figure=float(count), limit=0.0, detail=detail)
+        )
+    return found
 
 
 def allowed_error(expected: Expected, precision: Precision) -> np.ndarray:
@@ -324,6 +357,7 @@ class _Teller:
     got: np.ndarray
     value: np.ndarray
     workload: str
+    places: np.ndarray | None = None
 
     def __call__(
         self,
@@ -343,7 +377,8 @@ class _Teller:
         )
 
     def _place(self, at: tuple[int, ...]) -> str:
-        index = ", ".join(str(i) for i in at)
+        first = () if self.places is None or not at else (int(self.places[at[0]]),)
+        index = ", ".join(str(i) for i in (*first, *at[len(first) :]))
         return f"{self.name}[{index}]: got {self.got[at]:.9g}, want {self.value[at]:.9g}"
 
     def count(self, check: str, found: int, at: tuple[int, ...], what: str) -> Check:

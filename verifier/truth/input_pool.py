@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Family, Problem, Structure
+from ...kernelbench.rows import shrink
 from .trials import Item
 
 DRAWS = 3
@@ -39,7 +40,8 @@ class Pool:
     @classmethod
     def draw(cls, problem: Problem, structure: Structure, rng: np.random.Generator) -> Self:
         """Values for calls on this structure and on its twins, which have the same sizes."""
-        draws = [problem.values(structure, Family.NORMAL, rng) for _ in range(DRAWS)]
+        small = shrink(problem, structure, rng)
+        draws = [problem.values(small, Family.NORMAL, rng) for _ in range(DRAWS)]
         held = {
             name: np.concatenate([draw[name] for draw in draws])
             for name in draws[0]
@@ -53,18 +55,25 @@ class Pool:
         """Inputs of one call; drawn anew where the pool cannot hold one of them."""
         names = [tensor.name for tensor in self.problem.inputs if not tensor.is_index]
         if all(name in self.held for name in names):
-            inputs = {name: self._window(self.held[name], rng) for name in names}
+            shapes = {t.name: t.extent(structure.axes) for t in self.problem.inputs}
+            inputs = {name: self._draw_like(self.held[name], shapes[name], rng) for name in names}
         else:
             inputs = self.problem.values(structure, Family.NORMAL, rng)
         return Item(self.problem, structure, inputs, Family.NORMAL)
 
-    def _window(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        rows = len(values) // DRAWS
-        first = int(rng.integers(len(values) - rows + 1))
-        window = values[first : first + rows]
-        at = int(rng.integers(self.noise.size - window.size + 1))
-        noise = self.noise[at : at + window.size].reshape(window.shape)
-        fresh: np.ndarray = np.bitwise_xor(window.view(np.uint32), noise)
+    def _draw_like(
+        self, values: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> np.ndarray:
+        """An array of this shape, window by window."""
+        fresh = np.empty(shape, np.uint32)
+        most = len(values) // DRAWS
+        for start in range(0, shape[0], most):
+            into = fresh[start : start + most]
+            first = int(rng.integers(len(values) - len(into) + 1))
+            at = int(rng.integers(self.noise.size - into.size + 1))
+            noise = self.noise[at : at + into.size].reshape(into.shape)
+            window = values[first : first + len(into)].view(np.uint32)
+            np.bitwise_xor(window, noise, out=into)
         return fresh.view(np.float32)
 
 

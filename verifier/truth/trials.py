@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from ...kernelbench.rows import Rows, is_large
 from ...kernelbench.sizes import RESIDUES
 from ...traces.records import Depth
 
@@ -65,6 +66,16 @@ class Item:
     structure: Structure
     inputs: Arrays
     family: Family
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its answer is judged a part at a time."""
+        return is_large(self.problem, self.structure.axes)
+
+    def part(self, rows: Rows) -> Item:
+        """The same inputs as these rows of it see them."""
+        inputs = rows.take(self.problem, self.inputs)
+        return Item(self.problem, rows.structure, inputs, self.family)
 
     @cached_property
     def expected(self) -> dict[str, Expected]:
