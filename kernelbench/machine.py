@@ -105,7 +105,7 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def available_bytes() -> int | None:
-    """Memory that can be had without swapping, within this process's control group; None: unknown."""
+    """Memory that can be had here without swapping, a control group's limit included, if known."""
     try:
         told = re.search(r"^MemAvailable: +(\d+) kB$", MEMINFO.read_text("ascii"), re.M)
     except OSError:

@@ -15,6 +15,7 @@ from ...kernelbench import registry
 from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import available_bytes, usable_cpus
 from ...kernelbench.problem import Problem, Structure
+from ...kernelbench.rows import is_large
 from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.toolchain import ANY_RELEASE
 from ...sandbox.builders.workshop import Workshop
@@ -37,8 +38,8 @@ EMULATED_BYTES = {CUDA: 1 << 20, TRITON: 320 << 10}
 """Inputs and outputs of a workload that is emulated at most; an interpreter takes longer."""
 
 HELD_CALLS, HELD_BYTES = 6, 1 << 30
-"""What an evaluation holds at most: the calls of the candidate, the champion and the baselines, what
-is written into them, and what libraries take of their own; programs and small shapes beside."""
+"""What an evaluation holds at most: calls of the candidate, the champion and the baselines, what is
+written into them, and what libraries take of their own; programs and small shapes beside."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
 
 def _ensure_room(problem: Problem, target: Structure, name: str) -> None:
     """Raises UsageError where this machine has no memory for evaluations of the workload."""
+    if not is_large(problem, target.axes):
+        return
     one, available = problem.bytes_moved(target.axes), available_bytes()
     needed = HELD_CALLS * one + HELD_BYTES
     if available is not None and needed > available:
