@@ -107,7 +107,7 @@ class _Remainders:
 
         In a range of long lengths it is one modulo 8 that none of them has had, where there is one.
         """
-        wanted: AbstractSet[int] = next(iter(self._reached(least)), ALL_LANES)
+        wanted: AbstractSet[int] = next(iter(self._list_reached(least)), ALL_LANES)
         in_range = range(least, min(most, least + RESIDUES - 1) + 1)
         can = {length % RESIDUES for length in in_range if length % LANES in wanted}
         can = can or {length % RESIDUES for length in in_range}
@@ -128,12 +128,12 @@ class _Remainders:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
         self.long += length >= BANDS[-1]
-        for left in self._reached(length):
+        for left in self._list_reached(length):
             left.discard(length % LANES)
             if not left:
                 left.update(range(LANES))
 
-    def _reached(self, length: int) -> list[set[int]]:
+    def _list_reached(self, length: int) -> list[set[int]]:
         """Of the bands that a length lies in, the highest first: what they have not had."""
         return [self._of_long[band] for band in reversed(BANDS) if length >= band]
 

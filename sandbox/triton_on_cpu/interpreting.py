@@ -24,6 +24,7 @@ import numpy as np
 from . import card, load, reasons, warmed
 from .guarded_memory import PROT_READ, Guarded
 from .interpreter_hooks import LimitError, open_eyes
+from .late_memory import receive_memory
 from .patience import Patience
 from .recording_modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching_class
 from .regions import WORD, Region
@@ -34,9 +35,6 @@ LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
 UNWRITTEN = 0x7FE5DEAF
 """NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py)."""
-MOST_TOO_LONG = 3
-"""Calls of one process whose answers stay unknown, since one program takes too long."""
-SIZES = struct.Struct("<QQ")  # sandbox/run/begun.py
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
 
@@ -46,7 +44,7 @@ def main(arguments: list[str]) -> None:
     runner: Any = load.runner()
     if arguments[1] == "-1":
         _import_all()
-        arguments = _receive_memory(arguments)
+        arguments = receive_memory(arguments)
     sys.argv = ["runner.py", *arguments]
     runner.Kernel = _kernel(runner)
     plain = runner.give_up
@@ -69,19 +67,6 @@ def _import_all() -> None:
         importlib.import_module(name)
     with device_mode():
         torch.empty((2, 2), device="cuda").t().is_contiguous()
-
-
-def _receive_memory(arguments: list[str]) -> list[str]:
-    """Waits for the memory of the calls; the arguments with it in its places."""
-    import socket
-
-    with socket.socket(fileno=os.dup(int(arguments[0]))) as control:
-        sizes, memory, _, _ = socket.recv_fds(control, SIZES.size, 2)
-    if len(memory) != 2:
-        os._exit(0)
-    input_bytes, output_bytes = SIZES.unpack(sizes)
-    numbers = [memory[0], input_bytes, memory[1], output_bytes]
-    return [arguments[0], *map(str, numbers), *arguments[5:]]
 
 
 def _choose_error(error: BaseException, status: int) -> tuple[BaseException, int]:
@@ -141,11 +126,12 @@ class Interpreted:
     def __init__(self, plan: dict[str, Any], *rest: Any) -> None:
         above: Any = super()
         above.__init__(plan, *rest)
-        self.watch = Watch(plan["schedules"], Patience(**plan["patience"]))
+        self.patience = Patience(**plan["patience"])
+        self.watch = Watch(plan["schedules"], self.patience)
         self.at_end = True
         self.alive: list[Any] = []
         self.held: list[Any] = []
-        self.answered, self.too_long = 0, 0
+        self.answered = 0
         self.lasting: list[Region] = []
         """What models have made for themselves."""
         card.show(plan["properties"])
@@ -179,20 +165,20 @@ class Interpreted:
     def call(self, prepared: Staged) -> None:
         self.at_end = self.watch.next_schedule() != "reverse"
         known = self._try_patiently(prepared)
+        self.answered += known is not None
         if known is None:
             self.watch.leave()
-            nothing = {name: one.new_zeros(()).bool() for name, one in prepared.outputs.items()}
-        self._tell(nothing if known is None else known)
-        self.answered += known is not None
+            known = {name: one.new_zeros(()).bool() for name, one in prepared.outputs.items()}
+        self._tell(known)
 
     def _try_patiently(self, prepared: Staged) -> dict[str, Any] | None:
         """What a call makes known; None where it ended for want of patience."""
         if not self.watch.needs_all:
             # Trials that are far longer than others may be too long, and some of them alone.
-            may_be = self.answered > 0 and self.too_long < MOST_TOO_LONG
+            may_be = self.answered > 0 and self.patience.too_long > 0
             known = self._try_call(prepared, SpoiledError, *[TooLongError] * may_be)
             if known is not SpoiledError:
-                self.too_long += known is TooLongError
+                self.patience.too_long -= known is TooLongError
                 return None if known is TooLongError else known
         # Anew without leaving programs out; nothing is known where that takes too long.
         self.watch.needs_all = True

@@ -15,6 +15,8 @@ class Patience:
 
     steps: int = 40_000
     """In one program; more is an error."""
+    too_long: int = 3
+    """Calls that stay unknown since one program takes more, where others did not."""
     call: int = 12_000
     """In one call, once a program of each launch has run."""
     sample: int = 96

@@ -93,11 +93,11 @@ def test_a_yielding_thread_lets_others_run(machine: Machine) -> None:
 
 
 OUTSIDE = {
-    "one past a tensor": ("y[threadIdx.x + 1] = x[threadIdx.x];", 0, "heap-buffer-overflow"),
+    "one past a tensor": ("y[threadIdx.x + 1] = x[threadIdx.x];", 0, "use-after-poison"),
     "read before a tensor": (
         "y[threadIdx.x] = x[(int)threadIdx.x - 1];",
         0,
-        "heap-buffer-overflow",
+        "use-after-poison",
     ),
     "static shared": (
         "__shared__ float s[63];\ns[threadIdx.x] = x[threadIdx.x]; __syncthreads();"
