@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -173,6 +173,15 @@ Prepared = Callable[[], None]
 """Computes the outputs of the call it was prepared for from that call's inputs as they are now."""
 
 
+class Handle(Protocol):
+    """What a prepared baseline makes of a sparse matrix, values included, before it is timed."""
+
+    def refresh(self) -> None:
+        """Makes it of the values that are there now; not timed."""
+
+    def __call__(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Baseline:
     """A library's implementation that a candidate is held against.
@@ -184,9 +193,12 @@ class Baseline:
 
     name: str
     """`torch eager`, `torch.compile`, `scipy`."""
-    prepare: Callable[[BaselineCall], Prepared]
+    prepare: Callable[[BaselineCall], Prepared | Handle]
     requires: str = "torch"
-    """The import it needs."""
+    """The import it needs; empty: `prepare` finds out itself, and raises ImportError."""
+    is_prepared: bool = False
+    """Whether it prepares a sparse matrix, values included, outside of the timed call: right where
+    one matrix is multiplied many times. Its `prepare` gives a Handle."""
 
     def runs_on(self, device: str) -> bool:
         """Whether it can run on a device of torch's naming; "" are the CPUs."""

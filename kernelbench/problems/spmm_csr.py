@@ -14,6 +14,7 @@ from ..problem import (
     BaselineCall,
     Expected,
     Family,
+    Handle,
     Prepared,
     Problem,
     Structure,
@@ -95,6 +96,12 @@ def _cupy(call: BaselineCall) -> Prepared:
     return sparse_product(call, "B", "C")
 
 
+def _mkl(call: BaselineCall) -> Handle:
+    from ..mkl_calls import sparse_product
+
+    return sparse_product(call, "B", "C")
+
+
 PROBLEM = Problem(
     name="spmm_csr",
     title="Sparse matrix times dense matrix (CSR)",
@@ -165,6 +172,7 @@ PROBLEM = Problem(
     baselines=(
         Baseline("torch eager", _torch),
         Baseline("scipy", _scipy, "scipy"),
+        Baseline("MKL prepared", _mkl, "", is_prepared=True),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES, dense={"N": ALONG_Y}),

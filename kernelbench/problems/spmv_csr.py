@@ -14,6 +14,7 @@ from ..problem import (
     BaselineCall,
     Expected,
     Family,
+    Handle,
     Prepared,
     Problem,
     Structure,
@@ -91,6 +92,12 @@ def _cupy(call: BaselineCall) -> Prepared:
     return sparse_product(call, "x", "y")
 
 
+def _mkl(call: BaselineCall) -> Handle:
+    from ..mkl_calls import sparse_product
+
+    return sparse_product(call, "x", "y")
+
+
 PROBLEM = Problem(
     name="spmv_csr",
     title="Sparse matrix times vector (CSR)",
@@ -145,6 +152,7 @@ PROBLEM = Problem(
     baselines=(
         Baseline("torch eager", _torch),
         Baseline("scipy", _scipy, "scipy"),
+        Baseline("MKL prepared", _mkl, "", is_prepared=True),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES),

@@ -19,12 +19,13 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...kernelbench import registry
-from ...kernelbench.problem import BaselineCall, Prepared, Problem
+from ...kernelbench.problem import BaselineCall, Handle, Prepared, Problem
 from .device import TorchDevice
 
 _PR_SET_PDEATHSIG = 1
@@ -40,8 +41,8 @@ class _Host:
         self.memory: list[np.ndarray] = []
         self.gate = self.looks = memoryview(bytearray(4)).cast("I")
         self.calls: dict[int, BaselineCall] = {}
-        self.thunks: dict[tuple[str, int], Prepared] = {}
-        self.armed: tuple[Prepared, dict[str, Any]] | None = None
+        self.thunks: dict[tuple[str, int], Prepared | Handle] = {}
+        self.armed: tuple[Callable[[], None], dict[str, Any]] | None = None
         self.place = ""
         """The device's name."""
         self.device: TorchDevice | None = None
@@ -99,7 +100,8 @@ class _Host:
                 "why": f"{baseline.requires} does not run on {self.place or 'CPUs'}",
             }
         try:
-            importlib.import_module(baseline.requires)
+            if baseline.requires:
+                importlib.import_module(baseline.requires)
             if self.device:
                 self.device.upload(self.calls[slot])
             thunk = baseline.prepare(self.calls[slot])
@@ -113,8 +115,9 @@ class _Host:
         return {"ok": True, "seconds": time.perf_counter() - start}
 
     def _arm(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What is to be called once the gate is open."""
-        self.armed = (self.thunks[request["baseline"], request["slot"]], request)
+        """What is to be called once the gate is open: a baseline, or what it prepares."""
+        thunk: Any = self.thunks[request["baseline"], request["slot"]]
+        self.armed = (thunk.refresh if request["refresh"] else thunk, request)
         return {"ok": True}
 
     def call(self) -> dict[str, Any] | None:
@@ -137,7 +140,7 @@ class _Host:
             if turn % YIELDS == 0:
                 os.sched_yield()
 
-    def _on_device(self, device: TorchDevice, slot: int, thunk: Prepared) -> int:
+    def _on_device(self, device: TorchDevice, slot: int, thunk: Callable[[], None]) -> int:
         device.upload(self.calls[slot])
         spent = device.time_ns(thunk)
         device.download(self.calls[slot])

@@ -73,6 +73,7 @@ class BaselineProcess:
         """Raises PrerequisiteError where the device cannot be used."""
         where = place or BaselinePlace()
         self._problem = problem
+        self._prepared = {each.name for each in problem.baselines if each.is_prepared}
         inputs, outputs = footprint(problem, structure.axes)
         self._arena = Arena(slots * inputs, slots * outputs)
         ours, theirs = socket.socketpair()
@@ -154,10 +155,25 @@ class BaselineProcess:
         """Nanoseconds of one call on a slot's inputs.
 
         As with a candidate, the process watches a gate, is stopped while `release` writes the
-        inputs, and is awake before the gate opens.
+        inputs, and is awake before the gate opens. What a prepared one makes of new values it makes
+        in a call before this one.
         """
+        if name in self._prepared:
+            self._go(name, slot, release, refresh=True)
+            release = None
+        return self._go(name, slot, release)
+
+    def _go(
+        self,
+        name: str,
+        slot: Slot,
+        release: Callable[[], None] | None,
+        *,
+        refresh: bool = False,
+    ) -> int:
         nonce = secrets.randbits(32) or 1
-        self._send({"do": "arm", "baseline": name, "slot": slot.index, "nonce": nonce})
+        asked = {"baseline": name, "slot": slot.index, "nonce": nonce, "refresh": refresh}
+        self._send({"do": "arm", **asked})
         self._gate.freeze(lambda: cpu_ns(self._process.pid))
         if release:
             release()
