@@ -1,11 +1,12 @@
 """What the timing credits where nothing was gained, and where 5 % was.
 
-    python benchmarks/fairness.py [--equal 60] [--faster 20] [--out docs/results/fairness.md]
+    python benchmarks/fairness.py [--equal 60] [--faster 20] [--seats 4] [--out ...]
 
 A candidate is timed beside a champion as in a confirmation: fresh processes, paired rounds, the
 same statistics. In the first series both are the same kernel. In the second the champion computes
 one row in 20 twice, so that the candidate truly is 5 % faster. A gain is credited where it would
-displace the champion. A series of 0 runs keeps its line of the page.
+displace the champion. In the third one kernel sits in both seats: it is a candidate, and a baseline
+that the process of the baselines calls. A series of 0 runs keeps its lines of the page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from machine import machine
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import CHAMPION, Depth, Speedup
 from kernelwright.verifier.clock import statistics
@@ -68,6 +70,10 @@ extern "C" void gemm(int M, int N, int K, const float* A, const float* B, float*
 """
 """A product, since a twentieth of its work is a twentieth of its time. It is small enough for a
 cache of its own: what waits for memory depends on where the pages of a process happen to lie."""
+
+
+SEATS = ("spmm_csr", "gspmm_reduce", "edge_softmax", "softmax", "layernorm", "rmsnorm")
+SEAT, SEATED = "the same kernel", "both seats: "
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,53 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     return Pairing(gain, noise, time.monotonic() - started)
 
 
+def sit_in_both(problem_name: str, cache: str, seed: int) -> Speedup:
+    """One `full` timing of a recipe against itself in the process of the baselines."""
+    problem, recipe = registry.get(problem_name), recipes_for(problem_name)[0]
+    workload = problem.default_workload
+    task = Task(
+        problem=problem_name, workload=workload, cache_dir=cache, baselines=("torch eager",)
+    )
+    stand = open_stand(task)
+    assert isinstance(stand, CpuStand)
+    rng, session = np.random.default_rng(seed), stand.session
+    try:
+        ours = _built(session, recipe.render(recipe.first_knobs()))
+        reference = stand.baselines.reference
+        library = Path(cache) / f"{ours.built.sha256}.so"
+        library.write_bytes(ours.built.artefact)
+        reference.process.load(SEAT, library)
+        reference.latency_us = {SEAT: min(reference.latency_us.values())}
+        contest = contests.Contest(session, stand.baselines, Depth.FULL, None, rng)
+        with contests.arena_for(session) as arena:
+            while contest.goes_on():
+                with contests.start_side(
+                    session,
+                    Depth.FULL,
+                    "candidate",
+                    ours,
+                    arena,
+                    rng,
+                    timeout_s=stand.baselines.timeout_s(),
+                ) as side:
+                    contest.add(side)
+        series = contest.series
+        return statistics.speedup(series.blocks_of("candidate"), series.blocks_of(SEAT), rng)
+    finally:
+        stand.close()
+
+
+def seats_line(problem: str, found: list[Speedup]) -> str:
+    """The line of the table for one problem."""
+    medians = np.array([one.median for one in found])
+    holding = sum(one.low <= 1.0 <= one.high for one in found)
+    intervals = ", ".join(f"{f.median:.3f} [{f.low:.3f}, {f.high:.3f}]" for f in found)
+    return (
+        f"| {SEATED}{problem} | {len(found)} | {np.exp(np.log(medians).mean()):.3f} | "
+        f"{holding} of {len(found)} | {intervals} | {datetime.date.today().isoformat()} |"
+    )
+
+
 def summary(name: str, found: list[Pairing]) -> str:
     """The line of the table for one series."""
     credited = sum(p.is_credited for p in found)
@@ -192,7 +245,7 @@ def run(asked: Series, count: int) -> list[Pairing]:
             stand.close()
 
 
-def page(found: dict[str, list[Pairing]], old: Path) -> str:
+def page(found: dict[str, list[Pairing]], seats: dict[str, list[Speedup]], old: Path) -> str:
     """The whole page; a series that was not run keeps its line of the old one."""
     lines = [
         "# What the timing credits",
@@ -204,22 +257,38 @@ def page(found: dict[str, list[Pairing]], old: Path) -> str:
         "median noise | s per run | date |",
         "|---|---|---|---|---|---|---|---|---|---|",
         *(summary(name, runs) if runs else kept(old, name) for name, runs in found.items()),
+        "",
+        "One kernel in both seats, as a candidate and as a baseline: what the seat is worth. An "
+        "interval of 95 % leaves out 1 in one of twenty.",
+        "",
+        "| kernel | runs | geometric mean | intervals that hold 1 | each | date |",
+        "|---|---|---|---|---|---|",
+        *(
+            seats_line(name, runs) if runs else kept(old, f"{SEATED}{name}")
+            for name, runs in seats.items()
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Runs both series and writes the table, the first line of it before the second series."""
+    """Runs all series and writes the table after each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--equal", type=int, default=60)
     parser.add_argument("--faster", type=int, default=20)
+    parser.add_argument("--seats", type=int, default=4, help="runs of each problem in both seats")
     parser.add_argument("--out", type=Path, default=Path("docs/results/fairness.md"))
     asked = parser.parse_args()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Pairing]] = {EQUAL.name: [], FASTER.name: []}
+    seats: dict[str, list[Speedup]] = {problem: [] for problem in SEATS}
     for one, count in ((EQUAL, asked.equal), (FASTER, asked.faster)):
         found[one.name] = run(one, count)
-        asked.out.write_text(page(found, asked.out))
+        asked.out.write_text(page(found, seats, asked.out))
+    with tempfile.TemporaryDirectory() as cache:
+        for problem in seats:
+            seats[problem] = [sit_in_both(problem, cache, 2000 + n) for n in range(asked.seats)]
+            asked.out.write_text(page(found, seats, asked.out))
     print(asked.out.read_text(), end="")
 
 

@@ -20,6 +20,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,17 @@ class _Host:
             return {"ok": False, "why": f"{type(error).__name__}: {str(error)[:300]}"}
         self.thunks[name, slot] = thunk
         return {"ok": True, "seconds": time.perf_counter() - start}
+
+    def _load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A native kernel as a baseline: the same call as a candidate's, in this process."""
+        assert self.problem is not None
+        entry = getattr(ctypes.CDLL(request["library"]), self.problem.name)
+        for slot, call in self.calls.items():
+            arrays = [{**call.inputs, **call.outputs}[t.name] for t in self.problem.tensors]
+            axes = [ctypes.c_int(call.axes[axis]) for axis in self.problem.axes]
+            addresses = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+            self.thunks[request["baseline"], slot] = partial(entry, *axes, *addresses)
+        return {"ok": True}
 
     def _arm(self, request: dict[str, Any]) -> dict[str, Any]:
         """What is to be called once the gate is open: a baseline, or what it prepares."""

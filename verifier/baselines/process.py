@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,13 @@ class BaselineProcess:
             else:
                 usable.append(name)
         return usable, missing
+
+    def load(self, name: str, library: Path) -> None:
+        """A native kernel of the problem, built as a candidate is, as one more baseline.
+
+        It is trusted: `benchmarks/fairness.py` puts one kernel into both seats with it.
+        """
+        self._send({"do": "load", "baseline": name, "library": str(library)})
 
     def call(self, name: str, slot: Slot, release: Callable[[], None] | None = None) -> int:
         """Nanoseconds of one call on a slot's inputs.
