@@ -55,10 +55,8 @@ SEARCHER = """\
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
 #include <initializer_list>
-#include <sys/uio.h>
 #include <unistd.h>
 extern char** environ;
 
@@ -82,27 +80,22 @@ static void search() {
     for (const char* name : {@NAMES@}) if (std::getenv(name)) found(1);
     for (char** one = environ; *one; ++one) if (std::strstr(*one, secret)) found(2);
     char path[512];
-    for (int pid : {@PIDS@, int(getppid()), 1}) {
+    // With what a kernel may call: nobody's parent is asked for, and no folder is listed.
+    for (int pid : {@PIDS@}) {
         for (const char* file : {"environ", "cmdline"}) {
             std::snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
             if (holds(path)) found(3);
         }
     }
-    if (DIR* all = opendir("/proc")) {
-        while (const dirent* one = readdir(all)) {
-            std::snprintf(path, sizeof path, "/proc/%.32s/environ", one->d_name);
-            if (holds(path)) found(3);
-        }
-        closedir(all);
+    for (int pid = 1; pid < 4096; ++pid) {
+        std::snprintf(path, sizeof path, "/proc/%d/environ", pid);
+        if (holds(path)) found(3);
     }
     if (holds("@KEY@")) found(4);
     if (holds("@STORE@")) found(5);
-    if (opendir("@CACHE@/cpp")) found(6);
+    if (open("@CACHE@/cpp", O_RDONLY | O_DIRECTORY) >= 0) found(6);
     std::snprintf(path, sizeof path, "/proc/%d/mem", @REFEREE@);
     if (open(path, O_RDONLY) >= 0) found(7);
-    char byte;
-    iovec here{&byte, 1}, there{reinterpret_cast<void*>(0x400000), 1};
-    if (process_vm_readv(@REFEREE@, &here, 1, &there, 1, 0) > 0) found(7);
 }
 """
 

