@@ -126,6 +126,10 @@ class Slot:
     scratch_regions: tuple[TensorRegion, ...] = ()
 
 
+WATCHED = 16 << 20
+"""Bytes beside an output that are watched at most: an arena may be as large as a workload."""
+
+
 class Arena:
     """Memory for the calls of one process. Slots are placed one after the other until `reset`."""
 
@@ -285,10 +289,13 @@ class Arena:
         ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
         found, used = [], max(self._dirty, self._at[1])
         for (where, start), end in zip(edges, ends, strict=True):
+            if end - start > WATCHED:
+                start, end = _clip_beside(where, start, end)
+                used = self._outputs.size  # the rest of it stays as it was
             if start < end:
                 found.append((where, self._outputs.view[start:end]))
                 self._outputs.view[start : min(end, used)] = self._background
-        self._dirty = 0
+        self._dirty = used if used == self._outputs.size else 0
         return found
 
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> TensorRegion:
@@ -317,3 +324,8 @@ class Arena:
         memory = (self._inputs, self._outputs)[side]
         raw = memory.view[region.offset : region.offset + region.bytes]
         return raw.view(region.dtype).reshape(region.shape)
+
+
+def _clip_beside(where: str, start: int, end: int) -> tuple[int, int]:
+    """What is next to the output that lies before or after this."""
+    return (end - WATCHED, end) if where.startswith("before") else (start, start + WATCHED)

@@ -69,6 +69,8 @@ class Rounds:
     least: int = 4
     judged: int | None = None
     """How many calls of the candidate are held against the truth; None: all of them."""
+    warm_up: int = WARM_UP_CALLS
+    """Rounds that come first and do not count."""
     tests: int = 0
     """Calls of the candidate on other families of inputs, scattered among the others."""
 
@@ -98,7 +100,7 @@ def sample_block(
     """
     sides = [candidate, *others]
     batch = series.batch
-    for _ in range(WARM_UP_CALLS):
+    for _ in range(rounds.warm_up):
         given, first = _draw_calls(items, batch, slots, rng)
         for side in sides:
             side.take(given, first)

@@ -42,8 +42,8 @@ ROUNDS = {
 MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=2)
 """In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
 and the truth takes longer than the calls."""
-LARGE_LEAST, LARGE_TESTS = 6, 1
-"""Rounds, and calls on other families, of a block where calls are large (kernelbench/rows.py)."""
+LARGE = {"warm_up": 1, "least": 5, "tests": 1}
+"""Of the rounds of a block where calls are large (kernelbench/rows.py)."""
 FULL_BLOCKS = 1
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR_BLOCKS = 3
@@ -195,7 +195,7 @@ class Contest:
         rounds = MORE_ROUNDS if is_more else ROUNDS[self._protocol]
         if is_large(self._session.problem, self._session.stage.target.axes):
             # Its inputs take many times as long as the calls, which vary little.
-            rounds = replace(rounds, least=min(rounds.least, LARGE_LEAST), tests=LARGE_TESTS)
+            rounds = replace(rounds, **LARGE)
         return rounds
 
     def _held_against(self) -> list[BaselineSide]:
