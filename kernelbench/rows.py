@@ -15,7 +15,10 @@ import numpy as np
 from .problem import Arrays, Axes, Problem, Structure
 
 LARGE_BYTES = 64 << 20
-"""Inputs and outputs of one call together, from which on answers are judged a part at a time."""
+"""Inputs and outputs of one call together, from which on there is one slot, and few rounds."""
+WHOLE_BYTES = 4 << 20
+"""The same, up to which every answer is judged whole: the truth of a larger one takes a hundred
+times as long as the call."""
 BLOCK_ROWS = 64
 """Neighbours that are taken together."""
 MOST_CHANGED = 4096
@@ -46,8 +49,13 @@ class Rows:
 
 
 def is_large(problem: Problem, axes: Axes) -> bool:
-    """Whether answers on these axes are judged a part at a time."""
+    """Whether making inputs and holding copies of them is what an evaluation's time goes into."""
     return problem.is_row_wise and problem.bytes_moved(axes) > LARGE_BYTES
+
+
+def is_parted(problem: Problem, axes: Axes) -> bool:
+    """Whether answers on these axes are judged a part at a time."""
+    return problem.is_row_wise and problem.bytes_moved(axes) > WHOLE_BYTES
 
 
 def take_rows(structure: Structure, rows: np.ndarray) -> Rows:
@@ -116,3 +124,16 @@ def changed_rows(old: Structure, new: Structure) -> np.ndarray:
         np.concatenate((longer[:MOST_CHANGED], moved[:MOST_CHANGED], rows))
     )
     return found
+
+
+def differing_rows(problem: Problem, structure: Structure, old: Arrays, new: Arrays) -> np.ndarray:
+    """Rows in which two answers on one structure are not the same to the bit, ascending."""
+    found = [np.zeros(0, np.int64)]
+    for tensor in problem.outputs:
+        bits = [each[tensor.name].view(f"u{each[tensor.name].itemsize}") for each in (old, new)]
+        unequal = bits[0] != bits[1]
+        places = np.flatnonzero(unequal.reshape(len(unequal), -1).any(axis=1))
+        if tensor.shape[0] == "nnz":
+            places = np.searchsorted(structure.arrays["indptr"], places, "right") - 1
+        found.append(places)
+    return np.unique(np.concatenate(found))

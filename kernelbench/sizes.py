@@ -29,7 +29,7 @@ EDGES = tuple((power, offset) for power in range(7, 13) for offset in (1, -1, 0,
 Those of smaller tiles are remainders modulo 64."""
 LAST_PIECE = 8
 MOST_AT_EDGES = 3 << 12
-MOST_OF_TWO = 1 << 18
+MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
 """Of all axes together, as the steps of a product."""

@@ -228,7 +228,7 @@ class BaselineProcess:
                 slot.inputs[key][...] = array
             self.call(name, slot)
             outputs = slot.outputs
-            if item.is_large:
+            if item.is_parted:
                 drawn = RowTurns(rng).take(slot.structure.axes["M"], BASELINE_SHARE)
                 rows = take_rows(slot.structure, drawn)
                 item, outputs = item.part(rows), rows.take(self._problem, outputs)

@@ -17,9 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.rows import is_large
+from ...kernelbench.rows import RowTurns, changed_rows, is_large, take_rows
 from ...traces.records import Check, Depth
-from ..clock.timed_sides import CandidateSide
+from ..clock.timed_sides import PARTS, CandidateSide
 from ..truth import gates
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
@@ -106,10 +106,11 @@ def _metamorphic(
     rng: np.random.Generator,
 ) -> list[Check]:
     item = _plain_item(problem, structure, rng)
+    rows = _draw_rows(item, rng)
     first, second = side.place(structure, 2)
-    found = side.answer(item, first)
+    found = side.answer(item, first, rows)
     before = {name: array.copy() for name, array in first.outputs.items()}
-    checks = [_rename_check("same data at a new address", found + side.answer(item, second))]
+    checks = [_rename_check("same data at a new address", found + side.answer(item, second, rows))]
     if not checks[0].passed:
         return checks
     spread = any(
@@ -127,10 +128,9 @@ def _metamorphic(
         )
     )
     for _ in range(changes):
-        item = _change_item(problem, item, rng)
-        checks.append(
-            _rename_check("one element changed at the same address", side.answer(item, second))
-        )
+        item = _change_item(problem, item, rows, rng)
+        found = side.answer(item, second, rows)
+        checks.append(_rename_check("one element changed at the same address", found))
         if not checks[-1].passed:
             break
     return checks
@@ -148,8 +148,9 @@ def _twins(
     others: list[Item] = []
     # A near twin can leave every maximum as it was: a few more are drawn than are needed.
     for twin in itertools.islice(problem.twins(structure, rng), 2 * count):
-        other = replace(item, structure=twin)
-        if _moves(problem, others[-1] if others else item, other):
+        other, last = replace(item, structure=twin), others[-1] if others else item
+        rows = changed_rows(last.structure, twin) if item.is_parted else None
+        if _moves(problem, last.among(rows), other.among(rows)):
             others.append(other)
         if len(others) == count:
             break
@@ -177,22 +178,33 @@ def _rename_check(name: str, found: list[Check]) -> Check:
     return Check(name=name, passed=True)
 
 
-def _change_item(problem: Problem, item: Item, rng: np.random.Generator) -> Item:
-    """The item with one input element changed such that some output moves visibly."""
+def _draw_rows(item: Item, rng: np.random.Generator) -> np.ndarray | None:
+    """The rows on which a change is made and looked for; None: all of them."""
+    return RowTurns(rng).take(item.structure.axes["M"], PARTS) if item.is_parted else None
+
+
+def _change_item(
+    problem: Problem, item: Item, numbers: np.ndarray | None, rng: np.random.Generator
+) -> Item:
+    """The item with one input element changed such that some output of these rows moves visibly."""
     names = list(item.inputs)
+    rows = None if numbers is None else take_rows(item.structure, numbers)
+    before = item.among(numbers)
     changed = item
     for attempt in range(_ATTEMPTS):
         name = names[int(rng.integers(len(names)))]
+        places = rows.of(problem, name) if rows else None
         array = item.inputs[name].copy()
-        flat = array.reshape(-1)
-        if not flat.size:
+        if not array.size:
             continue
-        at = int(rng.integers(flat.size))
-        scale = float(np.abs(flat).max()) or 1.0
-        flat[at] = np.float32(flat[at] + (1 + attempt) * (0.5 + rng.random()) * scale)
-        inputs = {**item.inputs, name: array}
-        changed = replace(item, inputs=inputs)
-        if _moves(problem, item, changed):
+        lines = np.atleast_1d(array)
+        first = int(rng.integers(len(lines) if places is None else len(places)))
+        row = lines[first if places is None else places[first] :][:1].reshape(-1)
+        at = int(rng.integers(row.size))
+        scale = float(np.abs(array).max()) or 1.0
+        row[at] = np.float32(row[at] + (1 + attempt) * (0.5 + rng.random()) * scale)
+        changed = replace(item, inputs={**item.inputs, name: array})
+        if _moves(problem, before, changed.among(numbers)):
             return changed
     return changed
 

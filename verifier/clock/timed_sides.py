@@ -21,7 +21,14 @@ from typing import Protocol
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Problem, Structure
-from ...kernelbench.rows import Rows, RowTurns, changed_rows, is_large, take_rows
+from ...kernelbench.rows import (
+    Rows,
+    RowTurns,
+    changed_rows,
+    differing_rows,
+    is_parted,
+    take_rows,
+)
 from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.gate import Coverage
@@ -38,10 +45,10 @@ _UNWRITTEN = 0xFF
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
-_PART_BYTES = 8 << 20
-"""Of a large answer that is judged after timed calls, with the inputs of its rows."""
+_PART_BYTES = 2 << 20
+"""Of an answer that is judged in parts after timed calls, with the inputs of its rows."""
 PARTS = 4
-"""So many answers of trials together are a large one, each row of it judged once."""
+"""So many answers of trials together are a whole one, each row of it judged once."""
 
 
 class Side(Protocol):
@@ -86,7 +93,7 @@ class AnsweredShare:
     largest: tuple[int, int] = (0, 0)
     """The most programs that one partial call has, and how many of them ran."""
 
-    def add(self, coverage: Coverage, answer: _Answer) -> None:
+    def add(self, coverage: Coverage, answer: Answer) -> None:
         """Counts one call."""
         size = sum(array.size for array in answer.outputs.values())
         known = [int(mask.sum()) for mask in answer.known.values()]
@@ -128,8 +135,8 @@ class CandidateSide:
         self._rng = rng
         self._timeout_s = timeout_s
         self._extra = extra
-        self._answers: list[_Answer] = []
-        self._tests: list[_Answer] = []
+        self._answers: list[Answer] = []
+        self._tests: list[Answer] = []
         self._fill_unjudged: int | None = None
         self._taken = 0
         # A generator of its own: what the others draw can be read from memory that is lent.
@@ -180,17 +187,34 @@ class CandidateSide:
         self._held[slot.index] = item.structure
         _write(item, slot)
 
-    def answer(self, item: Item, slot: Slot, *, patience: float = 1.0) -> list[Check]:
+    def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
 
-        `patience` stretches the deadline, for a machine that is known to be busy.
+        Args:
+            also: Rows that are judged whatever is drawn, where an answer is judged in parts.
         """
-        marks, timed = self._call(item, slot, self._timeout_s * patience, is_alone=True)
-        answer = self._copy_answer(item, slot, marks, timed, is_alone=True)
-        if (coverage := self._runner.coverage).is_partial:
+        marks, timed = self._call(item, slot, self._timeout_s, is_alone=True)
+        is_partial = (coverage := self._runner.coverage).is_partial
+        share = 1 if is_partial else PARTS
+        answer = self._copy_answer(item, slot, marks, timed, share=share, also=also)
+        if is_partial:
             answer = replace(answer, known=answer.find_written())
         self.seen.add(coverage, answer)
         return [marks.check(slot.index), *answer.checks()]
+
+    def repeat(self, item: Item, slot: Slot, first: Arrays, *, patience: float) -> Answer | None:
+        """The same call again; its answer, or None where it is `first` to the bit.
+
+        Every row that differs is judged. `patience` stretches the deadline, for a machine that is
+        known to be busy. Raises RunFault.
+        """
+        marks, timed = self._call(item, slot, self._timeout_s * patience, is_alone=True)
+        guard, told = marks.check(slot.index), _told_when_done(slot.outputs, timed)
+        rows = differing_rows(self._problem, item.structure, first, slot.outputs) if first else None
+        if rows is not None and not len(rows) and guard.passed and told.passed:
+            return None
+        answer = self._copy_answer(item, slot, marks, timed, share=PARTS, also=rows)
+        return replace(answer, seen=(guard, *answer.seen))
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. What is to be judged is kept for `answers`. Raises RunFault, Failed."""
@@ -226,12 +250,12 @@ class CandidateSide:
         """
         held = [*self.slots[0].inputs.values(), *self.slots[0].outputs.values()]
         size = sum(array.nbytes for array in held)
-        if is_large(self._problem, self._placed.axes):
+        if is_parted(self._problem, self._placed.axes):
             size = _PART_BYTES
         room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, size))
         self._fill_unjudged = None if most is None else min(most, room)
 
-    def answers(self) -> list[_Answer]:
+    def answers(self) -> list[Answer]:
         """The answers that are to be judged since the last time this was asked."""
         kept = [*self._tests, *self._answers]
         self._tests, self._answers, self._taken = [], [], 0
@@ -284,32 +308,48 @@ class CandidateSide:
             marks.watch(slot.index, where, rest, GUARD_BYTES)
 
     def _copy_answer(
-        self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed, *, is_alone: bool = False
-    ) -> _Answer:
-        """At once: the process could rewrite its outputs while they are compared (E18)."""
+        self,
+        item: Item,
+        slot: Slot,
+        marks: poison.Marks,
+        timed: Timed,
+        *,
+        share: int = 0,
+        also: np.ndarray | None = None,
+    ) -> Answer:
+        """At once: the process could rewrite its outputs while they are compared (E18).
+
+        One in `share` rows of what is judged in parts; 0: as many as a timed call may cost.
+        """
         told = _told_when_done(slot.outputs, timed)
-        if item.is_large:
-            return self._copy_part(item, slot, marks.pattern, told, is_alone=is_alone)
+        if item.is_parted and share != 1:
+            return self._copy_part(item, slot, marks.pattern, told, share, also)
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
-        return _Answer(self._problem, item, outputs, marks.pattern, (told,))
+        return Answer(self._problem, item, outputs, marks.pattern, (told,))
 
     def _copy_part(
-        self, item: Item, slot: Slot, pattern: int, told: Check, *, is_alone: bool
-    ) -> _Answer:
-        """Some rows of a large answer, and what can be told of all of it without the truth."""
+        self,
+        item: Item,
+        slot: Slot,
+        pattern: int,
+        told: Check,
+        share: int,
+        also: np.ndarray | None,
+    ) -> Answer:
+        """Some rows of an answer, and what can be told of all of it without the truth."""
         seen = [
             check
             for name, array in slot.outputs.items()
             for check in gates.look_over(name, array, item.family, poison=pattern)
         ]
-        size = self._problem.bytes_moved(item.structure.axes)
-        share = PARTS if is_alone else -(-int(size) // _PART_BYTES)
-        drawn = self._turns.take(item.structure.axes["M"], share)
+        size = int(self._problem.bytes_moved(item.structure.axes))
+        drawn = self._turns.take(item.structure.axes["M"], share or -(-size // _PART_BYTES))
         changed = changed_rows(self._placed, item.structure)
-        rows = take_rows(item.structure, np.union1d(drawn, changed))
+        chosen = np.union1d(drawn, changed if also is None else np.union1d(changed, also))
+        rows = take_rows(item.structure, chosen)
         outputs = rows.take(self._problem, slot.outputs)
         part = item.part(rows)
-        return _Answer(self._problem, part, outputs, pattern, (*seen, told), rows=rows)
+        return Answer(self._problem, part, outputs, pattern, (*seen, told), rows=rows)
 
 
 def _write(item: Item, slot: Slot) -> None:
@@ -358,7 +398,7 @@ def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
     """The outputs of one call with the truth they are held against."""
 
     problem: Problem

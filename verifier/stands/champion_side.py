@@ -16,7 +16,7 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import ChampionFailed, Failed
 from ..truth.trials import Item
 
-JUDGED = 4
+JUDGED = 6
 """Timed calls of the champion, in each block, that are held against the truth."""
 
 

@@ -29,22 +29,23 @@ from .champion_side import ChampionSide, champions_own
 from .reference import Baselines
 from .session import CALL_S, Session
 
-BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 6}
-"""Runner processes that are timed one after the other: the interval covers their spread."""
-OPEN_BLOCKS = 12
+BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 6, Depth.CONFIRM: 6, Depth.RECORD: 12}
+"""Runner processes that are timed one after the other. They are what the interval is made of: two
+processes of one program differ by more than their calls do."""
+OPEN_BLOCKS = 14
 """Beside a champion there are up to so many, while it is open who is faster."""
 ROUNDS = {
     Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
-    Depth.FULL: timing.Rounds(200, budget_s=1.0, least=10, judged=16, tests=6),
-    Depth.CONFIRM: timing.Rounds(200, budget_s=1.5, least=10, judged=16, tests=6),
-    Depth.RECORD: timing.Rounds(400, budget_s=6.0, least=10, judged=50, tests=8),
+    Depth.FULL: timing.Rounds(60, budget_s=0.35, least=8, judged=8, tests=2),
+    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=8, judged=8, tests=2),
+    Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
-MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=2)
+MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=1)
 """In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
 and the truth takes longer than the calls."""
 LARGE = {"warm_up": 1, "least": 5, "tests": 1}
 """Of the rounds of a block where calls are large (kernelbench/rows.py)."""
-FULL_BLOCKS = 1
+FULL_BLOCKS = 3
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR_BLOCKS = 3
 """Blocks in which baselines within NEAR are timed where there is a champion to be timed beside."""

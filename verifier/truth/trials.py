@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
-from ...kernelbench.rows import Rows, is_large
+from ...kernelbench.rows import Rows, is_parted, take_rows
 from ...kernelbench.sizes import RESIDUES
 from ...traces.records import Depth
 
@@ -68,14 +68,18 @@ class Item:
     family: Family
 
     @property
-    def is_large(self) -> bool:
+    def is_parted(self) -> bool:
         """Whether its answer is judged a part at a time."""
-        return is_large(self.problem, self.structure.axes)
+        return is_parted(self.problem, self.structure.axes)
 
     def part(self, rows: Rows) -> Item:
         """The same inputs as these rows of it see them."""
         inputs = rows.take(self.problem, self.inputs)
         return Item(self.problem, rows.structure, inputs, self.family)
+
+    def among(self, numbers: np.ndarray | None) -> Item:
+        """The part that these rows are, by their numbers; None: the whole."""
+        return self if numbers is None else self.part(take_rows(self.structure, numbers))
 
     @cached_property
     def expected(self) -> dict[str, Expected]:
