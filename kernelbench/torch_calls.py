@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SandboxError
-from .problem import BaselineCall, Prepared
+from .problem import BaselineCall
 
 Placement = Callable[[Any], Any]
 """The tensor that stands for one over an array of a call; what it holds is kept in step."""
@@ -26,6 +26,11 @@ _placements: list[Placement] = []
 def place_with(placement: Placement) -> None:
     """From now on, in this process, baselines work on these tensors."""
     _placements[:] = [placement]
+
+
+def is_placed() -> bool:
+    """Whether baselines work on tensors of a device."""
+    return bool(_placements)
 
 
 def dense_view(array: np.ndarray) -> Any:
@@ -62,26 +67,6 @@ def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:
             hint="use a torch release that the project supports",
         )
     return matrix
-
-
-def prepare_compiled(function: Callable[..., Any], *tensors: Any) -> Prepared:
-    """`torch.compile` of a function of these tensors, with every size static, compiled now.
-
-    The function writes its outputs, which are among the tensors.
-    """
-    import torch
-
-    fast = torch.compile(function, dynamic=False, fullgraph=True)
-
-    def compute() -> None:
-        with torch.inference_mode():
-            fast(*tensors)
-
-    with warnings.catch_warnings():
-        # The first call compiles, and imports parts of torch that warn of their own deprecation.
-        warnings.simplefilter("ignore")
-        compute()
-    return compute
 
 
 def views(call: BaselineCall) -> list[Any]:

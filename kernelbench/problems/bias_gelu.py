@@ -104,7 +104,8 @@ def _torch(call: BaselineCall) -> Prepared:
 def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import gelu
 
-    from ..torch_calls import prepare_compiled, views
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import views
 
     return prepare_compiled(
         lambda x, bias, y: y.copy_(gelu(x + bias, approximate="tanh")), *views(call)

@@ -127,7 +127,8 @@ def _torch(call: BaselineCall) -> Prepared:
 def _prepare_compiled(call: BaselineCall) -> Prepared:
     import torch
 
-    from ..torch_calls import dense_view, prepare_compiled
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import dense_view
 
     e, alpha = dense_view(call.inputs["e"]), dense_view(call.outputs["alpha"])
     rows = dense_view(row_numbers(Structure(call.axes, call.inputs))).long()

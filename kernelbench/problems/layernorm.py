@@ -130,7 +130,8 @@ def _torch(call: BaselineCall) -> Prepared:
 def _prepare_compiled(call: BaselineCall) -> Prepared:
     from torch.nn.functional import layer_norm
 
-    from ..torch_calls import prepare_compiled, views
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import views
 
     shape = (call.axes["N"],)
     return prepare_compiled(

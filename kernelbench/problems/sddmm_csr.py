@@ -106,7 +106,8 @@ def _torch(call: BaselineCall) -> Prepared:
 
 
 def _prepare_compiled(call: BaselineCall) -> Prepared:
-    from ..torch_calls import dense_view, prepare_compiled
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import dense_view
 
     rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))
     columns = dense_view(call.inputs["indices"])

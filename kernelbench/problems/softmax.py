@@ -169,7 +169,8 @@ def _torch(call: BaselineCall) -> Prepared:
 def _prepare_compiled(call: BaselineCall) -> Prepared:
     import torch
 
-    from ..torch_calls import prepare_compiled, views
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import views
 
     return prepare_compiled(lambda x, y: y.copy_(torch.softmax(x, 1)), *views(call))
 

@@ -98,7 +98,8 @@ def _torch(call: BaselineCall) -> Prepared:
 
 
 def _prepare_compiled(call: BaselineCall) -> Prepared:
-    from ..torch_calls import prepare_compiled, views
+    from ..compiled_calls import prepare_compiled
+    from ..torch_calls import views
 
     return prepare_compiled(
         lambda y, dy, dx: dx.copy_(y * (dy - (y * dy).sum(1, keepdim=True))), *views(call)

@@ -90,7 +90,7 @@ def test_processes_that_differ_widen_the_interval() -> None:
 
 
 T_OF_TWO, NORMAL = 4.302653, 1.959964
-"""97.5 % quantiles: of t with two degrees of freedom, as three processes leave, and of the normal."""
+"""97.5 % quantiles: of t with two degrees of freedom, and of the normal."""
 
 
 def test_three_processes_are_a_sample_of_more() -> None:

@@ -103,6 +103,7 @@ class BaselineProcess:
                     "sizes": list(self._arena.sizes),
                     "gate": self._gate.fds,
                     "device": where.device,
+                    "compiled": str(workshop.folder / "compiled"),
                 }
             )
             if not opened["ok"]:

@@ -28,6 +28,10 @@ PRECISE_SHARE = 0.2
 """The same as a share of the gain that is told: 10 % more or less needs no second decimal place."""
 CLEAR = 1.1
 """An interval that lies above it needs no more blocks either."""
+NORMAL_QUANTILE = 1.959964
+"""Of a normal distribution at LEVEL, both sides."""
+GLANCE = 1_000
+"""Resamples that tell whether more blocks are needed."""
 SPLITS = 1_000
 KEPT_SAMPLES = 60
 _CHUNK = 100
@@ -84,10 +88,9 @@ def _spread(logs: list[np.ndarray]) -> list[np.ndarray]:
 @cache
 def _wider(blocks: int) -> float:
     """Student's t over the normal quantile, for so many blocks."""
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import stdtrit
 
-    tail = (1 + LEVEL) / 2
-    return float(stdtrit(blocks - 1, tail) / ndtri(tail))
+    return float(stdtrit(blocks - 1, (1 + LEVEL) / 2)) / NORMAL_QUANTILE
 
 
 def _middle(values: np.ndarray) -> np.ndarray:
@@ -123,17 +126,39 @@ def displaces(gain: Speedup, noise: float) -> bool:
     return gain.low > 1.0 + max(MINIMUM_GAIN, noise)
 
 
-def is_decided(gain: Speedup) -> bool:
-    """Whether more blocks would not change what is said of a challenger.
+def is_decided(
+    candidate_blocks: Blocks, champion_blocks: Blocks, most: int, rng: np.random.Generator
+) -> bool:
+    """Whether more blocks, of `most` in all, would not change what is said of a challenger.
 
-    So it is where the champion cannot be displaced any more, or the interval is narrow, or far from
-    1. That a gain has just become large enough to be credited is no reason to stop: an interval
-    that is looked at until it pleases says less than it claims.
+    So it is where the champion is not going to be displaced any more, or the interval is narrow, or
+    far from 1. That a gain has just become large enough to be credited is no reason to stop: an
+    interval that is looked at until it pleases says less than it claims.
     """
-    is_lost = gain.high < 1 + MINIMUM_GAIN
+    if _is_lost(candidate_blocks, champion_blocks, most):
+        return True
+    gain = speedup(candidate_blocks, champion_blocks, rng, resamples=GLANCE)
     precise = max(PRECISE, PRECISE_SHARE * abs(gain.median - 1))
     is_narrow = (gain.high - gain.low) / 2 < precise * gain.median
-    return is_lost or is_narrow or gain.low > CLEAR
+    return is_narrow or gain.low > CLEAR
+
+
+def _is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bool:
+    """Whether all blocks together would not displace the champion, with some luck in the rest.
+
+    The centres of blocks are taken for normal: the mean of `most` of them is within a standard
+    deviation of what is left to chance, and their interval as wide as their spread says now.
+    """
+    candidate, champion = _pair_blocks(candidate_blocks, champion_blocks)
+    logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, champion, strict=True)]
+    centres = np.array([_middle(block) for block in logs])
+    done = len(centres)
+    if done < 2:
+        return False
+    apart = float(centres.std(ddof=1))
+    luck = apart * math.sqrt(max(0.0, 1 / done - 1 / most))
+    half = apart * _wider(most) * NORMAL_QUANTILE / math.sqrt(most)
+    return float(centres.mean()) + luck - half < math.log1p(MINIMUM_GAIN)
 
 
 def timing(blocks: Blocks) -> Timing:

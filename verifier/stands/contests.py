@@ -64,8 +64,6 @@ HIDDEN_ROOM = (3 << 20, (1 << 20) + (1 << 16))
 TWIN_SHARE = 0.5
 """Of the timed calls are on a pattern that differs from the workload's in a few entries, where
 there is one: who keeps the pattern under its sizes or addresses is wrong in them."""
-_GLANCE = 1_000
-"""Resamples that tell whether more blocks are needed."""
 NEW_TWIN_SHARE = 0.1
 """Of the timed calls have a twin from here on that was never there before: who has learned the
 patterns of a process does not know the next one."""
@@ -183,13 +181,8 @@ class Contest:
         if done < least or not self._champion or done >= max(least, OPEN_BLOCKS):
             return done < least
         series = self.series
-        gain = statistics.speedup(
-            series.blocks_of("candidate", CHAMPION),
-            series.blocks_of(CHAMPION),
-            self._rng,
-            resamples=_GLANCE,
-        )
-        return not statistics.is_decided(gain)
+        ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
+        return not statistics.is_decided(ours, theirs, max(least, OPEN_BLOCKS), self._rng)
 
     def _rounds(self) -> timing.Rounds:
         is_more = self.blocks >= BLOCKS[self._protocol]

@@ -8,6 +8,7 @@ still start they are measured, and must not be under that load.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,22 +83,25 @@ class CpuStand(TimingStand):
         is_native = language_of(order.language).is_native
         if is_native and (reason := refused_source.explain_loose(order.source)):
             raise Failed(Status.UNSUPPORTED, reason)
-        with draft.span("build"):
-            program = build_program(self.session, order.source, order.language)
+        with ThreadPoolExecutor(1) as beside:
+            # Neither build waits for the other, and no process of the candidate is alive yet.
+            sanitized = beside.submit(self._build_sanitized, order)
+            with draft.span("build"):
+                program = build_program(self.session, order.source, order.language)
+            with draft.span("sanitize"):
+                prepared = sanitized.result()
         draft.take(program.built)
-        sanitized = self._build_sanitized(draft) if order.protocol is not Depth.SCREEN else None
-        return MountedOnCpu(draft, rng, self.baselines, program, sanitized, self.turns)
-
-    def _build_sanitized(self, draft: Draft) -> Program | None:
-        """The candidate built with sanitizers, where there are any."""
-        order = draft.order
-        if not language_of(order.language).is_native:
-            draft.unchecked.append(f"sanitizers: not run, there are none for {order.language}")
-            return None
-        with draft.span("sanitize"):
-            prepared = self.sanitizers.prepare(order.source)
         draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
-        return prepared.program
+        return MountedOnCpu(draft, rng, self.baselines, program, prepared.program, self.turns)
+
+    def _build_sanitized(self, order: Order) -> sanitize.SanitizedBuild:
+        """The candidate built with sanitizers, where there are any and it is to be promoted."""
+        if order.protocol is Depth.SCREEN:
+            return sanitize.SanitizedBuild()
+        if not language_of(order.language).is_native:
+            reason = f"sanitizers: not run, there are none for {order.language}"
+            return sanitize.SanitizedBuild(unchecked=reason)
+        return self.sanitizers.prepare(order.source)
 
     def build_ahead(self, order: Order) -> None:
         """See TimingStand."""
