@@ -70,10 +70,6 @@ def _compile_ahead(function: Callable[..., Any], tensors: Sequence[Any], package
     import torch
     from torch._inductor import aoti_compile_and_package
 
-    class _Function(torch.nn.Module):
-        def forward(self, *given: Any) -> Any:
-            return function(*given)
-
     package.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=package.parent) as folder,
@@ -81,7 +77,9 @@ def _compile_ahead(function: Callable[..., Any], tensors: Sequence[Any], package
         torch.no_grad(),
     ):
         warnings.simplefilter("ignore")
-        program = torch.export.export(_Function(), tuple(tensors))
+        module = torch.nn.Module()
+        module.forward = function
+        program = torch.export.export(module, tuple(tensors))
         made = aoti_compile_and_package(program, package_path=f"{folder}/made.pt2")
         os.replace(made, package)
 

@@ -122,13 +122,13 @@ def _judge(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
             mounted.try_on(side)
             if draft.is_right:
                 mounted.look_closer(side)
-            if draft.is_right:
+            if draft.is_right and mounted.is_timed_as_tried:
                 mounted.time(side)
         if draft.is_right:
             mounted.look_apart()
         draft.ensure_right()
         while mounted.goes_on():
-            with mounted.process() as side:
+            with mounted.timed_process() as side:
                 mounted.time(side)
     return _conclude(stand, mounted, draft)
 

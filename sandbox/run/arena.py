@@ -7,9 +7,11 @@ the outputs. The referee keeps writable views of both. It knows where bytes lie,
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -25,6 +27,8 @@ from .sealed_memory import PAGE, SealedMemory
 GUARD_BYTES = 4096
 """Before and after every tensor (verification.md §3.8)."""
 ALIGN = 64
+MOST_SHIFT = 4096
+"""By which addresses vary from one placement to the next."""
 _FENCE_ROOM = (3 * MAX_ARGUMENTS // 2 + 1) * PAGE
 """What the pages around the tensors of one fenced call take beyond its footprint."""
 _OUTSIDE = 0x7FC00BAD
@@ -125,6 +129,11 @@ class Slot:
     """Work buffers as bytes."""
     scratch_regions: tuple[TensorRegion, ...] = ()
 
+    @property
+    def start(self) -> int:
+        """Where it begins among the inputs."""
+        return min(region.offset for region in self.input_regions.values())
+
 
 WATCHED = 16 << 20
 """Bytes beside an output that are watched at most: an arena may be as large as a workload."""
@@ -143,7 +152,10 @@ class Arena:
                 hint="choose a smaller workload, or free memory on this machine",
             ) from error
         self._at = [TABLE_BYTES, 0]
-        self._index = 0
+        self._first = self._index = 0
+        self._is_owner = True
+        self._apart = self._inputs.size
+        self._laid: dict[int, Structure] = {}
         self._background = 1 + os.urandom(1)[0] % 254
         self._dirty = self._outputs.size  # up to where it may hold something else
 
@@ -163,8 +175,41 @@ class Arena:
 
         May be called twice.
         """
-        self._inputs.close()
-        self._outputs.close()
+        if self._is_owner:
+            self._inputs.close()
+            self._outputs.close()
+
+    def beside(self, first: int = 0) -> Self:
+        """Another layout over the same memory, for a process that takes turns with others.
+
+        So all of them work on the same physical pages: where those lie moves the time of a kernel
+        by more than what one kernel has over another. Its calls are numbered from `first` in the
+        one table. What one leaves in a slot the next finds there, unless it is wiped. All must be
+        placed with one shift, and have nothing behind their tensors.
+        """
+        other = copy(self)
+        other._at = [TABLE_BYTES, 0]
+        other._first = other._index = first
+        other._is_owner = False
+        return other
+
+    def renew(self) -> None:
+        """Other physical pages for all tensors but those that were placed apart."""
+        for memory, start, end in (
+            (self._inputs, TABLE_BYTES, self._apart),
+            (self._outputs, 0, self._outputs.size),
+        ):
+            start, end = -(-start // PAGE) * PAGE, end // PAGE * PAGE
+            memory.map.madvise(mmap.MADV_REMOVE, start, end - start)
+        self._laid.clear()
+
+    def structure_at(self, slot: Slot) -> Structure:
+        """Whose index arrays lie in a slot, whoever wrote them."""
+        return self._laid[slot.start]
+
+    def lay(self, slot: Slot, structure: Structure) -> None:
+        """Says that these lie there now."""
+        self._laid[slot.start] = structure
 
     def open_fds(self, *, is_trusted: bool = False) -> tuple[int, int]:
         """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
@@ -197,16 +242,17 @@ class Arena:
         self._dirty = max(self._dirty, self._at[1])
         shift = shift // ALIGN * ALIGN
         self._at = [TABLE_BYTES + shift, shift]
-        self._index = 0
+        self._index = self._first
+        self._laid.clear()
 
     def fits(self, problem: Problem, axes: Mapping[str, int], extra: Extra = NOTHING_MORE) -> bool:
         """Whether one more call of these axes has room."""
         inputs, outputs = footprint(problem, axes)
         table, scratch = _rooms(extra)
         return (
-            self._at[0] + inputs + table <= self._inputs.size - _FENCE_ROOM
+            self._at[0] + inputs + table <= self._apart - _FENCE_ROOM
             and self._at[1] + outputs + scratch <= self._outputs.size - _FENCE_ROOM
-            and self._index < MAX_SLOTS
+            and self._index - self._first < MAX_SLOTS // 2
         )
 
     def place(
@@ -263,8 +309,27 @@ class Arena:
         )
         for name, array in structure.arrays.items():
             slot.inputs[name][...] = array
+        self.lay(slot, structure)
         self._index += 1
         return slot
+
+    def place_apart(self, problem: Problem, structure: Structure, shift: int) -> Slot:
+        """Lays out a call for a trusted process, whose index arrays nobody else writes over.
+
+        It is no entry of the table. They lie behind all that others place; what else it is given
+        lies where theirs does, at this shift for all.
+        """
+        if not self._index:
+            self.reset(shift)
+        slot = self.place(problem, structure)
+        regions, inputs = dict(slot.input_regions), dict(slot.inputs)
+        for name, array in structure.arrays.items():
+            region = regions[name]
+            self._apart = (self._apart - region.bytes - PAGE) // PAGE * PAGE
+            regions[name] = replace(region, offset=self._apart)
+            inputs[name] = self._array(0, regions[name])
+            inputs[name][...] = array
+        return replace(slot, inputs=inputs, input_regions=regions)
 
     def guards(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
         """The guard bands of a slot's outputs as writable bytes: (`before C`, view) …"""

@@ -27,9 +27,10 @@ from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import RowTurns, take_rows
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.isolation.trusted import TrustedTree
-from ...sandbox.run.arena import Arena, Slot, TensorRegion, footprint
+from ...sandbox.run.arena import MOST_SHIFT, Arena, Slot, TensorRegion, footprint
 from ...sandbox.run.gate import Gate
 from ...sandbox.run.process import cpu_ns
+from ...sandbox.run.sealed_memory import PAGE
 from ...sandbox.run.starting import thread_environment
 from ..truth import gates
 from ..truth.trials import make_item
@@ -76,12 +77,16 @@ class BaselineProcess:
         self._problem = problem
         self._prepared = {each.name for each in problem.baselines if each.is_prepared}
         inputs, outputs = footprint(problem, structure.axes)
-        self._arena = Arena(slots * inputs, slots * outputs)
+        held = sum(array.nbytes + 2 * PAGE for array in structure.arrays.values())
+        self.shift = int(np.random.default_rng().integers(0, MOST_SHIFT))
+        """Of all calls that are timed in its memory."""
+        self.arena = Arena(slots * (inputs + held) + 2 * MOST_SHIFT, slots * outputs + MOST_SHIFT)
+        """The memory of its calls, in which candidates are timed as well."""
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._lines = ours.makefile("rb")
         self._gate = Gate()
-        fds = self._arena.open_fds(is_trusted=True)
+        fds = self.arena.open_fds(is_trusted=True)
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         host = [sys.executable, "-m", "kernelwright.verifier.baselines.host"]
@@ -100,7 +105,7 @@ class BaselineProcess:
                     "do": "open",
                     "problem": problem.name,
                     "fds": list(fds),
-                    "sizes": list(self._arena.sizes),
+                    "sizes": list(self.arena.sizes),
                     "gate": self._gate.fds,
                     "device": where.device,
                     "compiled": str(workshop.folder / "compiled"),
@@ -111,7 +116,9 @@ class BaselineProcess:
                     f"the baselines cannot run on this GPU: {opened['why']}",
                     hint="install a torch that is built for it (pytorch.org says which)",
                 )
-            self.slots = [self._arena.place(problem, structure) for _ in range(slots)]
+            self.slots = [
+                self.arena.place_apart(problem, structure, self.shift) for _ in range(slots)
+            ]
             for slot in self.slots:
                 self._send(
                     {
@@ -193,6 +200,10 @@ class BaselineProcess:
         except OSError as error:
             raise self._failure(str(error)) from error
 
+    def touch(self) -> None:
+        """Has it touch its memory, once there are other pages: no timed call is to find them."""
+        self._send({"do": "touch"})
+
     def peaks(self) -> dict[str, float]:
         """What the device reaches, measured now (baseline_device.Device.peaks); or nothing."""
         answer = self._send({"do": "peaks"})
@@ -206,7 +217,7 @@ class BaselineProcess:
         self._words.close()
         self._lines.close()
         self.slots = []
-        self._arena.close()
+        self.arena.close()
 
     def _prepare(self, name: str, rng: np.random.Generator, ends: float) -> str:
         for slot in self.slots:

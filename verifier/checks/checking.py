@@ -11,7 +11,8 @@ what was kept of the pattern is caught as well.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -71,13 +72,34 @@ def try_all(
 ) -> list[Check]:
     """One Check per trial; stops after the first that failed. Raises RunFault."""
     checks: list[Check] = []
-    for trial in trials:
-        item = make_item(stage.problem, trial.structure, trial.family, rng)
+    for trial, item in _draw_ahead(stage.problem, trials, rng):
         slot = side.place(trial.structure, 1)[0]
         checks.append(_verdict_on(trial, side.answer(item, slot)))
         if not checks[-1].passed:
             break
     return checks
+
+
+def _draw_ahead(
+    problem: Problem, trials: Iterable[Trial], rng: np.random.Generator
+) -> Iterator[tuple[Trial, Item]]:
+    """Each trial with its inputs; those of the next one are drawn while one is called and judged.
+
+    By a generator of their own, so that what is drawn does not depend on who is quicker.
+    """
+    of_values = rng.spawn(1)[0]
+
+    def draw(trial: Trial) -> tuple[Trial, Item]:
+        return trial, make_item(problem, trial.structure, trial.family, of_values)
+
+    with ThreadPoolExecutor(1) as pool:
+        ahead: Future[tuple[Trial, Item]] | None = None
+        for trial in trials:
+            drawn, ahead = ahead, pool.submit(draw, trial)
+            if drawn:
+                yield drawn.result()
+        if ahead:
+            yield ahead.result()
 
 
 def _verdict_on(trial: Trial, found: list[Check]) -> Check:
@@ -212,6 +234,8 @@ def _change_item(
 def _moves(problem: Problem, old: Item, new: Item) -> bool:
     for name, expected in new.expected.items():
         was = old.expected[name].value
+        if was.shape != expected.value.shape:
+            return True  # rows of other lengths, where each entry has an answer
         allowed = gates.allowed_error(expected, problem.precision)
         with np.errstate(invalid="ignore"):
             if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):

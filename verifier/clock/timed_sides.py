@@ -30,7 +30,7 @@ from ...kernelbench.rows import (
     take_rows,
 )
 from ...sandbox.frames import SUMMED_WORDS
-from ...sandbox.run.arena import GUARD_BYTES, Arena, Behind, Fence, Slot, nothing_more
+from ...sandbox.run.arena import GUARD_BYTES, MOST_SHIFT, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.gate import Coverage
 from ...sandbox.run.process import Runner, Timed
 from ...traces.records import Check, Status
@@ -141,21 +141,32 @@ class CandidateSide:
         self._taken = 0
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
-        self._held: dict[int, Structure] = {}
         self._turns = RowTurns(self._lots)
         self._shift = 0
+        self._wipe_next: list[Slot] = []
 
     @property
     def pid(self) -> int:
         """The runner's process."""
         return self._runner.pid
 
+    @property
+    def arena(self) -> Arena:
+        """The memory of its calls."""
+        return self._arena
+
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
-        self._shift = int(self._rng.integers(0, 4096))
+        return self.place_at(int(self._rng.integers(0, MOST_SHIFT)), structure, count, fence)
+
+    def place_at(
+        self, shift: int, structure: Structure, count: int, fence: Fence = Fence.NONE
+    ) -> list[Slot]:
+        """The same at given ones, as others have them who work in the same memory."""
+        self._shift = shift
         self._lay_out(structure, count, fence)
         # A Python runner makes its tensors now, and not between two timed calls.
-        self._runner.ping(0, count)
+        self._runner.ping(self.slots[0].index, count)
         return self.slots
 
     def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
@@ -170,21 +181,20 @@ class CandidateSide:
         self.slots = [
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
-        self._held = {slot.index: structure for slot in self.slots}
         self._placed = structure
         self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
         """The slot for another structure of its sizes, at the same addresses."""
-        if structure is self._held[slot.index] or self._extra is nothing_more:
+        if self._extra is nothing_more or structure is self._arena.structure_at(slot):
             return slot
         # Launches follow from the structure too; the tensors come first and stay where they are.
         self._lay_out(structure, len(self.slots), Fence.NONE)
-        return self.slots[slot.index]
+        return next(each for each in self.slots if each.index == slot.index)
 
     def _write(self, item: Item, slot: Slot) -> None:
-        _rewrite(slot, self._held[slot.index], item.structure)
-        self._held[slot.index] = item.structure
+        _rewrite(slot, self._arena.structure_at(slot), item.structure)
+        self._arena.lay(slot, item.structure)
         _write(item, slot)
 
     def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
@@ -220,7 +230,9 @@ class CandidateSide:
         """See Side. What is to be judged is kept for `answers`. Raises RunFault, Failed."""
         counted: list[float] = []
         runner = self._runner
-        for slot, item in zip(self.slots[first:], items, strict=False):
+        slots = self.slots[first : first + len(items)]
+        self._wipe_next = slots
+        for slot, item in zip(slots, items, strict=True):
             marks, timed = self._call(item, slot, self._timeout_s)
             self._sample(item, slot, marks, timed)
             us = self.clocks.add(
@@ -292,10 +304,22 @@ class CandidateSide:
 
         def lay() -> None:
             """All that the call finds, as the process stands still: none of it can be replaced."""
+            self._wipe_others(slot)
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
 
         return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+
+    def _wipe_others(self, slot: Slot) -> None:
+        """What another process left in the slots of the next calls: their inputs and answers."""
+        for other in self._wipe_next:
+            if other is not slot:
+                for name, array in other.inputs.items():
+                    if name not in other.structure.arrays:
+                        array.fill(0)
+                for array in other.outputs.values():
+                    array.fill(0)
+        self._wipe_next = []
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool) -> None:
         for output in slot.outputs.values():

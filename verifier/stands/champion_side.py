@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...kernelbench.problem import Structure
 from ...sandbox.run.process import RunFault
 from ...traces.records import CHAMPION
 from ..clock.timed_sides import CandidateSide
@@ -27,7 +28,12 @@ class ChampionSide:
 
     def __init__(self, side: CandidateSide) -> None:
         self._side = side
-        side.judge(JUDGED)
+
+    def place_at(self, shift: int, structure: Structure, count: int) -> None:
+        """See CandidateSide. Raises ChampionFailed."""
+        with champions_own():
+            self._side.place_at(shift, structure, count)
+        self._side.judge(JUDGED)
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. Raises ChampionFailed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -19,6 +19,7 @@ from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import is_large
 from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
 from ...sandbox.run.begun import Plane
+from ...sandbox.run.call_table import MAX_SLOTS
 from ...sandbox.run.device.runner import runner_of
 from ...sandbox.run.program import Program
 from ...traces.records import CHAMPION, Depth
@@ -36,13 +37,16 @@ OPEN_BLOCKS = 14
 """Beside a champion there are up to so many, while it is open who is faster."""
 ROUNDS = {
     Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
-    Depth.FULL: timing.Rounds(60, budget_s=0.35, least=8, judged=8, tests=2),
-    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=8, judged=8, tests=2),
+    Depth.FULL: timing.Rounds(60, budget_s=0.35, least=10, judged=8, tests=2),
+    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=10, judged=8, tests=2),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
-MORE_ROUNDS = replace(ROUNDS[Depth.CONFIRM], judged=4, tests=1)
-"""In blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them they are in,
-and the truth takes longer than the calls."""
+DEAR_SHARE = 2
+"""Where a process takes long to start there are so many times fewer blocks, and as many times more
+rounds in each."""
+MORE = {"judged": 4, "tests": 1}
+"""Of the rounds of blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them
+they are in, and the truth takes longer than the calls."""
 LARGE = {"warm_up": 1, "least": 5, "tests": 1}
 """Of the rounds of a block where calls are large (kernelbench/rows.py)."""
 FULL_BLOCKS = 3
@@ -80,6 +84,9 @@ class RunnerLaunch:
     """What its calls are given behind their tensors."""
     room: int = 0
     """Bytes that this takes, of all calls on the target."""
+    is_light: bool = False
+    """Whether a process of it starts in milliseconds and its calls are given tensors alone. Then
+    every block is timed in fresh ones, on the pages that the baselines work on."""
 
 
 class Contest:
@@ -90,6 +97,7 @@ class Contest:
         session: Session,
         baselines: Baselines,
         protocol: Depth,
+        launched: RunnerLaunch,
         champion: RunnerLaunch | None,
         rng: np.random.Generator,
     ) -> None:
@@ -98,7 +106,19 @@ class Contest:
         self._session = session
         self._baselines = baselines
         self._protocol = protocol
+        self._launched = launched
         self._champion = champion
+        dear = 1 if launched.is_light else DEAR_SHARE
+        self._least = -(-BLOCKS[protocol] // dear)
+        self._most = max(self._least, OPEN_BLOCKS // dear) if champion else self._least
+        base = ROUNDS[protocol]
+        self._base = replace(
+            base,
+            count=base.count * dear,
+            budget_s=base.budget_s * dear,
+            judged=base.judged and base.judged * dear,
+            tests=base.tests * dear,
+        )
         self._rng = rng
         self._tests = self._drawn_tests()
 
@@ -116,17 +136,16 @@ class Contest:
             ChampionFailed: the champion did, or could not be started.
         """
         session, champion = self._session, self._champion
-        problem, target = session.problem, session.stage.target
-        patterns = _patterns(problem, target, self._rng)
+        patterns = _patterns(session.problem, session.stage.target, self._rng)
 
         def items(count: int) -> list[Item]:
             drawn = itertools.islice(patterns, count)
             return [session.pool.item(structure, self._rng) for structure in drawn]
 
-        side.place(target, session.slots)
         with ExitStack() as stack:
             sides: list[Side] = list(self._held_against())
-            rival = stack.enter_context(self._start_champion(champion)) if champion else None
+            rival = stack.enter_context(self._start_champion(champion, side)) if champion else None
+            self._place(side, rival)
             sides += [rival] if rival else []
             timing.sample_block(
                 self.series,
@@ -143,26 +162,55 @@ class Contest:
         self.blocks += 1
 
     @contextmanager
-    def _start_champion(self, champion: RunnerLaunch) -> Iterator[ChampionSide]:
+    def process(self, hear: Callable[[str], None] | None = None) -> Iterator[CandidateSide]:
+        """A fresh process of a light candidate, for one block. Raises RunFault."""
+        arena = self._baselines.reference.process.arena.beside()
+        arena.renew()
+        with self._start("candidate", self._launched, arena, hear) as side:
+            yield side
+
+    @contextmanager
+    def _start_champion(
+        self, champion: RunnerLaunch, side: CandidateSide
+    ) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
-        session = self._session
         with ExitStack() as stack:
-            arena = stack.enter_context(arena_for(session, champion.room))
+            if champion.is_light:
+                arena = side.arena.beside(MAX_SLOTS // 2)
+            else:
+                arena = stack.enter_context(arena_for(self._session, champion.room))
             with champions_own():
-                rival = stack.enter_context(
-                    start_side(
-                        session,
-                        self._protocol,
-                        CHAMPION,
-                        champion.program,
-                        arena,
-                        self._rng,
-                        champion.extra,
-                        timeout_s=self._baselines.timeout_s(),
-                    )
-                )
-                rival.place(session.stage.target, session.slots)
+                rival = stack.enter_context(self._start(CHAMPION, champion, arena))
             yield ChampionSide(rival)
+
+    def _start(
+        self,
+        name: str,
+        launched: RunnerLaunch,
+        arena: Arena,
+        hear: Callable[[str], None] | None = None,
+    ) -> AbstractContextManager[CandidateSide]:
+        return start_side(
+            self._session,
+            self._protocol,
+            name,
+            launched.program,
+            arena,
+            self._rng,
+            launched.extra,
+            timeout_s=self._baselines.timeout_s(),
+            hear=hear,
+        )
+
+    def _place(self, side: CandidateSide, rival: ChampionSide | None) -> None:
+        """All sides, once nobody writes over the others' memory any more. Raises ChampionFailed."""
+        target, slots = self._session.stage.target, self._session.slots
+        baselines = self._baselines.reference.process
+        side.place_at(baselines.shift, target, slots)
+        if rival:
+            rival.place_at(baselines.shift, target, slots)
+        if self._launched.is_light:
+            baselines.touch()
 
     def _drawn_tests(self) -> Iterator[Item]:
         """Every family in turn, in random order."""
@@ -177,16 +225,15 @@ class Contest:
 
         Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
         """
-        done, least = self.blocks, BLOCKS[self._protocol]
-        if done < least or not self._champion or done >= max(least, OPEN_BLOCKS):
-            return done < least
+        done = self.blocks
+        if done < self._least or not self._champion or done >= self._most:
+            return done < self._least
         series = self.series
         ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
-        return not statistics.is_decided(ours, theirs, max(least, OPEN_BLOCKS), self._rng)
+        return not statistics.is_decided(ours, theirs, self._most, self._rng)
 
     def _rounds(self) -> timing.Rounds:
-        is_more = self.blocks >= BLOCKS[self._protocol]
-        rounds = MORE_ROUNDS if is_more else ROUNDS[self._protocol]
+        rounds = self._base if self.blocks < self._least else replace(self._base, **MORE)
         if is_large(self._session.problem, self._session.stage.target.axes):
             # Its inputs take many times as long as the calls, which vary little.
             rounds = replace(rounds, **LARGE)
@@ -226,15 +273,17 @@ def _near_twins(
 
 
 @contextmanager
-def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
-    """Memory that holds every timed slot, and two calls of any workload of the problem.
+def arena_for(session: Session, extra_bytes: int = 0, *, is_timed: bool = True) -> Iterator[Arena]:
+    """Memory that holds two calls of any workload of the problem, and every timed slot.
 
-    `extra_bytes` are there beside, for what calls are given behind their tensors.
+    Args:
+        extra_bytes: There are so many beside, for what calls are given behind their tensors.
+        is_timed: Whether calls are timed in it; otherwise those slots are left out.
     """
     problem, stage = session.problem, session.stage
     inputs, outputs = footprint(problem, stage.target.axes)
     least = 1 if is_large(problem, stage.target.axes) else 2
-    calls = max(session.slots, least)
+    calls = max(session.slots, least) if is_timed else least
     sizes = [(calls * inputs, calls * outputs)]
     for _, structure in stage.others:
         inputs, outputs = footprint(problem, structure.axes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -128,7 +128,8 @@ class MountedOnCpu(MountedToBeTimed):
         sanitized: Program | None,
         turns: Turns,
     ) -> None:
-        super().__init__(draft, rng, baselines, RunnerLaunch(program))
+        is_light = language_of(draft.order.language).is_native
+        super().__init__(draft, rng, baselines, RunnerLaunch(program, is_light=is_light))
         self._built = program.built
         self._build_sanitized = sanitized
         self._turns = turns
@@ -142,7 +143,8 @@ class MountedOnCpu(MountedToBeTimed):
     def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
         order = self.draft.order
-        return RunnerLaunch(build_program(self.draft.session, order.champion, order.language))
+        program = build_program(self.draft.session, order.champion, order.language)
+        return replace(self._launched, program=program)
 
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""

@@ -193,6 +193,9 @@ class MountedInEmulation:
         if draft.is_right:
             self._counted = emulated_looks.profile_emulated(draft, made, report, self._rng)
 
+    is_timed_as_tried = True
+    timed_process = process
+
     def time(self, side: CandidateSide) -> None:
         """See Mounted: no figure of an emulation is a speed."""
 

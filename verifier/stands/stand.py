@@ -44,6 +44,13 @@ class Mounted(Protocol):
     def look_apart(self) -> None:
         """The same in processes of their own, once the tried one has ended."""
 
+    @property
+    def is_timed_as_tried(self) -> bool:
+        """Whether the first block is timed in the process that was tried: a new one is dear."""
+
+    def timed_process(self) -> AbstractContextManager[CandidateSide]:
+        """A fresh process of it that is timed."""
+
     def time(self, side: CandidateSide) -> None:
         """One block of paired samples, where candidates are timed. Raises ChampionFailed."""
 

@@ -58,8 +58,10 @@ class MountedToBeTimed(ABC):
                 rival = self.champion()
         if self.waits_first:
             self.await_baselines()
-        self._contest = Contest(session, self.baselines, order.protocol, rival, self.rng)
-        with contests.arena_for(session, self._launched.room) as self._arena:
+        launched = self._launched
+        self._contest = Contest(session, self.baselines, order.protocol, launched, rival, self.rng)
+        is_timed = not launched.is_light
+        with contests.arena_for(session, launched.room, is_timed=is_timed) as self._arena:
             yield
 
     def await_baselines(self) -> None:
@@ -84,6 +86,23 @@ class MountedToBeTimed(ABC):
                     hear=self.draft.hear,
                 )
                 side = stack.enter_context(started)
+            yield side
+
+    @property
+    def is_timed_as_tried(self) -> bool:
+        """See Mounted."""
+        return not self._launched.is_light
+
+    @contextmanager
+    def timed_process(self) -> Iterator[CandidateSide]:
+        """See Mounted."""
+        with ExitStack() as stack:
+            if self.is_timed_as_tried:
+                side = stack.enter_context(self.process())
+            else:
+                self.await_baselines()
+                with self.draft.span("start"):
+                    side = stack.enter_context(self._contest.process(self.draft.hear))
             yield side
 
     def goes_on(self) -> bool:
