@@ -131,26 +131,24 @@ def _built(session: Session, source: str) -> Program:
         raise SystemExit(reason) from failed
 
 
+def play(contest: contests.Contest) -> None:
+    """All its blocks, each in fresh processes."""
+    while contest.goes_on():
+        with contest.process() as side:
+            contest.add(side)
+
+
 def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairing:
     """Times a candidate beside a champion as a confirmation does."""
     started = time.monotonic()
     rng, session = np.random.default_rng(seed), stand.session
     ours, theirs = (_built(session, source) for source in (candidate, champion))
+    challenger = contests.RunnerLaunch(ours, is_light=True)
+    champion_launch = contests.RunnerLaunch(theirs, is_light=True)
     contest = contests.Contest(
-        session, stand.baselines, Depth.CONFIRM, contests.RunnerLaunch(theirs), rng
+        session, stand.baselines, Depth.CONFIRM, challenger, champion_launch, rng
     )
-    with contests.arena_for(session) as arena:
-        while contest.goes_on():
-            with contests.start_side(
-                session,
-                Depth.CONFIRM,
-                "candidate",
-                ours,
-                arena,
-                rng,
-                timeout_s=stand.baselines.timeout_s(),
-            ) as side:
-                contest.add(side)
+    play(contest)
     series = contest.series
     gain = statistics.speedup(
         series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION), rng
@@ -176,19 +174,9 @@ def sit_in_both(problem_name: str, cache: str, seed: int) -> Speedup:
         library.write_bytes(ours.built.artefact)
         reference.process.load(SEAT, library)
         reference.latency_us = {SEAT: min(reference.latency_us.values())}
-        contest = contests.Contest(session, stand.baselines, Depth.FULL, None, rng)
-        with contests.arena_for(session) as arena:
-            while contest.goes_on():
-                with contests.start_side(
-                    session,
-                    Depth.FULL,
-                    "candidate",
-                    ours,
-                    arena,
-                    rng,
-                    timeout_s=stand.baselines.timeout_s(),
-                ) as side:
-                    contest.add(side)
+        launched = contests.RunnerLaunch(ours, is_light=True)
+        contest = contests.Contest(session, stand.baselines, Depth.FULL, launched, None, rng)
+        play(contest)
         series = contest.series
         return statistics.speedup(series.blocks_of("candidate"), series.blocks_of(SEAT), rng)
     finally:

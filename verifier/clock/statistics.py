@@ -30,6 +30,8 @@ CLEAR = 1.1
 """An interval that lies above it needs no more blocks either."""
 NORMAL_QUANTILE = 1.959964
 """Of a normal distribution at LEVEL, both sides."""
+LUCK = 1.5
+"""Standard deviations by which the rest of a contest may be better than what is known of it."""
 GLANCE = 1_000
 """Resamples that tell whether more blocks are needed."""
 SPLITS = 1_000
@@ -146,8 +148,8 @@ def is_decided(
 def _is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bool:
     """Whether all blocks together would not displace the champion, with some luck in the rest.
 
-    The centres of blocks are taken for normal: the mean of `most` of them is within a standard
-    deviation of what is left to chance, and their interval as wide as their spread says now.
+    The centres of blocks are taken for normal: the mean of `most` of them is within LUCK standard
+    deviations of what is left to chance, and their interval as wide as their spread says now.
     """
     candidate, champion = _pair_blocks(candidate_blocks, champion_blocks)
     logs = [np.log(theirs / ours) for ours, theirs in zip(candidate, champion, strict=True)]
@@ -156,7 +158,7 @@ def _is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bo
     if done < 2:
         return False
     apart = float(centres.std(ddof=1))
-    luck = apart * math.sqrt(max(0.0, 1 / done - 1 / most))
+    luck = LUCK * apart * math.sqrt(max(0.0, 1 / done - 1 / most))
     half = apart * _wider(most) * NORMAL_QUANTILE / math.sqrt(most)
     return float(centres.mean()) + luck - half < math.log1p(MINIMUM_GAIN)
 

@@ -28,6 +28,10 @@ from .prefetch import Ahead, ahead_of
 from .wire import PREPARE, Closed, receive, send
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES, _LARGEST_KEPT = 256 << 20, 64 << 20
+"""What the allocator keeps rather than give it back and ask for it again, a page at a time: answers
+and inputs of one size come and go hundreds of times."""
 
 
 def main() -> None:
@@ -35,6 +39,8 @@ def main() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(_PR_SET_DUMPABLE, 0)
+    libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:

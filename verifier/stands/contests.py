@@ -30,28 +30,29 @@ from .champion_side import ChampionSide, champions_own
 from .reference import Baselines
 from .session import CALL_S, Session
 
-BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 6, Depth.CONFIRM: 6, Depth.RECORD: 12}
+BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 6, Depth.CONFIRM: 5, Depth.RECORD: 12}
 """Runner processes that are timed one after the other. They are what the interval is made of: two
 processes of one program differ by more than their calls do."""
-OPEN_BLOCKS = 14
+OPEN_BLOCKS = 12
 """Beside a champion there are up to so many, while it is open who is faster."""
 ROUNDS = {
     Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
-    Depth.FULL: timing.Rounds(60, budget_s=0.35, least=10, judged=8, tests=2),
-    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=10, judged=8, tests=2),
+    Depth.FULL: timing.Rounds(80, budget_s=0.4, least=10, judged=8, tests=2),
+    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=10, judged=10, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
 rounds in each."""
-MORE = {"judged": 4, "tests": 1}
-"""Of the rounds of blocks beyond BLOCKS, which only tell who is faster: nobody knows which of them
-they are in, and the truth takes longer than the calls."""
+MORE = 2
+"""Times as many rounds in blocks beyond BLOCKS, which only tell who is faster."""
+MORE_JUDGED = {"judged": 4, "tests": 1}
+"""Of them: nobody knows which of the blocks they are in, and the truth takes longer than calls."""
 LARGE = {"warm_up": 1, "least": 5, "tests": 1}
 """Of the rounds of a block where calls are large (kernelbench/rows.py)."""
 FULL_BLOCKS = 3
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
-NEAR_BLOCKS = 3
+NEAR_BLOCKS = 5
 """Blocks in which baselines within NEAR are timed where there is a champion to be timed beside."""
 NEAR = 2.0
 """Baselines within this factor of the fastest are timed in the next blocks, too."""
@@ -233,7 +234,10 @@ class Contest:
         return not statistics.is_decided(ours, theirs, self._most, self._rng)
 
     def _rounds(self) -> timing.Rounds:
-        rounds = self._base if self.blocks < self._least else replace(self._base, **MORE)
+        rounds = self._base
+        if self.blocks >= self._least:
+            count, budget_s = MORE * rounds.count, MORE * rounds.budget_s
+            rounds = replace(rounds, count=count, budget_s=budget_s, **MORE_JUDGED)
         if is_large(self._session.problem, self._session.stage.target.axes):
             # Its inputs take many times as long as the calls, which vary little.
             rounds = replace(rounds, **LARGE)
