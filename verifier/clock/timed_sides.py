@@ -38,10 +38,13 @@ from ..baselines.process import BaselineProcess
 from ..failure import Failed
 from ..truth import gates, poison
 from ..truth.trials import Item
-from .clocks import Clocks
+from .clocks import Clocks, idle_beyond_ns
 
 _UNWRITTEN = 0xFF
-"""In every byte of a work buffer before a call: NaN as a float of any size."""
+"""In every byte of a work buffer before a call: NaN as a float of any size. Of values, too, while
+a plan is made of a pattern."""
+PREPARE_PATIENCE = 10.0
+"""The deadline of preparing a pattern is this many times a call's."""
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
@@ -108,8 +111,24 @@ class AnsweredShare:
             self.largest = max(self.largest, (coverage.programs, ran))
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """What was made of the pattern at one slot."""
+
+    structure: Structure
+    words: np.ndarray
+    """Some of the plan's, where they lie."""
+    held: np.ndarray
+    """What they were as it was done."""
+
+
 class CandidateSide:
-    """A runner with its arena: the candidate's, or the champion's."""
+    """A runner with its arena: the candidate's, or the champion's.
+
+    Where the candidate makes a plan of a pattern, it does so before the first call on each pattern
+    at each slot, and anew once the pattern there is another. The pattern is written then, and the
+    values of the call are not: NaN stands where they will be.
+    """
 
     def __init__(
         self,
@@ -129,6 +148,8 @@ class CandidateSide:
         self.asked: Item | None = None
         """Of the last call."""
         self.seen = AnsweredShare()
+        self.prepare_us: list[float] = []
+        """Of each time that the pattern which was placed last was prepared."""
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -142,6 +163,7 @@ class CandidateSide:
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
         self._held: dict[int, Structure] = {}
+        self._prepared: dict[int, _Prepared] = {}
         self._turns = RowTurns(self._lots)
         self._shift = 0
 
@@ -153,6 +175,7 @@ class CandidateSide:
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
         self._shift = int(self._rng.integers(0, 4096))
+        self.prepare_us = []
         self._lay_out(structure, count, fence)
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
@@ -161,31 +184,71 @@ class CandidateSide:
     def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
         extra = self._extra(structure)
         self._arena.reset(self._shift)
-        if extra.scratch and not self._arena.fits(self._problem, structure.axes, extra):
+        lent = sum(extra.scratch) + (extra.plan or 0)
+        if lent and not self._arena.fits(self._problem, structure.axes, extra):
+            what = "its scratch buffers take" if extra.scratch else "its plan takes"
             raise Failed(
                 Status.RESOURCE,
-                f"its scratch buffers take {sum(extra.scratch)} bytes on {structure.axes}, a small "
+                f"{what} {lent} bytes on {structure.axes}, a small "
                 "shape, for which there is less room: let their size follow from the axes",
             )
         self.slots = [
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
         self._held = {slot.index: structure for slot in self.slots}
+        self._prepared = {}
         self._placed = structure
         self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
         """The slot for another structure of its sizes, at the same addresses."""
-        if structure is self._held[slot.index] or self._extra is nothing_more:
+        is_held = structure is self._held[slot.index] or slot.plan is not None
+        if is_held or self._extra is nothing_more:
             return slot
         # Launches follow from the structure too; the tensors come first and stay where they are.
         self._lay_out(structure, len(self.slots), Fence.NONE)
         return self.slots[slot.index]
 
     def _write(self, item: Item, slot: Slot) -> None:
-        _rewrite(slot, self._held[slot.index], item.structure)
-        self._held[slot.index] = item.structure
+        self._write_pattern(item.structure, slot)
         _write(item, slot)
+
+    def _write_pattern(self, structure: Structure, slot: Slot) -> None:
+        _rewrite(slot, self._held[slot.index], structure)
+        self._held[slot.index] = structure
+
+    def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> int:
+        """Has the plan of a slot made, if it makes one, where it is not of the item's pattern.
+
+        Gives the nanoseconds of CPU time between the answer before and this that are charged to
+        the call. Raises RunFault, Failed.
+        """
+        kept, plan = self._prepared.get(slot.index), slot.plan
+        if plan is None or (kept and kept.structure is item.structure):
+            return 0
+        marks = poison.Marks(poison.choose(self._rng))
+
+        def lay() -> None:
+            self._mark(slot, marks)
+            self._write_pattern(item.structure, slot)
+            plan.fill(_UNWRITTEN)
+            for name in item.inputs:
+                slot.inputs[name].reshape(-1).view(np.uint8).fill(_UNWRITTEN)
+
+        runner = self._runner
+        timed = runner.prepare(slot.index, timeout_s=PREPARE_PATIENCE * timeout_s, release=lay)
+        words = plan[: plan.size // 4 * 4].view(np.uint32)
+        for check in (marks.check(slot.index), _told_when_done({"the plan": words}, timed)):
+            if not check.passed:
+                reason = f"a pattern was prepared wrongly: {check.name}: {check.detail}"
+                raise Failed(Status.INCORRECT, reason, check=check)
+        step = words.size // SUMMED_WORDS + 1
+        looked_at = words[int(self._lots.integers(step)) :: step]
+        self._prepared[slot.index] = _Prepared(item.structure, looked_at, looked_at.copy())
+        us = Clocks().add(timed, runner.clean, runner.cpus, overhead_us=runner.overhead_us)
+        if item.structure is self._placed:
+            self.prepare_us.append(us)
+        return idle_beyond_ns(timed, runner.clean, runner.cpus, overhead_us=runner.overhead_us)
 
     def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
@@ -288,6 +351,7 @@ class CandidateSide:
         """One call; of one that is alone, all memory around its outputs is watched."""
         self.asked = item
         slot = self._hold(slot, item.structure)
+        idle_ns = self._prepare(item, slot, timeout_s)
         marks = poison.Marks(poison.choose(self._rng))
 
         def lay() -> None:
@@ -295,9 +359,12 @@ class CandidateSide:
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
 
-        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+        if made := self._prepared.get(slot.index):
+            marks.keep(made.words, made.held)
+        return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
 
-    def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool) -> None:
+    def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
             poison.fill(output, marks.pattern)
         for buffer in slot.scratch:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import is_large
-from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
+from ...sandbox.run.arena import EXTRA_BYTES, Arena, Behind, footprint, nothing_more
 from ...sandbox.run.begun import Plane
 from ...sandbox.run.device.runner import runner_of
 from ...sandbox.run.program import Program
@@ -240,7 +240,7 @@ def arena_for(session: Session, extra_bytes: int = 0) -> Iterator[Arena]:
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))
     with Arena(
-        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + min(extra_bytes, EXTRA_BYTES),
         max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
     ) as arena:
         yield arena
