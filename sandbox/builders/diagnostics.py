@@ -56,14 +56,14 @@ def reason(log: str, declared: Mapping[str, str] | None = None) -> str:
     declared = declared or {}
     missing = _UNDEFINED.search(log)
     if missing and (wanted := declared.get(missing[1].split("(")[0])):
-        return shorten(f"the source does not define the entry point; it must define {wanted}")
+        return f"the source does not define the entry point; it must define {wanted}"
     if found := _ERROR.search(log):
         line, column, message = found.groups()
         where = f"line {line}" + (f":{column}" if column else "")
         sentence = f"error at {where}: {message}"
         named = (wanted for name, wanted in declared.items() if re.search(rf"\b{name}\b", message))
         if "conflicting declaration" in message and (wanted := next(named, "")):
-            sentence += f"; the entry point must be {wanted}"
+            return f"{shorten(sentence)}; the entry point must be {wanted}"
         return shorten(sentence)
     if found := _ASSEMBLER.search(log):
         return shorten(f"the assembler refused the source: {found[2]}")

@@ -49,7 +49,7 @@ class Extra:
     scratch: tuple[int, ...] = ()
     """Bytes of each work buffer."""
     plan: int | None = None
-    """Bytes of what a candidate makes of the pattern before it is called; None: it makes nothing."""
+    """Bytes of what a candidate makes of the pattern ahead of its calls; None: it makes nothing."""
 
 
 NOTHING_MORE = Extra()
