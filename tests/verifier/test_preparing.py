@@ -15,7 +15,8 @@ from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.traces.records import Depth, Measurement, Status, Timing
 from kernelwright.verifier.clock import amortised, clocks
-from kernelwright.verifier.clock.timed_sides import PREPARE_PATIENCE, CandidateSide, sum_outputs
+from kernelwright.verifier.clock.plans import PATIENCE
+from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.truth.trials import Item, make_item
@@ -126,9 +127,9 @@ def test_a_pattern_is_prepared_where_it_is_new_at_its_slot(scene, target) -> Non
     assert [np.array_equal(each, others) for each in runner.patterns] == [False, True, False]
     side.take(items_on(target), 1)
     assert runner.asked[-2:] == fresh
-    assert len(side.prepare_us) == 3, "those of the pattern that was placed"
+    assert len(side.plans.us) == 3, "those of the pattern that was placed"
     side.place(target, SLOTS)
-    assert side.prepare_us == []
+    assert side.plans.us == []
     side.take(items_on(target), 0)
     assert runner.asked[-2:] == fresh
 
@@ -146,7 +147,7 @@ def test_the_values_of_a_call_are_not_there_as_its_pattern_is_prepared(scene, ta
 def test_preparing_may_take_ten_times_as_long_as_a_call(scene, target) -> None:
     side, runner = scene
     side.take(items_on(target), 0)
-    assert runner.deadlines == [PREPARE_PATIENCE, 1.0]
+    assert runner.deadlines == [PATIENCE, 1.0]
 
 
 @pytest.mark.parametrize("where", ["before the plan", "after the plan", "after C"])

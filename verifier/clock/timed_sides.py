@@ -14,15 +14,14 @@ Baselines get their inputs the same way, in the same kind of memory.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from ...kernelbench.problem import Arrays, Expected, Problem, Structure
+from ...kernelbench.problem import Arrays, Problem, Structure
 from ...kernelbench.rows import (
-    Rows,
     RowTurns,
     changed_rows,
     differing_rows,
@@ -38,13 +37,13 @@ from ..baselines.process import BaselineProcess
 from ..failure import Failed
 from ..truth import gates, poison
 from ..truth.trials import Item
-from .clocks import Clocks, idle_beyond_ns
+from .answers import Answer
+from .clocks import Clocks
+from .plans import Plans, words_of
 
 _UNWRITTEN = 0xFF
 """In every byte of a work buffer before a call: NaN as a float of any size. Of values, too, while
 a plan is made of a pattern."""
-PREPARE_PATIENCE = 10.0
-"""The deadline of preparing a pattern is this many times a call's."""
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
@@ -111,17 +110,6 @@ class AnsweredShare:
             self.largest = max(self.largest, (coverage.programs, ran))
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """What was made of the pattern at one slot."""
-
-    structure: Structure
-    words: np.ndarray
-    """Some of the plan's, where they lie."""
-    held: np.ndarray
-    """What they were as it was done."""
-
-
 class CandidateSide:
     """A runner with its arena: the candidate's, or the champion's.
 
@@ -148,8 +136,7 @@ class CandidateSide:
         self.asked: Item | None = None
         """Of the last call."""
         self.seen = AnsweredShare()
-        self.prepare_us: list[float] = []
-        """Of each time that the pattern which was placed last was prepared."""
+        self.plans = Plans(runner)
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -163,7 +150,6 @@ class CandidateSide:
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
         self._held: dict[int, Structure] = {}
-        self._prepared: dict[int, _Prepared] = {}
         self._turns = RowTurns(self._lots)
         self._shift = 0
 
@@ -175,7 +161,6 @@ class CandidateSide:
     def place(self, structure: Structure, count: int, fence: Fence = Fence.NONE) -> list[Slot]:
         """Lays out `count` slots at addresses that vary from one placement to the next."""
         self._shift = int(self._rng.integers(0, 4096))
-        self.prepare_us = []
         self._lay_out(structure, count, fence)
         # A Python runner makes its tensors now, and not between two timed calls.
         self._runner.ping(0, count)
@@ -196,8 +181,8 @@ class CandidateSide:
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
         self._held = {slot.index: structure for slot in self.slots}
-        self._prepared = {}
         self._placed = structure
+        self.plans.begin(structure)
         self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
@@ -218,37 +203,27 @@ class CandidateSide:
         self._held[slot.index] = structure
 
     def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> int:
-        """Has the plan of a slot made, if it makes one, where it is not of the item's pattern.
+        """Has a slot's plan made, of who makes one, where it is not of the item's pattern.
 
-        Gives the nanoseconds of CPU time between the answer before and this that are charged to
-        the call. Raises RunFault, Failed.
+        Gives the nanoseconds of CPU time before it that are the call's. Raises RunFault, Failed.
         """
-        kept, plan = self._prepared.get(slot.index), slot.plan
-        if plan is None or (kept and kept.structure is item.structure):
+        if slot.plan is None or not self.plans.lack(slot, item.structure):
             return 0
         marks = poison.Marks(poison.choose(self._rng))
+        hidden = [slot.plan, *(slot.inputs[name] for name in item.inputs)]
 
         def lay() -> None:
             self._mark(slot, marks)
             self._write_pattern(item.structure, slot)
-            plan.fill(_UNWRITTEN)
-            for name in item.inputs:
-                slot.inputs[name].reshape(-1).view(np.uint8).fill(_UNWRITTEN)
+            for array in hidden:
+                array.reshape(-1).view(np.uint8).fill(_UNWRITTEN)
 
-        runner = self._runner
-        timed = runner.prepare(slot.index, timeout_s=PREPARE_PATIENCE * timeout_s, release=lay)
-        words = plan[: plan.size // 4 * 4].view(np.uint32)
-        for check in (marks.check(slot.index), _told_when_done({"the plan": words}, timed)):
-            if not check.passed:
-                reason = f"a pattern was prepared wrongly: {check.name}: {check.detail}"
-                raise Failed(Status.INCORRECT, reason, check=check)
-        step = words.size // SUMMED_WORDS + 1
-        looked_at = words[int(self._lots.integers(step)) :: step]
-        self._prepared[slot.index] = _Prepared(item.structure, looked_at, looked_at.copy())
-        us = Clocks().add(timed, runner.clean, runner.cpus, overhead_us=runner.overhead_us)
-        if item.structure is self._placed:
-            self.prepare_us.append(us)
-        return idle_beyond_ns(timed, runner.clean, runner.cpus, overhead_us=runner.overhead_us)
+        timed = self.plans.make(slot, item.structure, lay, timeout_s)
+        told = _told_when_done({"the plan": words_of(slot)}, timed)
+        if failed := gates.first_failure([marks.check(slot.index), told]):
+            reason = f"a pattern was prepared wrongly: {failed.name}: {failed.detail}"
+            raise Failed(Status.INCORRECT, reason, check=failed)
+        return self.plans.late_ns(timed)
 
     def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
@@ -360,8 +335,7 @@ class CandidateSide:
             self._write(item, slot)
 
         timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
-        if made := self._prepared.get(slot.index):
-            marks.keep(made.words, made.held)
+        self.plans.watch(slot, marks)
         return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
@@ -462,53 +436,3 @@ def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
         new.cache["differs"] = kept
     for name, places in kept[1].items():
         slot.inputs[name][places] = new.arrays[name][places]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The outputs of one call with the truth they are held against."""
-
-    problem: Problem
-    item: Item
-    outputs: Arrays
-    pattern: int
-    seen: tuple[Check, ...]
-    """What was found when it was copied."""
-    known: Arrays = field(default_factory=dict)
-    """Which elements of each output are to be judged, where a call has left some out."""
-    rows: Rows | None = None
-    """Which rows these are of a large answer."""
-
-    def find_written(self) -> Arrays:
-        """Which elements were written."""
-        bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
-        return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
-
-    def checks(self) -> list[Check]:
-        """Every gate on every output."""
-        found: list[Check] = []
-        for name, expected in self.item.expected.items():
-            found += gates.check_output(
-                name,
-                self._fill_unjudged(name, expected),
-                expected,
-                self.problem.precision,
-                self.item.family,
-                poison=self.pattern,
-                places=self.rows.of(self.problem, name) if self.rows else None,
-            )
-        # After the gates, which say more: an answer that is wrong differs here as well.
-        return [*found, *self.seen]
-
-    def _fill_unjudged(self, name: str, expected: Expected) -> np.ndarray:
-        """The output, with the right answer wherever none is judged."""
-        got = self.outputs[name]
-        if name not in self.known:
-            return got
-        with np.errstate(all="ignore"):
-            right = np.asarray(expected.value).astype(got.dtype)
-        return np.where(self.known[name], got, np.broadcast_to(right, got.shape))
-
-    def failure(self) -> Check | None:
-        """The first gate that did not hold."""
-        return gates.first_failure(self.checks())

@@ -127,7 +127,7 @@ def sample_block(
     series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
-        series.prepare_us += candidate.prepare_us
+        series.prepare_us += candidate.plans.us
 
 
 def _draw_calls(
