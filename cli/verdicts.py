@@ -15,7 +15,7 @@ from ..traces.records import (
     Status,
     Verdict,
 )
-from ..traces.wording import MEANING, figure, micros, percent, speedup
+from ..traces.wording import MEANING, figure, micros, percent, preparing, speedup
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -140,6 +140,8 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
         yield f"baseline {name} did not run: {reason}"
     if measurement.roofline is not None:
         yield f"{percent(measurement.roofline)} of this machine's measured roofline"
+    if prepared := preparing(measurement):
+        yield f"prepared: {prepared}"
     if measurement.is_launch_bound:
         yield "very short: the figure includes much of the call's own cost"
 

@@ -55,6 +55,8 @@ class FrameKind(IntEnum):
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
     ARMED = 11
     """The first answer to CALL, but from a device runner: the runner watches the gate."""
+    PREPARE = 12
+    """slot: as CALL, of what makes a plan of its pattern; the sum of DONE is over that plan."""
 
 
 class Frame(NamedTuple):

@@ -130,6 +130,12 @@ class Measurement(Record):
     """CPUs that either side may use."""
     is_launch_bound: bool = False
     """The kernel takes less than 50 µs: treat the figure with care."""
+    prepare_us: float | None = None
+    """What the candidate takes to prepare the workload's pattern, in the median, outside of its
+    calls; None where it prepares nothing."""
+    pays_after_calls: int | None = None
+    """Calls on one pattern after which preparing has paid, against the fastest baseline that is not
+    prepared; None where it never does, or none such was timed."""
 
     @property
     def against_baselines(self) -> dict[str, Speedup]:

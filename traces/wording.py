@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .records import Speedup, Status
+from .records import Measurement, Speedup, Status
 
 NOTHING = "–"
 """Stands where there is no figure."""
@@ -68,6 +68,16 @@ def interval(found: Speedup | None) -> str:
 def speedup(found: Speedup) -> str:
     """`1.84× (95 % 1.80–1.88)`."""
     return f"{ratio(found.median)} (95 % {interval(found)})"
+
+
+def preparing(found: Measurement) -> str:
+    """`812 µs for a pattern, pays after 3 calls`; empty of who prepares nothing."""
+    if found.prepare_us is None:
+        return ""
+    pays = "does not pay against a baseline that prepares nothing"
+    if calls := found.pays_after_calls:
+        pays = f"pays after {calls:,} call{'s' * (calls > 1)}"
+    return f"{micros(found.prepare_us)} for a pattern, {pays}"
 
 
 def usd(value: float | None, is_estimated: bool = False) -> str:

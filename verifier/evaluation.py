@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import SandboxError
 from ..kernelbench.languages import LANGUAGES
+from ..sandbox.plan.pattern_plan import explain_unprepared
 from ..sandbox.run.process import RunFault
 from ..traces.records import Depth, Status, Verdict
 from .failure import ChampionFailed, Failed
@@ -70,6 +71,9 @@ def look(stand: Stand, draft: Draft) -> Verdict:
             Status.UNSUPPORTED,
             f"language '{draft.order.language}' does not run on target '{target}': {stand.takes}",
         )
+    language = LANGUAGES[draft.order.language]
+    if reason := explain_unprepared(draft.order.source, language, draft.session.problem):
+        return draft.close(Status.UNSUPPORTED, reason)
     if ill := stand.illness():
         return draft.close(Status.HARNESS_ERROR, ill)
     draft.session.ensure_admitted()

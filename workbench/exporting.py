@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import UsageError
-from ..kernelbench.languages import language_of
+from ..kernelbench.languages import CPP, language_of
+from ..sandbox.plan.pattern_plan import declares_pattern_plan
 from ..traces import export as files
 from ..traces import names
 from ..traces.history import History, derive
@@ -62,6 +63,7 @@ def _make_bundle(
         chosen,
         cases=recorded_cases(history.started.problem) if form == "package" else (),
         plan=launch_plan(history.started, language, source) if form == "source" else None,
+        is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
     )
     return bundle, form
 

@@ -14,6 +14,7 @@ from ...kernelbench.languages import CPP, CUDA, PYTHON, TRITON, Language, langua
 from ...kernelbench.problem import Problem
 from ...kernelbench.skeleton import signature
 from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
+from ...sandbox.builders.cpp import preparing
 from ...sandbox.builders.model import BuildVariant
 from ..roles import Situation
 from .render import render
@@ -47,7 +48,10 @@ def _threads(situation: Situation, _target: str) -> dict[str, str]:
 
 def _cpp(situation: Situation, target: str) -> dict[str, str]:
     words = ("g++", *VARIANT_FLAGS[BuildVariant.RELEASE], *BASE_FLAGS, "-shared")
-    return {"compiler": " ".join(words), **_threads(situation, target)}
+    problem = situation.problem
+    is_sparse = any(tensor.is_index for tensor in problem.inputs)
+    prepare = preparing(problem).declaration.removesuffix(";") if is_sparse else ""
+    return {"compiler": " ".join(words), "prepare": prepare, **_threads(situation, target)}
 
 
 def _plan(situation: Situation, target: str) -> dict[str, str]:

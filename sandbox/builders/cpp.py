@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...errors import SandboxError
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import End, Outcome
 from . import cache, diagnostics, precompiled
@@ -54,9 +57,41 @@ extern "C" __attribute__((visibility("default"))) void {name}(void** args) {{
 """
 
 
-def prototype(problem: Problem) -> str:
+_PREPARING = """
+extern "C" __attribute__((visibility("default"))) void kw_prepare(void** args) {{
+  call(&{name}, args, std::index_sequence<{places}>{{}});
+}}
+"""
+"""Of a candidate that makes a plan: it is given what a call is given, and takes what it needs."""
+
+
+class Preparing(NamedTuple):
+    """The function that makes a plan of a pattern, beside the entry point."""
+
+    name: str
+    declaration: str
+    places: tuple[int, ...]
+    """Of its arguments, among those of a call."""
+
+
+def prototype(problem: Problem, *, takes_plan: bool = False) -> str:
     """The declaration that a candidate for `problem` must define, as one line of C++."""
-    return f'extern "C" void {problem.name}({", ".join(c_parameters(problem))});'
+    parameters = c_parameters(problem) + ["const void* plan"] * takes_plan
+    return f'extern "C" void {problem.name}({", ".join(parameters)});'
+
+
+def preparing(problem: Problem) -> Preparing:
+    """What a candidate that declares a plan must define, too: it is given no values."""
+    axes, tensors = len(problem.axes), problem.tensors
+    taken = [at for at, tensor in enumerate(tensors) if tensor.is_index]
+    parameters = [f"int {axis}" for axis in problem.axes]
+    parameters += [f"const {dtype_of(tensors[at].dtype).c}* {tensors[at].name}" for at in taken]
+    name = f"{problem.name}_prepare"
+    return Preparing(
+        name,
+        f'extern "C" void {name}({", ".join(parameters)}, void* plan);',
+        (*range(axes), *(axes + at for at in taken), axes + len(tensors)),
+    )
 
 
 def build(
@@ -65,9 +100,13 @@ def build(
     problem_prototype: str,
     entry: str,
     *,
+    prepares: Preparing | None = None,
     variant: BuildVariant = BuildVariant.RELEASE,
 ) -> Built | BuildFailed:
     """Compiles `source` to a shared object that exports `entry` and `kw_entry`.
+
+    Args:
+        prepares: Of a candidate that makes a plan; it exports `kw_prepare`, too.
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -76,10 +115,13 @@ def build(
     """
     started = time.monotonic()
     compiler = find_compiler()
+    declared = {entry: problem_prototype}
+    if prepares:
+        declared[prepares.name] = prepares.declaration
     asked: dict[str, object] = {
         "format": FORMAT,
         "source": source,
-        "prototype": problem_prototype,
+        "prototype": "\n".join(declared.values()),
         "entry": entry,
         "variant": variant.value,
         "flags": flags(variant, compiler) + LINK_FLAGS,
@@ -89,15 +131,13 @@ def build(
     key = cache.key_of(asked)
     if (kept := workshop.cache.load(key)) is not None:
         return cache.with_seconds(kept, time.monotonic() - started)
-    trampoline = _trampoline(workshop, problem_prototype, entry, compiler)
+    trampoline = _trampoline(workshop, declared, prepares, compiler)
     with workplace() as place:
         headers = ["prototype.h"]
         if precompiled.place(source, variant, compiler, workshop.cache, place.folder):
             headers.insert(0, precompiled.NAME)
         command = _command(compiler, variant, place, headers)
-        result = _compile(
-            workshop, source, problem_prototype, entry, command, compiler, trampoline, place
-        )
+        result = _compile(workshop, source, declared, command, compiler, trampoline, place)
     if isinstance(result, Built):
         workshop.cache.store(key, result)
     return result
@@ -106,21 +146,20 @@ def build(
 def _compile(
     workshop: Workshop,
     source: str,
-    declaration: str,
-    entry: str,
+    declared: Mapping[str, str],
     command: list[str],
     compiler: Compiler,
     trampoline: bytes,
     place: Workplace,
 ) -> Built | BuildFailed:
-    (place.folder / "prototype.h").write_text(declaration + "\n")
+    (place.folder / "prototype.h").write_text(_header(declared))
     (place.folder / place.source(_SOURCE)).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
     outcome = run(workshop, command, compiler, place)
     told = tuple(word.replace(place.token + "/", "") for word in command)
     log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
-        return _failure(outcome, log, told, prototype=declaration, entry=entry)
+        return _failure(outcome, log, told, declared)
     artefact = read_output(place.folder / "out.so", LIMITS.file_bytes)
     if artefact is None:
         return BuildFailed(
@@ -162,22 +201,34 @@ def _command(
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
 
 
+def _header(declared: Mapping[str, str]) -> str:
+    return "".join(f"{line}\n" for line in declared.values())
+
+
 def _failure(
-    outcome: Outcome, log: str, command: tuple[str, ...], *, prototype: str, entry: str
+    outcome: Outcome, log: str, command: tuple[str, ...], declared: Mapping[str, str]
 ) -> BuildFailed:
     limit = explain_stop(outcome, log)
-    why = limit or diagnostics.reason(log, prototype=prototype, entry=entry)
+    why = limit or diagnostics.reason(log, declared)
     return BuildFailed(why, log, is_resource=bool(limit), seconds=outcome.wall_s, command=command)
 
 
-def _trampoline(workshop: Workshop, declaration: str, entry: str, compiler: Compiler) -> bytes:
-    """The object code of the trampoline for this prototype; compiled once per machine."""
-    text = _TRAMPOLINE.format(name=ENTRY, entry=entry)
+def _trampoline(
+    workshop: Workshop,
+    declared: Mapping[str, str],
+    prepares: Preparing | None,
+    compiler: Compiler,
+) -> bytes:
+    """The object code of the trampoline for these prototypes; compiled once per machine."""
+    text = _TRAMPOLINE.format(name=ENTRY, entry=next(iter(declared)))
+    if prepares:
+        places = ", ".join(map(str, prepares.places))
+        text += _PREPARING.format(name=prepares.name, places=places)
     key = cache.key_of(
         {
             "format": FORMAT,
             "trampoline": text,
-            "prototype": declaration,
+            "prototype": "\n".join(declared.values()),
             "flags": flags(BuildVariant.RELEASE, compiler),
             "compiler": compiler.version,
             "cpu": cpu_signature(),
@@ -185,16 +236,16 @@ def _trampoline(workshop: Workshop, declaration: str, entry: str, compiler: Comp
     )
 
     def compile_it() -> bytes:
-        return _compiled_trampoline(workshop, text, declaration, entry, compiler)
+        return _compiled_trampoline(workshop, text, declared, compiler)
 
     return workshop.cache.own(key, compile_it, compiler.version)
 
 
 def _compiled_trampoline(
-    workshop: Workshop, text: str, declaration: str, entry: str, compiler: Compiler
+    workshop: Workshop, text: str, declared: Mapping[str, str], compiler: Compiler
 ) -> bytes:
     with workplace() as place:
-        (place.folder / "prototype.h").write_text(declaration + "\n")
+        (place.folder / "prototype.h").write_text(_header(declared))
         (place.folder / "trampoline.cpp").write_text(text)
         command = [
             str(compiler.path),
@@ -209,9 +260,8 @@ def _compiled_trampoline(
         log = diagnostics.clean_words(outcome.stderr, (str(place.folder),))
     if outcome.end is not End.EXITED or outcome.code != 0 or code is None:
         raise SandboxError(
-            f"the trampoline for `{declaration}` did not compile "
-            f"({outcome.end.value} {outcome.code}): "
-            + diagnostics.reason(log, prototype=declaration, entry=entry),
+            f"the trampoline for `{' '.join(declared.values())}` did not compile "
+            f"({outcome.end.value} {outcome.code}): " + diagnostics.reason(log, declared),
             hint="the prototype or this machine's compiler is broken; try `g++ --version`",
         )
     return code

@@ -114,7 +114,7 @@ def reason(log: str, *, kernels: Iterable[str], known: Iterable[str], source: st
     if found := _ASSEMBLER.search(log):
         return shorten(_with_remedy(f"the assembler refused the kernel: {found[1]}"))
     # nvcc has a C++ compiler read the source first, which speaks its own way.
-    return shorten(_with_remedy(diagnostics.reason(log, prototype="", entry="")))
+    return shorten(_with_remedy(diagnostics.reason(log)))
 
 
 def limit(log: str) -> str | None:

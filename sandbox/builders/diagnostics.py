@@ -8,7 +8,7 @@ nothing of how compilers are run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 LOG_BYTES = 16 << 10
 REASON_CHARACTERS = 240
@@ -47,17 +47,23 @@ def clean_words(stderr: bytes, private: Iterable[str]) -> str:
     return clean(re.sub(r"\bcc\w{6}\.(o|s|ltrans\S*)\b", r"candidate.\1", text))
 
 
-def reason(log: str, *, prototype: str, entry: str) -> str:
-    """One sentence: what went wrong first, and where."""
+def reason(log: str, declared: Mapping[str, str] | None = None) -> str:
+    """One sentence: what went wrong first, and where.
+
+    Args:
+        declared: What the source must define: each function's name with its declaration.
+    """
+    declared = declared or {}
     missing = _UNDEFINED.search(log)
-    if missing and missing[1].split("(")[0] == entry:
-        return shorten(f"the source does not define the entry point; it must define {prototype}")
+    if missing and (wanted := declared.get(missing[1].split("(")[0])):
+        return f"the source does not define the entry point; it must define {wanted}"
     if found := _ERROR.search(log):
         line, column, message = found.groups()
         where = f"line {line}" + (f":{column}" if column else "")
         sentence = f"error at {where}: {message}"
-        if "conflicting declaration" in message and entry in message:
-            sentence += f"; the entry point must be {prototype}"
+        named = (wanted for name, wanted in declared.items() if re.search(rf"\b{name}\b", message))
+        if "conflicting declaration" in message and (wanted := next(named, "")):
+            return f"{shorten(sentence)}; the entry point must be {wanted}"
         return shorten(sentence)
     if found := _ASSEMBLER.search(log):
         return shorten(f"the assembler refused the source: {found[2]}")

@@ -318,7 +318,7 @@ def _complaint(log: str, kernels: Sequence[str]) -> str:
     """The compiler's first words about the source, or about a kernel that is not in it."""
     found = _ERROR.search(log)
     if found is None:
-        return f"g++ does not take it: {diagnostics.reason(log, prototype='', entry='')}"
+        return f"g++ does not take it: {diagnostics.reason(log)}"
     file, line, column, words = found.groups()
     if file == "kernels":
         name = kernels[min(int(line), len(kernels)) - 1]

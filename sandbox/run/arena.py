@@ -52,6 +52,8 @@ class Extra:
     """Read-only, e.g. a table of launches."""
     scratch: tuple[int, ...] = ()
     """Bytes of each work buffer."""
+    plan: int | None = None
+    """Bytes of what a candidate makes of the pattern ahead of its calls; None: it makes nothing."""
 
 
 NOTHING_MORE = Extra()
@@ -70,7 +72,8 @@ def _rooms(extra: Extra) -> tuple[int, int]:
     """The same among the inputs, and among the outputs."""
     bands = 2 * GUARD_BYTES + ALIGN
     table = len(extra.table) + bands if extra.table else 0
-    return table, sum(extra.scratch) + bands * len(extra.scratch)
+    buffers = [*extra.scratch, *([] if extra.plan is None else [extra.plan])]
+    return table, sum(buffers) + bands * len(buffers)
 
 
 Behind = Callable[[Structure], Extra]
@@ -128,6 +131,9 @@ class Slot:
     scratch: tuple[np.ndarray, ...] = ()
     """Work buffers as bytes."""
     scratch_regions: tuple[TensorRegion, ...] = ()
+    plan: np.ndarray | None = None
+    """The plan as bytes, of a candidate that makes one."""
+    plan_region: TensorRegion | None = None
 
     @property
     def start(self) -> int:
@@ -266,7 +272,7 @@ class Arena:
         """Lays out one call, writes its table entry and its index arrays.
 
         A fenced call stands alone. It is a native runner that puts the fences up. What is `extra`
-        comes after the tensors: the table's argument, then one for each work buffer.
+        comes after the tensors: the table's argument, then one for each work buffer, then the plan.
         """
         is_second = fence is not Fence.NONE and self._index > 0
         if is_second or not self.fits(problem, structure.axes, extra):
@@ -291,6 +297,11 @@ class Arena:
         scratch = [self._reserve(1, "uint8", (size,), fence) for size in extra.scratch]
         arguments += [region.to_argument(Role.SCRATCH | fenced) for region in scratch]
         names += [f"scratch {number}" for number in range(len(scratch))]
+        plan = None
+        if extra.plan is not None:
+            plan = self._reserve(1, "uint8", (extra.plan,), fence)
+            arguments.append(plan.to_argument(Role.SCRATCH | fenced))
+            names.append("the plan")
         entry, start = call_table.pack_entry(arguments), self._index * ENTRY_BYTES
         self._inputs.map[start : start + len(entry)] = entry
         slot = Slot(
@@ -306,6 +317,8 @@ class Arena:
                 for region in scratch
             ),
             scratch_regions=tuple(scratch),
+            plan=self._array(1, plan) if plan else None,
+            plan_region=plan,
         )
         for name, array in structure.arrays.items():
             slot.inputs[name][...] = array
@@ -332,9 +345,10 @@ class Arena:
         return replace(slot, inputs=inputs, input_regions=regions)
 
     def guards(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
-        """The guard bands of a slot's outputs as writable bytes: (`before C`, view) …"""
+        """The guard bands of a slot's outputs, and of its plan, as writable bytes: (`before C`,
+        view) …"""
         bands = []
-        for name, region in slot.output_regions.items():
+        for name, region in [*slot.output_regions.items(), *_plan_of(slot)]:
             end = region.offset + region.bytes
             view = self._outputs.view
             bands.append((f"before {name}", view[region.offset - GUARD_BYTES : region.offset]))
@@ -348,6 +362,7 @@ class Arena:
         placed in since the last time is written, since the whole may be large.
         """
         own = [*slot.output_regions.items(), *(("scratch", r) for r in slot.scratch_regions)]
+        own += _plan_of(slot)
         regions = sorted(own, key=lambda item: item[1].offset)
         edges = [(f"before {regions[0][0]}", 0)]
         edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
@@ -389,6 +404,10 @@ class Arena:
         memory = (self._inputs, self._outputs)[side]
         raw = memory.view[region.offset : region.offset + region.bytes]
         return raw.view(region.dtype).reshape(region.shape)
+
+
+def _plan_of(slot: Slot) -> list[tuple[str, TensorRegion]]:
+    return [("the plan", slot.plan_region)] if slot.plan_region else []
 
 
 def _clip_beside(where: str, start: int, end: int) -> tuple[int, int]:

@@ -182,7 +182,26 @@ class Runner:
     def call(
         self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
     ) -> Timed:
-        """Runs one placed slot; `release` writes its inputs. Raises RunFault.
+        """Runs one placed slot; `release` writes its inputs. Raises RunFault."""
+        return self._serve(FrameKind.CALL, slot, timeout_s, release)
+
+    def prepare(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+        """Has a plan made of a slot's pattern, which `release` writes; measured as a call is.
+
+        The sum that it gives is over the plan. Raises RunFault.
+        """
+        doing = "while it prepared a pattern"
+        return self._serve(FrameKind.PREPARE, slot, timeout_s, release, doing)
+
+    def _serve(
+        self,
+        kind: FrameKind,
+        slot: int,
+        timeout_s: float,
+        release: Callable[[], None] | None,
+        while_doing: str = "",
+    ) -> Timed:
+        """One request that is answered behind the gate.
 
         The runner answers twice. Once it watches the gate it is stopped while its inputs are
         written, and woken; the referee takes the time and opens the gate. Neither clock is the
@@ -190,8 +209,10 @@ class Runner:
         asked again. CPU time before the inputs, between them and the gate, and behind the gate are
         told apart.
         """
-        nonce = self._say(FrameKind.CALL, slot)
-        armed = self._hear(FrameKind.ARMED, nonce, timeout_s, stay_awake=True)
+        nonce = self._say(kind, slot)
+        armed = self._hear(
+            FrameKind.ARMED, nonce, timeout_s, while_doing=while_doing, stay_awake=True
+        )
         gate, choice = self._gate, secrets.randbits(32)
         looked = now_ns()
         frozen = gate.freeze(self._cpu_now)
@@ -202,7 +223,7 @@ class Runner:
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce, choice)
-        done = self._hear(FrameKind.DONE, nonce, timeout_s)
+        done = self._hear(FrameKind.DONE, nonce, timeout_s, while_doing=while_doing)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
         busiest = gate.busiest_ns()

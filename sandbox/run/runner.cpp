@@ -14,6 +14,9 @@
 // its looks at the gate are seen to go on. DONE carries a sum over words of the outputs that are chosen as the gate
 // opens, so that it cannot well precede them.
 //
+// A plan of a pattern is made by the same exchange: PREPARE in place of CALL, of another function of
+// the candidate's, for which the plan is what outputs are for a call.
+//
 // Built with the address sanitizer it copies each tensor into a block of its own for the call, so
 // that an access before or after one is seen, reads included. The plain build can make the
 // pages before and after a tensor inaccessible for the call; the call table says for which.
@@ -33,6 +36,7 @@ namespace {
 using wire::Entry;
 constexpr size_t GATE_BYTES = 4096;
 struct Gate { uint32_t nonce, choice; };
+using Function = void (*)(void**);
 
 void fence(const char* tensor, uint64_t bytes, int protection) {
     const auto page = uint64_t(sysconf(_SC_PAGESIZE)), at = reinterpret_cast<uint64_t>(tensor);
@@ -61,8 +65,8 @@ void await(const Gate* gate, uint32_t* looks, uint32_t nonce) {
 
 class Call {
 public:
-    Call(const Entry& entry, const char* inputs, char* outputs)
-        : entry(entry), count(entry.count), outputs(outputs) {
+    Call(const Entry& entry, const char* inputs, char* outputs, wire::Role made)
+        : entry(entry), count(entry.count), outputs(outputs), made(made) {
         if (count > wire::MAX_ARGUMENTS / 2) _exit(wire::BROKEN);
         for (uint64_t i = 0; i < count; ++i) {
             integers[i] = int(entry.value(i));
@@ -74,31 +78,31 @@ public:
 
 #ifdef __SANITIZE_ADDRESS__
     // Copies are made here: before the gate there are no inputs.
-    void run(void (*kernel)(void**)) {
+    void run(Function kernel) {
         for (uint64_t i = 0; i < count; ++i)
             if (!is(i, wire::INTEGER))
                 arguments[i] = sanitized::place(i, static_cast<char*>(arguments[i]), entry.bytes(i));
         if (kernel) kernel(arguments);
         for (uint64_t i = 0; i < count; ++i) {
             if (is(i, wire::INTEGER)) continue;
-            if (is(i, wire::OUTPUT))
+            if (is(i, made))
                 std::memcpy(outputs + entry.value(i), sanitized::placed[i].tensor, entry.bytes(i));
             sanitized::withdraw(i);
         }
     }
 #else
-    void run(void (*kernel)(void**)) {
+    void run(Function kernel) {
         fences(entry, arguments, PROT_NONE, PROT_NONE);
         if (kernel) kernel(arguments);
         fences(entry, arguments, PROT_READ, PROT_READ | PROT_WRITE);
     }
 #endif
 
-    // Over words of each output.
+    // Over words of each tensor that it makes.
     uint64_t sum(uint32_t choice) const {
         uint64_t total = 0;
         for (uint64_t i = 0; i < count; ++i)
-            if (is(i, wire::OUTPUT))
+            if (is(i, made))
                 total += wire::sum(outputs + entry.value(i), entry.bytes(i), choice);
         return total;
     }
@@ -109,9 +113,15 @@ private:
     const Entry& entry;
     const uint64_t count;
     char* const outputs;
+    const wire::Role made;
     void* arguments[wire::MAX_ARGUMENTS];
     int integers[wire::MAX_ARGUMENTS];
 };
+
+// What a candidate's trampolines are called by; nothing where it has none of this name.
+Function find(void* library, const char* name) {
+    return library ? reinterpret_cast<Function>(dlsym(library, name)) : nullptr;
+}
 
 }  // namespace
 
@@ -150,15 +160,15 @@ int main(int argc, char** argv) {
     if (!wire::tell_refused_calls()) wire::give_up("sigaction");
     wire::install_filter(std::atoi(argv[6]));
 
-    void (*entry)(void**) = nullptr;
+    Function entry = nullptr, prepare = nullptr;
     wire::write_frame(control, {wire::READY, 0, 0, 0});
 
     for (wire::Frame frame; wire::read_frame(control, frame);) {
         if (frame.kind == wire::LOAD && !entry) {
             void* library = dlopen(argv[9], RTLD_NOW | RTLD_LOCAL);
-            void* found = library ? dlsym(library, "kw_entry") : nullptr;
-            entry = reinterpret_cast<void (*)(void**)>(found);
+            entry = find(library, "kw_entry");
             if (!entry) std::fprintf(stderr, "%s\n", dlerror());
+            prepare = find(library, "kw_prepare");
             wire::write_frame(control, {entry ? wire::READY : wire::REFUSED, frame.nonce, 0, 0});
             continue;
         }
@@ -167,13 +177,16 @@ int main(int argc, char** argv) {
             continue;
         }
         // Before LOAD a call is empty: the referee measures what the runner itself takes.
-        if (frame.kind != wire::CALL || frame.first >= wire::MAX_SLOTS) return wire::BROKEN;
-        Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs);
+        const bool prepares = frame.kind == wire::PREPARE;
+        if ((frame.kind != wire::CALL && !prepares) || frame.first >= wire::MAX_SLOTS)
+            return wire::BROKEN;
+        Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs,
+                  prepares ? wire::SCRATCH : wire::OUTPUT);
         wire::write_frame(control, {wire::ARMED, frame.nonce, 0, 0});
         await(gate, looks, frame.nonce);
         // Both clocks cover the same: on a slow machine the sum alone takes microseconds.
         const uint64_t start = wire::now_ns();
-        call.run(entry);
+        call.run(prepares ? prepare : entry);
         const uint64_t sum = call.sum(gate->choice);
         wire::write_frame(control, {wire::DONE, frame.nonce, wire::now_ns() - start, sum});
     }

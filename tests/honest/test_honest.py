@@ -48,6 +48,8 @@ def test_an_honest_kernel_passes(court, kernel):
     assert verdict.reasons == ()
     assert verdict.measurement is not None
     assert all(check.passed for check in verdict.checks)
+    is_prepared = "_prepared_" in kernel["file"]
+    assert (verdict.measurement.prepare_us is not None) == is_prepared
 
 
 def test_the_table_names_every_file_once_and_says_why():

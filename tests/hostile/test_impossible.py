@@ -65,7 +65,7 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 
 
 def test_no_frame_means_pass():
-    """The channel has eleven kinds of frames, four numbers each, and none of them is a verdict."""
+    """The channel has twelve kinds of frames, four numbers each, and none of them is a verdict."""
     assert {kind.name for kind in frames.FrameKind} == {
         "READY",
         "CALL",
@@ -78,6 +78,7 @@ def test_no_frame_means_pass():
         "FETCH",
         "REPLAY",
         "ARMED",
+        "PREPARE",
     }
     ours, theirs = frames.channel()
     with ours, theirs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.traces import wording
-from kernelwright.traces.records import Speedup, Status
+from kernelwright.traces.records import Measurement, Speedup, Status, Timing
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,22 @@ def test_speed_ups() -> None:
     assert wording.speedup(Speedup(median=1.844, low=1.8, high=1.88)) == "1.84× (95 % 1.80–1.88)"
     assert [wording.ratio(each) for each in (None, 0.0, 0.8)] == ["–", "–", "0.80×"]
     assert wording.interval(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("prepare_us", "calls", "text"),
+    [
+        (None, None, ""),
+        (812.4, 3, "812 µs for a pattern, pays after 3 calls"),
+        (12.0, 1, "12 µs for a pattern, pays after 1 call"),
+        (9e3, 4096, "9 ms for a pattern, pays after 4,096 calls"),
+        (1.0, None, "1 µs for a pattern, does not pay against a baseline that prepares nothing"),
+    ],
+)
+def test_preparing(prepare_us: float | None, calls: int | None, text: str) -> None:
+    own = Timing(median_us=1, low_us=1, high_us=1)
+    found = Measurement(workload="w", candidate=own, prepare_us=prepare_us, pays_after_calls=calls)
+    assert wording.preparing(found) == text
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ class Bundle:
     cases: tuple[Case, ...] = ()
     plan: Mapping[str, Any] | None = None
     """The launch plan as data, declared and resolved; None where its language has none."""
+    is_prepared: bool = False
+    """Whether it makes a plan of the index inputs, by a second function, before it is called."""
 
     @property
     def caveat(self) -> str:

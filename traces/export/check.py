@@ -74,6 +74,12 @@ def check_package(bundle: Bundle) -> None:
             f"of {native} only",
             hint="--format source gives its file, its plan and its record",
         )
+    if bundle.is_prepared:
+        raise UsageError(
+            f"candidate {bundle.candidate[:12]} makes a plan of its pattern before it is called, "
+            "which a package's operator has no place for",
+            hint="--format source gives its file with both functions, and its record",
+        )
     check_cases(bundle)
 
 

@@ -31,11 +31,20 @@ def module_name(bundle: Bundle) -> str:
 
 
 def signature(bundle: Bundle) -> str:
-    """The entry point's C declaration."""
+    """The entry point's C declaration; before it that of what makes its plan, if it makes one."""
+    axes = [f"int {axis}" for axis in bundle.axes]
     inputs = [f"const {dtype_of(t.dtype).c}* {t.name}" for t in bundle.inputs]
     outputs = [f"{dtype_of(t.dtype).c}* {t.name}" for t in bundle.outputs]
-    parameters = [f"int {axis}" for axis in bundle.axes] + inputs + outputs
-    return f'extern "C" void {bundle.entry}({", ".join(parameters)});'
+    if not bundle.is_prepared:
+        return _declare(bundle.entry, axes + inputs + outputs)
+    indices = [name for name, t in zip(inputs, bundle.inputs, strict=True) if t.is_index]
+    prepare = _declare(f"{bundle.entry}_prepare", [*axes, *indices, "void* plan"])
+    entry = _declare(bundle.entry, [*axes, *inputs, *outputs, "const void* plan"])
+    return f"{prepare}\n{entry}"
+
+
+def _declare(name: str, parameters: list[str]) -> str:
+    return f'extern "C" void {name}({", ".join(parameters)});'
 
 
 def render(template: str, bundle: Bundle, **more: object) -> str:

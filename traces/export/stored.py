@@ -67,6 +67,7 @@ def bundle_from_store(
     *,
     cases: Sequence[Case] = (),
     plan: Mapping[str, Any] | None = None,
+    is_prepared: bool = False,
 ) -> Bundle:
     """The bundle of a campaign's candidate, named by its id.
 
@@ -107,6 +108,7 @@ def bundle_from_store(
         verified_at=found.at,
         cases=tuple(cases),
         plan=plan,
+        is_prepared=is_prepared,
     )
 
 

@@ -35,6 +35,7 @@ def environment() -> Environment:
     )
     for name in ("figure", "micros", "ratio", "interval", "percent", "duration", "usd", "tokens"):
         env.filters[name] = getattr(wording, name)
+    env.filters["preparing"] = wording.preparing
     for name in ("gain", "local_time", "utc_time", "sentence", "place"):
         env.filters[name] = getattr(words, name)
     env.filters["short"] = words.shorten_id

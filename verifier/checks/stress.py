@@ -19,7 +19,8 @@ from ...errors import SandboxError
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import is_large
 from ...traces.records import Check
-from ..clock.timed_sides import Answer, CandidateSide
+from ..clock.answers import Answer
+from ..clock.timed_sides import CandidateSide
 from ..truth import gates
 from ..truth.trials import Stage, make_item
 

@@ -117,6 +117,15 @@ class Clocks:
         return statistics.median_low(self.beyond_us) <= 0
 
 
+def idle_beyond_ns(call: Timed, empty: Timed, cpus: int, *, overhead_us: float) -> int:
+    """CPU time ahead of a request, beyond what an empty one and threads that fall asleep need.
+
+    Where it is a pattern that is prepared, it is the next call that is charged for it.
+    """
+    granted_ns = empty.idle_ns + 1e3 * (overhead_us + ASLEEP_US * cpus)
+    return max(0, call.idle_ns - int(granted_ns))
+
+
 def join_clocks(parts: list[Clocks]) -> Clocks:
     """All samples of several processes."""
     whole = Clocks()

@@ -14,15 +14,14 @@ Baselines get their inputs the same way, in the same kind of memory.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from ...kernelbench.problem import Arrays, Expected, Problem, Structure
+from ...kernelbench.problem import Arrays, Problem, Structure
 from ...kernelbench.rows import (
-    Rows,
     RowTurns,
     changed_rows,
     differing_rows,
@@ -38,10 +37,13 @@ from ..baselines.process import BaselineProcess
 from ..failure import Failed
 from ..truth import gates, poison
 from ..truth.trials import Item
+from .answers import Answer
 from .clocks import Clocks
+from .plans import Plans, words_of
 
 _UNWRITTEN = 0xFF
-"""In every byte of a work buffer before a call: NaN as a float of any size."""
+"""In every byte of a work buffer before a call: NaN as a float of any size. Of values, too, while
+a plan is made of a pattern."""
 _ANSWER_ROOM = 512 << 20
 """Bytes of answers, with their inputs, that wait to be judged."""
 _LEAST_JUDGED = 4
@@ -109,7 +111,12 @@ class AnsweredShare:
 
 
 class CandidateSide:
-    """A runner with its arena: the candidate's, or the champion's."""
+    """A runner with its arena: the candidate's, or the champion's.
+
+    Where the candidate makes a plan of a pattern, it does so before the first call on each pattern
+    at each slot, and anew once the pattern there is another. The pattern is written then, and the
+    values of the call are not: NaN stands where they will be.
+    """
 
     def __init__(
         self,
@@ -129,6 +136,7 @@ class CandidateSide:
         self.asked: Item | None = None
         """Of the last call."""
         self.seen = AnsweredShare()
+        self.plans = Plans(runner)
         self._runner = runner
         self._arena = arena
         self._problem = problem
@@ -172,30 +180,61 @@ class CandidateSide:
     def _lay_out(self, structure: Structure, count: int, fence: Fence) -> None:
         extra = self._extra(structure)
         self._arena.reset(self._shift)
-        if extra.scratch and not self._arena.fits(self._problem, structure.axes, extra):
+        lent = sum(extra.scratch) + (extra.plan or 0)
+        if lent and not self._arena.fits(self._problem, structure.axes, extra):
+            what = "its scratch buffers take" if extra.scratch else "its plan takes"
             raise Failed(
                 Status.RESOURCE,
-                f"its scratch buffers take {sum(extra.scratch)} bytes on {structure.axes}, a small "
+                f"{what} {lent} bytes on {structure.axes}, a small "
                 "shape, for which there is less room: let their size follow from the axes",
             )
         self.slots = [
             self._arena.place(self._problem, structure, fence, extra=extra) for _ in range(count)
         ]
         self._placed = structure
+        self.plans.begin(structure)
         self._runner.expect(extra.table)
 
     def _hold(self, slot: Slot, structure: Structure) -> Slot:
         """The slot for another structure of its sizes, at the same addresses."""
-        if self._extra is nothing_more or structure is self._arena.structure_at(slot):
+        if self._extra is nothing_more or slot.plan is not None:
+            return slot
+        if structure is self._arena.structure_at(slot):
             return slot
         # Launches follow from the structure too; the tensors come first and stay where they are.
         self._lay_out(structure, len(self.slots), Fence.NONE)
         return next(each for each in self.slots if each.index == slot.index)
 
     def _write(self, item: Item, slot: Slot) -> None:
-        _rewrite(slot, self._arena.structure_at(slot), item.structure)
-        self._arena.lay(slot, item.structure)
+        self._write_pattern(item.structure, slot)
         _write(item, slot)
+
+    def _write_pattern(self, structure: Structure, slot: Slot) -> None:
+        _rewrite(slot, self._arena.structure_at(slot), structure)
+        self._arena.lay(slot, structure)
+
+    def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> int:
+        """Has a slot's plan made, of who makes one, where it is not of the item's pattern.
+
+        Gives the nanoseconds of CPU time before it that are the call's. Raises RunFault, Failed.
+        """
+        if slot.plan is None or not self.plans.lack(slot, item.structure):
+            return 0
+        marks = poison.Marks(poison.choose(self._rng))
+        hidden = [slot.plan, *(slot.inputs[name] for name in item.inputs)]
+
+        def lay() -> None:
+            self._mark(slot, marks)
+            self._write_pattern(item.structure, slot)
+            for array in hidden:
+                array.reshape(-1).view(np.uint8).fill(_UNWRITTEN)
+
+        timed = self.plans.make(slot, item.structure, lay, timeout_s)
+        told = _told_when_done({"the plan": words_of(slot)}, timed)
+        if failed := gates.first_failure([marks.check(slot.index), told]):
+            reason = f"a pattern was prepared wrongly: {failed.name}: {failed.detail}"
+            raise Failed(Status.INCORRECT, reason, check=failed)
+        return self.plans.late_ns(timed)
 
     def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
@@ -300,6 +339,7 @@ class CandidateSide:
         """One call; of one that is alone, all memory around its outputs is watched."""
         self.asked = item
         slot = self._hold(slot, item.structure)
+        idle_ns = self._prepare(item, slot, timeout_s)
         marks = poison.Marks(poison.choose(self._rng))
 
         def lay() -> None:
@@ -308,7 +348,9 @@ class CandidateSide:
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
 
-        return marks, self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+        self.plans.watch(slot, marks)
+        return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
 
     def _wipe_others(self, slot: Slot) -> None:
         """What another process left in the slots of the next calls: their inputs and answers."""
@@ -321,7 +363,7 @@ class CandidateSide:
                     array.fill(0)
         self._wipe_next = []
 
-    def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool) -> None:
+    def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
             poison.fill(output, marks.pattern)
         for buffer in slot.scratch:
@@ -419,53 +461,3 @@ def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
         new.cache["differs"] = kept
     for name, places in kept[1].items():
         slot.inputs[name][places] = new.arrays[name][places]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The outputs of one call with the truth they are held against."""
-
-    problem: Problem
-    item: Item
-    outputs: Arrays
-    pattern: int
-    seen: tuple[Check, ...]
-    """What was found when it was copied."""
-    known: Arrays = field(default_factory=dict)
-    """Which elements of each output are to be judged, where a call has left some out."""
-    rows: Rows | None = None
-    """Which rows these are of a large answer."""
-
-    def find_written(self) -> Arrays:
-        """Which elements were written."""
-        bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
-        return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
-
-    def checks(self) -> list[Check]:
-        """Every gate on every output."""
-        found: list[Check] = []
-        for name, expected in self.item.expected.items():
-            found += gates.check_output(
-                name,
-                self._fill_unjudged(name, expected),
-                expected,
-                self.problem.precision,
-                self.item.family,
-                poison=self.pattern,
-                places=self.rows.of(self.problem, name) if self.rows else None,
-            )
-        # After the gates, which say more: an answer that is wrong differs here as well.
-        return [*found, *self.seen]
-
-    def _fill_unjudged(self, name: str, expected: Expected) -> np.ndarray:
-        """The output, with the right answer wherever none is judged."""
-        got = self.outputs[name]
-        if name not in self.known:
-            return got
-        with np.errstate(all="ignore"):
-            right = np.asarray(expected.value).astype(got.dtype)
-        return np.where(self.known[name], got, np.broadcast_to(right, got.shape))
-
-    def failure(self) -> Check | None:
-        """The first gate that did not hold."""
-        return gates.first_failure(self.checks())

@@ -35,6 +35,8 @@ class Series:
     blocks: list[dict[str, list[float]]] = field(default_factory=list)
     clocks: list[Clocks] = field(default_factory=list)
     batch: int = 1
+    prepare_us: list[float] = field(default_factory=list)
+    """Of each time that the candidate prepared the workload's pattern, where it does."""
 
     @property
     def names(self) -> list[str]:
@@ -125,6 +127,7 @@ def sample_block(
     series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
+        series.prepare_us += candidate.plans.us
 
 
 def _draw_calls(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import is_large
-from ...sandbox.run.arena import Arena, Behind, footprint, nothing_more
+from ...sandbox.run.arena import EXTRA_BYTES, Arena, Behind, footprint, nothing_more
 from ...sandbox.run.begun import Plane
 from ...sandbox.run.call_table import MAX_SLOTS
 from ...sandbox.run.device.runner import runner_of
@@ -176,7 +176,7 @@ class Contest:
     ) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
         with ExitStack() as stack:
-            if champion.is_light:
+            if champion.is_light and self._launched.is_light:
                 arena = side.arena.beside(MAX_SLOTS // 2)
             else:
                 arena = stack.enter_context(arena_for(self._session, champion.room))
@@ -293,7 +293,7 @@ def arena_for(session: Session, extra_bytes: int = 0, *, is_timed: bool = True) 
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))
     with Arena(
-        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + min(extra_bytes, EXTRA_BYTES),
         max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
     ) as arena:
         yield arena

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +29,7 @@ from ..clock.turns import WAITED, Turns
 from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
-from . import refused_source, sanitize
+from . import preparing, refused_source, sanitize
 from .contests import RunnerLaunch
 from .programs import BUILT, build_program
 from .reference import Baselines
@@ -87,12 +87,12 @@ class CpuStand(TimingStand):
             # Neither build waits for the other, and no process of the candidate is alive yet.
             sanitized = beside.submit(self._build_sanitized, order)
             with draft.span("build"):
-                program = build_program(self.session, order.source, order.language)
+                launched = preparing.launch(self.session, order.source, order.language)
             with draft.span("sanitize"):
                 prepared = sanitized.result()
-        draft.take(program.built)
+        draft.take(launched.program.built)
         draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
-        return MountedOnCpu(draft, rng, self.baselines, program, prepared.program, self.turns)
+        return MountedOnCpu(draft, rng, self.baselines, launched, prepared.program, self.turns)
 
     def _build_sanitized(self, order: Order) -> sanitize.SanitizedBuild:
         """The candidate built with sanitizers, where there are any and it is to be promoted."""
@@ -124,13 +124,12 @@ class MountedOnCpu(MountedToBeTimed):
         draft: Draft,
         rng: np.random.Generator,
         baselines: Baselines,
-        program: Program,
+        launched: RunnerLaunch,
         sanitized: Program | None,
         turns: Turns,
     ) -> None:
-        is_light = language_of(draft.order.language).is_native
-        super().__init__(draft, rng, baselines, RunnerLaunch(program, is_light=is_light))
-        self._built = program.built
+        super().__init__(draft, rng, baselines, launched)
+        self._built = launched.program.built
         self._build_sanitized = sanitized
         self._turns = turns
         self._known: Profile | None = None
@@ -143,8 +142,7 @@ class MountedOnCpu(MountedToBeTimed):
     def champion(self) -> RunnerLaunch:
         """See MountedToBeTimed."""
         order = self.draft.order
-        program = build_program(self.draft.session, order.champion, order.language)
-        return replace(self._launched, program=program)
+        return preparing.launch(self.draft.session, order.champion, order.language)
 
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""
@@ -173,7 +171,11 @@ class MountedOnCpu(MountedToBeTimed):
         if self._build_sanitized:
             with draft.span("sanitize"):
                 found = sanitize.examine(
-                    draft.session, self._build_sanitized, self.rng, hear=draft.hear
+                    draft.session,
+                    self._build_sanitized,
+                    self.rng,
+                    self._launched.extra,
+                    hear=draft.hear,
                 )
             draft.checks.append(found)
             if not found.passed:

@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...kernelbench.languages import CPP, PYTHON, Language, language_of
+from ...kernelbench.problem import Problem
 from ...sandbox.builders import cpp, python
+from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
+from ...sandbox.plan.faults import PlanFault
+from ...sandbox.plan.pattern_plan import PatternPlan, read_pattern_plan
 from ...sandbox.run.host_code import host_program
 from ...sandbox.run.native import native_program
 from ...sandbox.run.program import Program
-from ..failure import built_or_failed
+from ..failure import Failed, built_or_failed
+from .gpu_candidates import status_of
 from .session import Session
 
 
@@ -32,11 +37,35 @@ def build_program(session: Session, source: str, language: str) -> Program:
     return BUILT[language_of(language)](session, source)
 
 
-def _cpp(session: Session, source: str) -> Program:
-    built = cpp.build(
-        session.workshop, source, cpp.prototype(session.problem), session.problem.name
+def build_cpp(
+    session: Session, source: str, variant: BuildVariant = BuildVariant.RELEASE
+) -> Built | BuildFailed:
+    """A C++ source, built with the function that makes its plan where it declares one.
+
+    Raises:
+        Failed: its plan cannot be.
+    """
+    problem, plan = session.problem, pattern_plan(session.problem, source)
+    return cpp.build(
+        session.workshop,
+        source,
+        cpp.prototype(problem, takes_plan=plan is not None),
+        problem.name,
+        prepares=cpp.preparing(problem) if plan else None,
+        variant=variant,
     )
-    return native_program(session.workshop, built_or_failed(built))
+
+
+def pattern_plan(problem: Problem, source: str) -> PatternPlan | None:
+    """The plan that a C++ source declares; None where it declares none. Raises Failed."""
+    found = read_pattern_plan(source, problem)
+    if isinstance(found, PlanFault):
+        raise Failed(status_of(found), found.sentence)
+    return found
+
+
+def _cpp(session: Session, source: str) -> Program:
+    return native_program(session.workshop, built_or_failed(build_cpp(session, source)))
 
 
 def _python(session: Session, source: str) -> Program:

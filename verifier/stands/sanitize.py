@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from ...errors import PrerequisiteError
-from ...sandbox.builders.cpp import build, prototype
+from ...sandbox.builders.cpp import prototype
 from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run.arena import Arena, Behind, Slot, footprint, nothing_more, room
@@ -35,6 +35,7 @@ from ..failure import built_or_failed
 from ..truth import gates
 from ..truth.trials import Item, Trial, make_item, small_trials
 from . import sanitizer_reports
+from .programs import build_cpp
 from .session import Session
 
 NAME = "sanitizers"
@@ -126,13 +127,7 @@ def sentence_on(
 
 def _build(session: Session, source: str) -> Built | BuildFailed:
     for _ in range(TRIES):
-        built = build(
-            session.workshop,
-            source,
-            prototype(session.problem),
-            session.problem.name,
-            variant=BuildVariant.SANITIZED,
-        )
+        built = build_cpp(session, source, BuildVariant.SANITIZED)
         if isinstance(built, Built) or not built.is_resource:
             break
     return built

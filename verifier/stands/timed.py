@@ -11,7 +11,7 @@ import numpy as np
 
 from ...sandbox.run.arena import Arena
 from ...traces.records import CHAMPION, Measurement
-from ..clock import clocks, roofline, timing
+from ..clock import amortised, clocks, roofline, timing
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from . import contests
@@ -115,6 +115,8 @@ class MountedToBeTimed(ABC):
         reference, axes = self.baselines.reference, session.stage.target.axes
         self.draft.timed += clocks.checks(series.seen, len(session.workshop.cpus))
         flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
+        if series.prepare_us:
+            moved -= amortised.pattern_bytes(session.problem, axes)
         peaks = reference.peaks
         found = timing.measurement(
             series,
@@ -131,8 +133,8 @@ class MountedToBeTimed(ABC):
             self.draft.timed.append(
                 roofline.check_plausible(found.candidate.median_us, found.floor_us)
             )
-        self.found = found
-        return found
+        self.found = amortised.add_preparing(found, series.prepare_us, session.problem)
+        return self.found
 
     def cause(self, failed: Failed) -> str:
         """See Mounted."""

@@ -59,6 +59,7 @@ class Marks:
 
     pattern: int
     _bands: list[_Band] = field(default_factory=list)
+    _kept: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def guard(self, slot: int, where: str, band: np.ndarray, rng: np.random.Generator) -> None:
         """Fills one guard band (uint8 view) with random bytes and remembers them."""
@@ -70,8 +71,12 @@ class Marks:
         """Remembers bytes that are all the same and lie `gap` bytes from an output."""
         self._bands.append(_Band(slot, where, rest, rest[:1].reshape(()).copy(), gap))
 
+    def keep(self, plan: np.ndarray, held: np.ndarray) -> None:
+        """Remembers words of the plan of the one call, which must stay what they are."""
+        self._kept.append((plan, held))
+
     def check(self, slot: int) -> Check:
-        """Whether the bands of a slot are as they were."""
+        """Whether the bands of a slot are as they were, and its plan."""
         for band in self._bands:
             if band.slot == slot and (hits := band.hits()).size:
                 is_before = band.where.startswith("before")
@@ -84,4 +89,13 @@ class Marks:
                     detail=f"{hits.size} bytes were written out of bounds, {band.gap + nearest} "
                     f"bytes {band.where}",
                 )
+        if changed := sum(int((plan != held).sum()) for plan, held in self._kept):
+            return Check(
+                name="the plan as it was prepared",
+                passed=False,
+                figure=float(changed),
+                limit=0.0,
+                detail=f"{changed} of the words that were looked at are others after a call: "
+                "what a call needs to write belongs in memory of its own",
+            )
         return Check(name="guard bands", passed=True, figure=0.0, limit=0.0)

@@ -195,6 +195,15 @@ def test_the_example_in_cpp_builds(tmp_path: Path) -> None:
     assert isinstance(built, Built), built
 
 
+@pytest.mark.parametrize(("problem", "is_told"), [("spmm_csr", True), ("softmax", False)])
+def test_only_who_has_a_pattern_is_told_of_preparing_it(problem: str, is_told: bool) -> None:
+    now = situation(problem)
+    asker = answers("no")
+    LlmCoder(asker, briefing_of(now)).propose(now)
+    assert (f"void {problem}_prepare(int M" in asker.prompt(0)) == is_told
+    assert ("const void* plan" in asker.prompt(0)) == is_told
+
+
 def test_no_example_solves_a_problem_of_the_registry() -> None:
     assert "row_norm1" not in names()
 

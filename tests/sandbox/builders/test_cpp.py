@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernelwright.kernelbench import registry
 from kernelwright.sandbox.builders.cache import BuildCache
-from kernelwright.sandbox.builders.cpp import build
+from kernelwright.sandbox.builders.cpp import build, preparing, prototype
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.bare import BareJail
@@ -52,6 +53,60 @@ def test_builds_a_kernel_that_the_trampoline_calls(tmp_path: Path, jail: Jail) -
     arguments = (ctypes.c_void_p * 3)(ctypes.addressof(count), x.ctypes.data, y.ctypes.data)
     ctypes.CDLL(str(library)).kw_entry(arguments)
     assert y.tolist() == [0, 2, 4, 6, 0]
+
+
+PREPARED = """extern "C" void spmv_csr_prepare(int M, int K, int nnz, const int* indptr,
+                                 const int* indices, void* plan) {
+  static_cast<int*>(plan)[0] = M + nnz + indptr[0] + indices[0];
+}
+extern "C" void spmv_csr(int, int, int, const int*, const int*, const float*, const float*,
+                         float* y, const void* plan) {
+  y[0] = static_cast<const int*>(plan)[0];
+}
+"""
+
+
+def attempt_prepared(source: str, cache_dir: Path, jail: Jail) -> Built | BuildFailed:
+    problem = registry.get("spmv_csr")
+    declared = prototype(problem, takes_plan=True)
+    shop = Workshop(jail, cache_dir)
+    return build(shop, source, declared, problem.name, prepares=preparing(problem))
+
+
+def test_what_makes_a_plan_is_given_the_pattern_of_a_call(tmp_path: Path, jail: Jail) -> None:
+    found = attempt_prepared(PREPARED, tmp_path / "cache", jail)
+    assert isinstance(found, Built), found
+    library = tmp_path / "kernel.so"
+    library.write_bytes(found.artefact)
+    sizes = [ctypes.c_int(number) for number in (10, 20, 30)]
+    indptr, indices, plan = (np.array([n], dtype=np.int32) for n in (400, 5000, -1))
+    y = np.zeros(1, dtype=np.float32)
+    tensors = [indptr, indices, None, None, y, plan]
+    given = [ctypes.addressof(size) for size in sizes]
+    given += [0 if each is None else each.ctypes.data for each in tensors]
+    arguments = (ctypes.c_void_p * len(given))(*given)
+    loaded = ctypes.CDLL(str(library))
+    loaded.kw_prepare(arguments)
+    loaded.kw_entry(arguments)
+    assert plan.tolist() == y.tolist() == [5440]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("void* plan) {\n  static", "int* plan) {\n  static", "void spmv_csr_prepare(int M, int K"),
+        ("float* y, const void* plan", "float* y, void* plan", "float* y, const void* plan);"),
+        ("void spmv_csr_prepare", "void prepare", 'must define extern "C" void spmv_csr_prep'),
+        ("void spmv_csr(int", "void other(int", 'must define extern "C" void spmv_csr(int M'),
+    ],
+)
+def test_both_functions_of_a_prepared_candidate_are_held_to_their_signature(
+    tmp_path: Path, jail: Jail, old: str, new: str, words: str
+) -> None:
+    assert PREPARED.count(old) == 1
+    found = attempt_prepared(PREPARED.replace(old, new), tmp_path, jail)
+    assert isinstance(found, BuildFailed)
+    assert words in found.reason
 
 
 def test_one_source_makes_one_artefact(tmp_path: Path, any_jail: Jail) -> None:

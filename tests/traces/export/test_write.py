@@ -59,6 +59,24 @@ def test_source_form_holds_kernel_record_and_readme(tmp_path: Path) -> None:
     assert "**VERIFIED** (confirm protocol, native)" in readme
 
 
+def test_a_prepared_kernel_leaves_as_source_with_both_functions(tmp_path: Path) -> None:
+    bundle = kernels.spmm(is_prepared=True)
+    with pytest.raises(UsageError, match="makes a plan of its pattern"):
+        export(bundle, "package", tmp_path / "package")
+    export(bundle, "source", tmp_path / "out")
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    prepare, entry = plan["signature"]["declaration"].splitlines()
+    assert prepare == (
+        'extern "C" void spmm_csr_prepare(int M, int N, int K, int nnz, const int* indptr, '
+        "const int* indices, void* plan);"
+    )
+    assert entry.endswith("const float* B, float* C, const void* plan);")
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert prepare in readme
+    assert entry in readme
+    assert "made once for each pattern" in readme
+
+
 def test_the_build_line_of_the_readme_works(tmp_path: Path) -> None:
     export(kernels.softmax(), "source", tmp_path / "out")
     readme = (tmp_path / "out" / "README.md").read_text()
