@@ -8,7 +8,7 @@ still start they are measured, and must not be under that load.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,23 +85,27 @@ class CpuStand(TimingStand):
             raise Failed(Status.UNSUPPORTED, reason)
         with ThreadPoolExecutor(1) as beside:
             # Neither build waits for the other, and no process of the candidate is alive yet.
-            sanitized = beside.submit(self._build_sanitized, order)
+            promoted = is_native and order.protocol is not Depth.SCREEN
+            sanitized = beside.submit(self.sanitizers.prepare, order.source) if promoted else None
             with draft.span("build"):
                 launched = preparing.launch(self.session, order.source, order.language)
-            with draft.span("sanitize"):
-                prepared = sanitized.result()
+            program = self._take_sanitized(draft, sanitized)
         draft.take(launched.program.built)
-        draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
-        return MountedOnCpu(draft, rng, self.baselines, launched, prepared.program, self.turns)
+        return MountedOnCpu(draft, rng, self.baselines, launched, program, self.turns)
 
-    def _build_sanitized(self, order: Order) -> sanitize.SanitizedBuild:
+    def _take_sanitized(
+        self, draft: Draft, build: Future[sanitize.SanitizedBuild] | None
+    ) -> Program | None:
         """The candidate built with sanitizers, where there are any and it is to be promoted."""
-        if order.protocol is Depth.SCREEN:
-            return sanitize.SanitizedBuild()
-        if not language_of(order.language).is_native:
-            reason = f"sanitizers: not run, there are none for {order.language}"
-            return sanitize.SanitizedBuild(unchecked=reason)
-        return self.sanitizers.prepare(order.source)
+        if build is None:
+            language = draft.order.language
+            if draft.order.protocol is not Depth.SCREEN:
+                draft.unchecked.append(f"sanitizers: not run, there are none for {language}")
+            return None
+        with draft.span("sanitize"):
+            prepared = build.result()
+        draft.unchecked += [prepared.unchecked] if prepared.unchecked else []
+        return prepared.program
 
     def build_ahead(self, order: Order) -> None:
         """See TimingStand."""
@@ -190,7 +194,7 @@ class MountedOnCpu(MountedToBeTimed):
 
     def time(self, side: CandidateSide) -> None:
         """See Mounted."""
-        if not self._contest.blocks:
+        if self.is_timed_as_tried and not self._contest.blocks:
             self.await_baselines()
         with self._hold_turn(), self.draft.span("time"):
             self._contest.add(side)

@@ -100,7 +100,8 @@ class MountedToBeTimed(ABC):
             if self.is_timed_as_tried:
                 side = stack.enter_context(self.process())
             else:
-                self.await_baselines()
+                if not self._contest.blocks:
+                    self.await_baselines()
                 with self.draft.span("start"):
                     side = stack.enter_context(self._contest.process(self.draft.hear))
             yield side
