@@ -25,6 +25,10 @@ class Told(Protocol):
     @property
     def problem(self) -> str: ...
     @property
+    def kernel(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
     def before(self) -> str: ...
     @property
     def after(self) -> str: ...
@@ -71,6 +75,8 @@ def _fits(row: dict[str, Any], told: Told) -> bool:
     return (
         told.operator in row.get("operators", [told.operator])
         and told.problem in row.get("problems", [told.problem])
+        and told.line in row.get("lines", [told.line])
+        and bool(re.search(row.get("originals", ""), told.kernel))
         and bool(re.search(row.get("line", ""), told.before))
         and bool(re.search(row.get("becomes", ""), told.after))
     )

@@ -8,6 +8,7 @@ timed, so that a busy machine can decide nothing.
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -63,6 +64,11 @@ class Finding:
     seconds: float = 0.0
 
     @property
+    def kernel(self) -> str:
+        """The name of what it was made of."""
+        return self.original
+
+    @property
     def is_judged(self) -> bool:
         """Whether the referee said something of it."""
         return self.outcome in (REFUSED, SURVIVED)
@@ -116,10 +122,13 @@ class Bench:
 
     def __init__(self, problem: str, language: str, folder: Path) -> None:
         workload = registry.workload_for(registry.get(problem), WORKLOAD)
+        # Nothing is timed: two that judge at once need not wait for each other.
+        self._turns = tempfile.TemporaryDirectory(prefix="kernelwright-mutants-")
         task = Task(
             problem=problem,
             workload=workload,
             cache_dir=str(folder),
+            timing_lock=self._turns.name,
             **(
                 {"baselines": ("torch eager",)}
                 if language == CPP.name
@@ -136,6 +145,7 @@ class Bench:
 
     def close(self) -> None:
         self._stand.close()
+        self._turns.cleanup()
 
     def judge(self, mutant: Mutant) -> Finding:
         """What becomes of it."""
