@@ -51,6 +51,9 @@ PEAKED = 0.5
 """Of the rows that have a peak; the others show what a sum lost."""
 PEAKS = (800.0, 1000.0)
 """By how much a peak is lifted: exp(89) overflows float32, exp(710) float64."""
+FAR_PEAKS = (7e4, 1e5)
+"""Half of them: beyond float16, and so far that a maximum of eight bits is hundreds off. All other
+answers of such a row are 0, so that a rounded product of so large a logit spoils none."""
 AT_LAST, AT_FIRST = 0.4, 0.6
 """Up to the first share of the peaks are last in their rows, up to the second first, others at any
 place."""
@@ -216,7 +219,12 @@ def raise_peaks(logits: np.ndarray, lengths: np.ndarray, rng: np.random.Generato
     row, column = np.nonzero(is_raised)
     where, place = rng.random(len(row)), rng.integers(0, last[row] + 1)
     place = np.where(where < AT_LAST, last[row], np.where(where < AT_FIRST, 0, place))
-    logits[first[row] + place, column] += rng.uniform(*PEAKS, len(row)).astype(np.float32)
+    height = np.where(
+        rng.random(len(row)) < 0.5,
+        rng.uniform(*PEAKS, len(row)),
+        rng.uniform(*FAR_PEAKS, len(row)),
+    )
+    logits[first[row] + place, column] += height.astype(np.float32)
 
 
 def blemish(
