@@ -3,9 +3,10 @@
     python benchmarks/mutants.py [--count 1500] [--emulated 60] [--seed 0] [--workers N]
                                  [--seconds S] [--out docs/results/mutants.md] [PROBLEM …]
 
-`--count` C++ mutants over all problems, `--emulated` of CUDA and as many of Triton. What was said
-of each is kept under build/mutants, so that a run that was ended goes on where it was. Ends with
-status 1 where one survived and nobody knows why.
+`--count` C++ mutants over all problems, `--emulated` of CUDA and as many of Triton, beside those
+that are right by an argument, the same program or none. What was said of each is kept under
+build/mutants, so that a run that was ended goes on where it was. Ends with status 1 where one
+survived and nobody knows why.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UsageError
 from .problem import Structure, Workload
-from .sizes import Range, draw_sizes
+from .sizes import Range, draw_bulk, draw_sizes
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:
@@ -37,3 +37,14 @@ def variations_of(
             yield Structure(axes)
 
     return vary
+
+
+def bulk_of(
+    ranges: Mapping[str, Range],
+) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
+    """The `bulk` of a dense problem whose axes have these ranges."""
+
+    def draw(_structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+        return map(Structure, draw_bulk(ranges, rng))
+
+    return draw

@@ -47,6 +47,17 @@ sum of more terms of one sign drifts, which no law of square roots admits."""
 SUNK = -400.0
 """Below a row's maximum; exp(-104) is 0 in float32, and a row's other logits reach some way too."""
 
+PEAKED = 0.5
+"""Of the rows that have a peak; the others show what a sum lost."""
+PEAKS = (800.0, 1000.0)
+"""By how much a peak is lifted: exp(89) overflows float32, exp(710) float64."""
+FAR_PEAKS = (7e4, 1e5)
+"""Half of them: beyond float16, and so far that a maximum of eight bits is hundreds off. All other
+answers of such a row are 0, so that a rounded product of so large a logit spoils none."""
+AT_LAST, AT_FIRST = 0.4, 0.6
+"""Up to the first share of the peaks are last in their rows, up to the second first, others at any
+place."""
+
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 MOST_BLEMISHES = 8
 """Few, so that most answers stay finite and are compared as ever."""
@@ -186,6 +197,34 @@ def sink(
     if np.any(is_long):
         share = np.broadcast_to(KEPT / np.maximum(lengths, 1), array.shape)
         array[(rng.random(array.shape) > share) & is_long] += np.float32(depth)
+
+
+def raise_peaks(logits: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> None:
+    """Lifts one logit of many rows far above all others of its row.
+
+    A maximum is no more than a shift: one that leaves out an element is seen where that element is
+    so much larger that its exponential overflows. One row, at least, keeps no peak.
+
+    Args:
+        logits: one row behind the other along the first axis; each of the second has its own.
+        lengths: of the rows.
+    """
+    live = np.flatnonzero(lengths > 1)
+    if not len(live):
+        return
+    first, last = (np.cumsum(lengths) - lengths)[live], lengths[live] - 1
+    shape = (len(live), logits.shape[1])
+    is_raised = rng.random(shape) < PEAKED
+    is_raised.reshape(-1)[rng.integers(is_raised.size)] = False
+    row, column = np.nonzero(is_raised)
+    where, place = rng.random(len(row)), rng.integers(0, last[row] + 1)
+    place = np.where(where < AT_LAST, last[row], np.where(where < AT_FIRST, 0, place))
+    height = np.where(
+        rng.random(len(row)) < 0.5,
+        rng.uniform(*PEAKS, len(row)),
+        rng.uniform(*FAR_PEAKS, len(row)),
+    )
+    logits[first[row] + place, column] += height.astype(np.float32)
 
 
 def blemish(

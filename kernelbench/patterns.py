@@ -17,6 +17,7 @@ from .sizes import BEYOND_16_BITS, EDGES, RESIDUES, draw_edge
 
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""
+LONGEST_LIGHT = 200
 LONG_ROWS = 8
 """The most rows of a pattern that are long."""
 
@@ -151,6 +152,17 @@ def _places(lengths: np.ndarray) -> np.ndarray:
     total = int(ends[-1]) if len(ends) else 0
     places: np.ndarray = np.arange(total) - np.repeat(ends - lengths, lengths)
     return places
+
+
+def light_pattern(rows: int, cols: int, rng: np.random.Generator) -> Pattern:
+    """About as many entries as rows: short rows, one of up to LONGEST_LIGHT, none empty at the end.
+
+    For patterns whose sizes alone are what matters.
+    """
+    lengths = rng.poisson(1.0, rows).clip(0, cols)
+    lengths[int(rng.integers(rows))] = int(rng.integers(1, min(cols, LONGEST_LIGHT) + 1))
+    lengths[-1] = max(lengths[-1], 1)
+    return _fill_up(lengths, cols, rng, has_copies=False)
 
 
 def wide_pattern(

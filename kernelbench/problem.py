@@ -212,6 +212,11 @@ def no_twins(_structure: Structure, _rng: np.random.Generator) -> Iterator[Struc
     return iter(())
 
 
+def no_bulk(_structure: Structure, _rng: np.random.Generator) -> Iterator[Structure]:
+    """For problems with one long axis at most."""
+    return iter(())
+
+
 @dataclass(frozen=True)
 class Problem:
     """An operator: its definition, its inputs and outputs, its truth and its cost."""
@@ -240,6 +245,8 @@ class Problem:
     variations: Callable[[Structure, np.random.Generator], Iterator[Structure]]
     """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
     some of the later ones, have a size beyond 16 bits."""
+    bulk: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_bulk
+    """Endless hidden shapes of some MiB, in which two axes are long at once."""
     families: tuple[Family, ...] = (
         Family.NORMAL,
         Family.UNIFORM,

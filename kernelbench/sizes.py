@@ -86,6 +86,13 @@ ROUND = (
 """The scales in the order in which one axis after the other leads through them. A quarter is long,
 so that each of four axes is so with every remainder modulo 8 within eight rounds."""
 
+BULK = (1 << 20, 3 << 19)
+"""Elements of two axes that are long at once: four to six MiB of float32."""
+BROAD = (9.0, 11.0)
+"""The logarithm to the base 2 of one of them; the other follows. With the second narrow or not."""
+BESIDE = 24
+"""The most of a third axis: a product's truth takes as many steps as it has."""
+
 LANES = 8
 ALL_LANES = frozenset(range(LANES))
 BANDS = (1000, 20_000)
@@ -211,3 +218,35 @@ def _room(sizes: Mapping[str, int], steps: int | None) -> int:
     if steps is not None:
         room = min(room, steps // int(np.prod(list(sizes.values()), dtype=np.int64)))
     return max(1, room)
+
+
+def draw_bulk(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[Axes]:
+    """Sizes in which two axes are long at once, each pair of axes in turn, without end.
+
+    Of every two shapes of a pair one has whole vectors along both axes, as some paths demand.
+    """
+    lengths = [name for name, kind in ranges.items() if not kind.choices]
+    pairs = list(itertools.combinations(lengths, 2))
+    first = int(rng.integers(len(pairs)))
+    for number in itertools.count(first):
+        long = [str(name) for name in rng.permutation(np.array(pairs[number % len(pairs)]))]
+        sizes = dict(zip(long, draw_pair(rng, is_whole=(number - first) % 2 == 0), strict=True))
+        yield {
+            name: sizes[name]
+            if name in sizes
+            else int(rng.choice(kind.choices) if kind.choices else rng.integers(1, BESIDE + 1))
+            for name, kind in ranges.items()
+        }
+
+
+def draw_pair(rng: np.random.Generator, *, is_whole: bool) -> tuple[int, int]:
+    """Two lengths with so many elements together as BULK says.
+
+    Args:
+        is_whole: both are multiples of RESIDUES.
+    """
+    one = int(2 ** rng.uniform(*BROAD))
+    other = int(rng.integers(*BULK)) // one
+    if not is_whole:
+        return one, other
+    return one // RESIDUES * RESIDUES, other // RESIDUES * RESIDUES

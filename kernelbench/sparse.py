@@ -29,9 +29,9 @@ from .families import (
     probe_segments,
 )
 from .graphs import Pattern
-from .patterns import MOST_ENTRIES, draw_pattern, laws, wide_pattern, widen
+from .patterns import MOST_ENTRIES, draw_pattern, laws, light_pattern, wide_pattern, widen
 from .problem import Axes, Family, Structure, Tensor, Workload
-from .sizes import BEYOND_16_BITS, MOST_OF_TWO, Range, draw_sizes
+from .sizes import BEYOND_16_BITS, BULK, MOST_OF_TWO, Range, draw_pair, draw_sizes
 
 INDPTR = Tensor(
     name="indptr",
@@ -50,6 +50,11 @@ INDICES = Tensor(
 
 LONGEST = "longest row"
 """It leads like an axis where sizes are drawn."""
+
+TALL = (1 << 18, 1 << 19)
+"""Rows, and columns, of a pattern that is as large as BULK without a dense factor."""
+NARROW = (4, 16)
+"""Of a dense factor that has as many elements as BULK says because it has many rows."""
 
 Generator = Mapping[str, float | int | str | bool]
 
@@ -262,3 +267,34 @@ def variations_of(
             yield structure_from(pattern, sizes, names=names)
 
     return vary
+
+
+def bulk_of(
+    *names: str, dense: Mapping[str, Range] | None = None
+) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
+    """The `bulk` of a sparse problem: a wide dense factor beside many rows, then a narrow one.
+
+    Args:
+        names: its axes, in order.
+        dense: the ranges of the dense ones.
+    """
+    ranges = dense or {}
+    width = next((name for name, kind in ranges.items() if not kind.choices), "")
+
+    def draw(_structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+        for turn in itertools.count():
+            if not width:
+                rows, cols = (int(rng.integers(*TALL)) for _ in range(2))
+                sizes = {}
+            elif turn % 3 == 2:
+                sizes = {width: int(rng.integers(*NARROW, endpoint=True))}
+                rows = cols = int(rng.integers(*BULK)) // sizes[width]
+            else:
+                rows, wide = draw_pair(rng, is_whole=turn % 3 == 0)
+                cols, sizes = rows, {width: wide}
+            for name, kind in ranges.items():
+                if kind.choices:
+                    sizes[name] = int(rng.choice(kind.choices))
+            yield structure_from(light_pattern(rows, cols, rng), sizes, names=names)
+
+    return draw

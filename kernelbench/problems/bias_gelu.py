@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
 from ..families import blemish, draw
 from ..problem import (
@@ -30,6 +30,7 @@ from ..problem import (
 from ..sizes import Range
 
 AXES = ("M", "N")
+RANGES = dict.fromkeys(AXES, Range())
 OPERATIONS = 16.0
 
 
@@ -157,7 +158,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of({"M": Range(), "N": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

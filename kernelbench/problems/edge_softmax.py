@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, sink
+from ..families import blemish, draw, raise_peaks, sink
 from ..problem import (
     Arrays,
     Axes,
@@ -27,6 +27,7 @@ from ..problem import (
 from ..sizes import ALONG_Y
 from ..sparse import (
     INDPTR,
+    bulk_of,
     row_lengths,
     row_numbers,
     segment_sums,
@@ -38,10 +39,12 @@ from ..twins import twins
 from .softmax import FARTHEST, add_noise, drift, reach, softmax_scale
 
 AXES = ("M", "H", "nnz")
+DENSE = {"H": ALONG_Y}
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
-    """The logits; LARGE has some that overflow exp without the subtraction of the maximum.
+    """The logits; LARGE has some that overflow exp without the subtraction of the maximum, and in
+    half of the rows of each head one that overflows it unless the maximum is that one.
 
     NONFINITE masks entries by -inf, never the first one of a row, and has a few NaN.
     """
@@ -52,6 +55,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         e = rng.standard_normal((nnz, heads), dtype=np.float32)
         e += offsets[row_numbers(structure)][:, None]
         sink(e, lengths, rng)
+        raise_peaks(e, row_lengths(structure), rng)
         return {"e": e}
     if family is Family.CONSTANT:
         e = draw(family, (nnz, heads), rng, varies=1)
@@ -202,7 +206,8 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # scipy has nothing for it.
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of(*AXES, dense={"H": ALONG_Y}),
+    variations=variations_of(*AXES, dense=DENSE),
+    bulk=bulk_of(*AXES, dense=DENSE),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

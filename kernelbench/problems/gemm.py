@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
 from ..families import (
     LINEAR_FAMILIES,
@@ -34,6 +34,7 @@ from ..problem import (
 from ..sizes import Range
 
 AXES = ("M", "N", "K")
+RANGES = dict.fromkeys(AXES, Range())
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
@@ -148,7 +149,8 @@ PROBLEM = Problem(
         Baseline("numpy", _numpy, "numpy"),
         Baseline("cupy", _cupy, "cupy"),
     ),
-    variations=variations_of({"M": Range(), "N": Range(), "K": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     families=LINEAR_FAMILIES,
     accuracy=(
         "n = K, s = sum over k of |A[i,k] B[k,j]|. One float32 running sum of more than some "

@@ -31,6 +31,7 @@ from ..sizes import ALONG_Y, Range
 from ..sparse import (
     INDICES,
     INDPTR,
+    bulk_of,
     csr,
     factors,
     row_lengths,
@@ -43,6 +44,7 @@ from ..twins import twins
 
 AXES = ("M", "N", "K", "nnz", "reduce")
 MAX, MEAN = 0, 1
+DENSE = {"N": ALONG_Y, "reduce": Range(choices=(MAX, MEAN))}
 PROBE_NONZEROS = 2
 """One product, one sum, one reciprocal and its product: four roundings, the probe's limit."""
 
@@ -214,7 +216,8 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # torch.compile hands a sparse CSR product to the same library call as eager: left out.
     baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
-    variations=variations_of(*AXES, dense={"N": ALONG_Y, "reduce": Range(choices=(MAX, MEAN))}),
+    variations=variations_of(*AXES, dense=DENSE),
+    bulk=bulk_of(*AXES, dense=DENSE),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

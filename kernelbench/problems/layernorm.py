@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
 from ..families import LONG, blemish, draw, thin_columns
 from ..problem import (
@@ -31,6 +31,7 @@ from ..problem import (
 from ..sizes import Range
 
 AXES = ("M", "N")
+RANGES = dict.fromkeys(AXES, Range())
 EPS = 1e-5
 OVERHEAD = 16.0
 """Terms beside the N of the sums: a fixed number of roundings of each element."""
@@ -181,7 +182,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of({"M": Range(), "N": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

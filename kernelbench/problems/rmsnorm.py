@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
 from ..families import blemish, draw, thin_columns
 from ..problem import (
@@ -30,6 +30,7 @@ from ..sizes import Range
 from .layernorm import gains
 
 AXES = ("M", "N")
+RANGES = dict.fromkeys(AXES, Range())
 EPS = 1e-6
 OVERHEAD = 16.0
 """Terms beside the N squares: root, reciprocal and the products take a few roundings each."""
@@ -151,7 +152,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of({"M": Range(), "N": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

@@ -32,6 +32,7 @@ from ..sizes import ALONG_Y
 from ..sparse import (
     INDICES,
     INDPTR,
+    bulk_of,
     denormal_live_rows,
     row_numbers,
     structure_maker,
@@ -41,6 +42,7 @@ from ..standins import STAND_INS
 from ..twins import twins
 
 AXES = ("M", "K", "D", "nnz")
+DENSE = {"D": ALONG_Y}
 BLOCK_ELEMENTS = 1 << 15
 """Gathered elements of a block of the oracle: float64 temporaries that fit in the cache."""
 
@@ -172,7 +174,8 @@ PROBLEM = Problem(
     bytes_moved=bytes_moved,
     # scipy has no sampled product; gathering with numpy would only be a slower torch.
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of(*AXES, dense={"D": ALONG_Y}),
+    variations=variations_of(*AXES, dense=DENSE),
+    bulk=bulk_of(*AXES, dense=DENSE),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, sink
+from ..families import blemish, draw, raise_peaks, sink
 from ..problem import (
     Arrays,
     Axes,
@@ -35,6 +35,7 @@ from ..problem import (
 from ..sizes import Range
 
 AXES = ("M", "N")
+RANGES = dict.fromkeys(AXES, Range())
 EXP_ULPS = 8.0
 """Relative error allowed to one exponential, in u: about four units in the last place."""
 TINY = 4 * 2.0**-126
@@ -94,7 +95,8 @@ def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.nda
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
-    """The logits; LARGE has a few that overflow exp without the subtraction of the maximum.
+    """The logits; LARGE has some that overflow exp without the subtraction of the maximum, and in
+    half of the rows one that overflows it unless the maximum is that one.
 
     NONFINITE has a mask: -inf from some place of a row on, as in causal attention, and a few NaN.
     Of a LONG row most logits are too low to count: a plain sum of so many exponentials drifts
@@ -105,6 +107,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         x = rng.standard_normal(shape, dtype=np.float32)
         x += rng.choice(np.array((100, 150, 200, -120), np.float32), (shape[0], 1))
         sink(x, shape[1], rng)
+        raise_peaks(x.reshape(-1, 1), np.full(shape[0], shape[1]), rng)
         return {"x": x}
     x = draw(family, shape, rng, varies=0)
     if family in (Family.CONSTANT, Family.DENORMAL) and shape[1] > 1:
@@ -217,7 +220,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of({"M": Range(), "N": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     families=(
         Family.NORMAL,
         Family.UNIFORM,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import structure_maker, variations_of
+from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
 from ..families import blemish, draw, full_mantissa, probe_rows, thin_columns
 from ..problem import (
@@ -30,6 +30,7 @@ from ..problem import (
 from ..sizes import Range
 
 AXES = ("M", "N")
+RANGES = dict.fromkeys(AXES, Range())
 PROBE_SCALE = np.float32(2.0**-6)
 """Keeps the sum far below each dy, so that no cancellation hides or feigns an error."""
 
@@ -151,7 +152,8 @@ PROBLEM = Problem(
     flops=flops,
     bytes_moved=bytes_moved,
     baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of({"M": Range(), "N": Range()}),
+    variations=variations_of(RANGES),
+    bulk=bulk_of(RANGES),
     # Without CONSTANT: of a constant gradient nothing is left but rounding errors.
     families=(
         Family.NORMAL,

@@ -25,6 +25,7 @@ from ..sizes import ALONG_Y
 from ..sparse import (
     INDICES,
     INDPTR,
+    bulk_of,
     csr,
     factors,
     row_lengths,
@@ -35,6 +36,7 @@ from ..standins import STAND_INS
 from ..twins import twins
 
 AXES = ("M", "N", "K", "nnz")
+DENSE = {"N": ALONG_Y}
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
@@ -175,7 +177,8 @@ PROBLEM = Problem(
         Baseline("MKL prepared", _mkl, "", is_prepared=True),
         Baseline("cupy", _cupy, "cupy"),
     ),
-    variations=variations_of(*AXES, dense={"N": ALONG_Y}),
+    variations=variations_of(*AXES, dense=DENSE),
+    bulk=bulk_of(*AXES, dense=DENSE),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

@@ -24,6 +24,7 @@ from ..problem import (
 from ..sparse import (
     INDICES,
     INDPTR,
+    bulk_of,
     csr,
     factors,
     row_lengths,
@@ -156,6 +157,7 @@ PROBLEM = Problem(
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(*AXES),
+    bulk=bulk_of(*AXES),
     families=LINEAR_FAMILIES,
     twins=twins,
     accuracy=(

@@ -25,6 +25,10 @@ class Told(Protocol):
     @property
     def problem(self) -> str: ...
     @property
+    def kernel(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
     def before(self) -> str: ...
     @property
     def after(self) -> str: ...
@@ -56,7 +60,7 @@ def explain(told: Told) -> Because | None:
     """Why it survived; None: nobody knows."""
     for kind in KINDS:
         for row in rows(kind):
-            if _fits(row, told):
+            if fits(row, told):
                 return Because(kind, row["why"], row.get("bounded", False))
     return None
 
@@ -67,10 +71,13 @@ def is_right(told: Told) -> bool:
     return because is not None and because.kind == "equal"
 
 
-def _fits(row: dict[str, Any], told: Told) -> bool:
+def fits(row: dict[str, Any], told: Told) -> bool:
+    """Whether a row speaks of it: all that the row says must be so."""
     return (
         told.operator in row.get("operators", [told.operator])
         and told.problem in row.get("problems", [told.problem])
+        and told.line in row.get("lines", [told.line])
+        and bool(re.search(row.get("originals", ""), told.kernel))
         and bool(re.search(row.get("line", ""), told.before))
         and bool(re.search(row.get("becomes", ""), told.after))
     )

@@ -8,6 +8,7 @@ timed, so that a busy machine can decide nothing.
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -63,9 +64,19 @@ class Finding:
     seconds: float = 0.0
 
     @property
+    def kernel(self) -> str:
+        """The name of what it was made of."""
+        return self.original
+
+    @property
     def is_judged(self) -> bool:
         """Whether the referee said something of it."""
         return self.outcome in (REFUSED, SURVIVED)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was refused, or survived and no argument says that it is right."""
+        return self.outcome == REFUSED or (self.outcome == SURVIVED and not is_right(self))
 
 
 def load_findings(file: Path) -> list[Finding]:
@@ -116,10 +127,13 @@ class Bench:
 
     def __init__(self, problem: str, language: str, folder: Path) -> None:
         workload = registry.workload_for(registry.get(problem), WORKLOAD)
+        # Nothing is timed: two that judge at once need not wait for each other.
+        self._turns = tempfile.TemporaryDirectory(prefix="kernelwright-mutants-")
         task = Task(
             problem=problem,
             workload=workload,
             cache_dir=str(folder),
+            timing_lock=self._turns.name,
             **(
                 {"baselines": ("torch eager",)}
                 if language == CPP.name
@@ -136,6 +150,7 @@ class Bench:
 
     def close(self) -> None:
         self._stand.close()
+        self._turns.cleanup()
 
     def judge(self, mutant: Mutant) -> Finding:
         """What becomes of it."""
@@ -212,9 +227,9 @@ def describe(verdict: Verdict) -> dict[str, str]:
 def judge_all(
     queues: dict[tuple[str, str], list[Mutant]], quota: int, folder: Path, until: float
 ) -> Iterator[Finding]:
-    """Of each problem and language a mutant in turn, until each has been asked about so many.
+    """Of each problem and language a mutant in turn, until so many of each count.
 
-    What a file in the folder already holds counts, and is not asked again.
+    What a file in the folder already holds is not asked again.
 
     Args:
         until: when to stop, by time.monotonic().
@@ -252,13 +267,13 @@ class _Turn:
         self._file = folder / f"{'-'.join(key)}.jsonl"
         known = load_findings(self._file)
         seen = {finding.id for finding in known}
-        self._left = quota - sum(finding.is_judged for finding in known)
+        self._left = quota - sum(finding.counts for finding in known)
         self._queue = (mutant for mutant in queue if mutant.id not in seen)
 
     def next_one(self) -> Mutant | None:
         return next(self._queue, None) if self._left > 0 else None
 
     def keep(self, finding: Finding) -> None:
-        self._left -= finding.is_judged
+        self._left -= finding.counts
         with self._file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(finding)) + "\n")

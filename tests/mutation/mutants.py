@@ -37,6 +37,11 @@ class Mutant:
         return self.original.problem
 
     @property
+    def kernel(self) -> str:
+        """The name of what it was made of."""
+        return self.original.name
+
+    @property
     def id(self) -> str:
         return hashlib.sha256(self.source.encode()).hexdigest()[:16]
 

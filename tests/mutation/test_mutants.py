@@ -7,13 +7,20 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP, TRITON, Language
 from kernelwright.kernelbench.skeleton import skeleton
-from kernelwright.tests.mutation.explained import KINDS, is_right, rows, unmutated_because
+from kernelwright.tests.mutation.explained import (
+    KINDS,
+    fits,
+    is_right,
+    rows,
+    unmutated_because,
+)
 from kernelwright.tests.mutation.judging import (
     REFUSED,
     SAME,
@@ -28,6 +35,7 @@ from kernelwright.tests.mutation.operators import OPERATORS
 from kernelwright.tests.mutation.originals import Original, originals
 from kernelwright.tests.mutation.tokens import Code
 
+FIELDS = {"operators", "problems", "originals", "lines", "line", "becomes", "bounded", "why"}
 BY_NAME = {operator.name: operator for operator in OPERATORS}
 SUM = """\
 // for (int j = 0; j < N; ++j) is no loop
@@ -168,8 +176,39 @@ def test_arguments_name_operators_that_there_are() -> None:
         for row in rows(kind):
             assert set(row.get("operators", [])) <= set(BY_NAME)
             assert set(row.get("problems", [])) <= set(registry.names())
+            assert set(row) <= FIELDS, row["why"]
+            # Lines are those of a kernel that is named, or of all that have one beginning.
+            assert "lines" not in row or row["originals"].startswith("^") or "problems" in row
             assert row["why"]
             assert row.get("line") or row.get("becomes")
+
+
+@pytest.mark.parametrize(
+    ("row", "is_meant"),
+    [
+        ({"line": "sum"}, True),
+        ({"line": "^sum"}, False),
+        ({"becomes": "sum$"}, True),
+        ({"line": "sum", "becomes": r"\+"}, False),
+        ({"line": "sum", "operators": ["term"]}, True),
+        ({"line": "sum", "operators": ["step", "stride"]}, False),
+        ({"line": "sum", "problems": ["gemm"]}, False),
+        ({"line": "sum", "originals": "^row-wise"}, True),
+        ({"line": "sum", "originals": "^wise"}, False),
+        ({"line": "sum", "lines": [7, 8]}, True),
+        ({"line": "sum", "lines": [6]}, False),
+    ],
+)
+def test_an_argument_speaks_of_nothing_but_what_it_names(
+    row: dict[str, Any], is_meant: bool
+) -> None:
+    right = Original("row-wise unroll=4", "softmax", CPP, "")
+    mutant = Mutant(right, "term", 8, "total = sum + more", "total = sum", "")
+    made = {"id": "", "language": "cpp", "original": right.name, "outcome": SURVIVED}
+    finding = Finding(
+        **made, problem="softmax", operator="term", line=8, before=mutant.before, after=mutant.after
+    )
+    assert fits(row, mutant) is fits(row, finding) is is_meant
 
 
 def test_a_killed_run_is_read_up_to_where_it_was(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.contests import HIDDEN_ROOM
 from kernelwright.verifier.truth.trials import (
+    BULK_SHAPES,
+    FEW_BUILT,
     LEAST_TRIALS,
     LONG,
+    NO_BULK,
     SHAPES,
     SHARP,
     SPECIAL,
     Stage,
+    patient_plan,
     plan,
 )
 
@@ -41,7 +46,7 @@ def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name:
     for seed in range(5):
         trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
         assert len(trials) >= LEAST_TRIALS
-        hidden = [t for t in trials if t.name.startswith("hidden")]
+        hidden = [t for t in trials if t.name.startswith("hidden shape")]
         assert len(hidden) == SHAPES[Depth.FULL]
         assert {t.family for t in trials} == set(stage.problem.families)
         on_target = {t.family for t in trials if t.name == stage.target_name}
@@ -65,7 +70,7 @@ def test_each_axis_is_long_with_every_family_that_hides_nothing(name: str) -> No
         hidden = [
             t
             for t in plan(stage, Depth.FULL, np.random.default_rng(seed))
-            if t.name.startswith("hidden")
+            if t.name.startswith("hidden shape")
         ]
         for axis in stage.target.axes:
             met = [t.family for t in hidden if t.structure.axes[axis] >= LONG]
@@ -81,7 +86,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
     free = [axis for axis in stage.target.axes if axis != "reduce"]
     for seed in range(3):
         trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
-        hidden = [t.structure.axes for t in trials if t.name.startswith("hidden")]
+        hidden = [t.structure.axes for t in trials if t.name.startswith("hidden shape")]
         dense = {"N", "D", "H"} if "sparse" in stage.problem.tags else set()
         for axis in free:
             lengths = {axes[axis] for axes in hidden}
@@ -100,7 +105,7 @@ def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) ->
     free = [axis for axis in stage.target.axes if axis not in ("reduce", "nnz")]
     for seed in range(3):
         trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
-        hidden = [t for t in trials if t.name.startswith("hidden")]
+        hidden = [t for t in trials if t.name.startswith("hidden shape")]
         sharp = [t for t in hidden if t.family in SHARP]
         short = [t for t in sharp if max(t.structure.axes.values()) < LONG]
         for axis in free:
@@ -122,12 +127,48 @@ def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: s
 
 
 @pytest.mark.parametrize("name", registry.names())
+def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> None:
+    stage = stage_of(name)
+    for seed in range(5):
+        drawn = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        bulk = [t for t in drawn if t.name.startswith("hidden bulk")]
+        assert len(bulk) == BULK_SHAPES[Depth.FULL]
+        assert {t.family for t in bulk} <= {*SHARP} & {*stage.problem.families}
+        for trial in bulk:
+            longest = sorted(trial.structure.axes.values())[-2:]
+            assert min(longest) >= 500, trial.name
+            assert math.prod(longest) > 1 << 19, trial.name
+            tensors = [math.prod(t.extent(trial.structure.axes)) for t in stage.problem.tensors]
+            assert max(tensors) >= 1 << 18, trial.name
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_of_three_such_shapes_one_has_whole_vectors(name: str) -> None:
+    stage = stage_of(name)
+    if {"N", "D", "H"} & set(stage.target.axes):
+        for seed in range(5):
+            drawn = plan(stage, Depth.FULL, np.random.default_rng(seed))
+            bulk = [t.structure.axes for t in drawn if t.name.startswith("hidden bulk")]
+            assert any(axes[n] % 64 == 0 for axes in bulk for n in "NDH" if n in axes)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_where_shapes_are_dear_none_is_long_in_two_axes(name: str) -> None:
+    stage = stage_of(name)
+    rng = np.random.default_rng(0)
+    few = [plan(stage, Depth.SCREEN, rng), patient_plan(stage, Depth.FULL, rng)]
+    few.append(plan(stage, Depth.FULL, rng, shapes=FEW_BUILT, bulk=NO_BULK))
+    assert not any(t.name.startswith("hidden bulk") for trials in few for t in trials)
+
+
+@pytest.mark.parametrize("name", registry.names())
 def test_hidden_shapes_fit_into_the_memory_that_is_kept_for_them(name: str) -> None:
     problem = registry.get(name)
     for workload, seed in itertools.product(("tiny", problem.default_workload.name), range(4)):
         base = problem.structure(problem.workload(workload))
         drawn = problem.variations(base, np.random.default_rng(seed))
-        for structure in itertools.islice(drawn, 40):
+        bulk = problem.bulk(base, np.random.default_rng(seed))
+        for structure in (*itertools.islice(drawn, 40), *itertools.islice(bulk, 12)):
             needed = footprint(problem, structure.axes)
             assert needed[0] <= HIDDEN_ROOM[0], structure.axes
             assert needed[1] <= HIDDEN_ROOM[1], structure.axes

@@ -64,7 +64,7 @@ EVALUATION_S = {
 }
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
-HIDDEN_ROOM = (3 << 20, (1 << 20) + (1 << 16))
+HIDDEN_ROOM = (16 << 20, 8 << 20)
 """Inputs and outputs of one call of any hidden shape."""
 TWIN_SHARE = 0.5
 """Of the timed calls are on a pattern that differs from the workload's in a few entries, where

@@ -72,7 +72,13 @@ class DeviceStand(TimingStand):
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedOnDevice:
         """See Stand."""
-        drawn = trials.plan(self.session.stage, draft.order.protocol, rng, shapes=trials.FEW_BUILT)
+        drawn = trials.plan(
+            self.session.stage,
+            draft.order.protocol,
+            rng,
+            shapes=trials.FEW_BUILT,
+            bulk=trials.NO_BULK,
+        )
         with draft.span("build"):
             ready = self.build_all(draft.order.language, draft.order.source, drawn, rng)
         draft.take(ready.made.device.cubins[0])

@@ -23,7 +23,7 @@ from ..checks import fenced_memory
 from ..checks.checking import run_trials, try_all
 from ..clock.timed_sides import AnsweredShare, CandidateSide
 from ..failure import Failed
-from ..truth.trials import FEW_BUILT, patient_plan, plan, small_trials
+from ..truth.trials import FEW_BUILT, NO_BULK, patient_plan, plan, small_trials
 from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
 from .cuda_candidate import CudaCandidate
 from .cuda_causes import Failing
@@ -160,7 +160,7 @@ class MountedInEmulation:
             asked = [trial for trial in trials if trial.name == stage.target_name]
             return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
         if self._made.is_native:
-            drawn = plan(stage, protocol, rng, shapes=FEW_BUILT)
+            drawn = plan(stage, protocol, rng, shapes=FEW_BUILT, bulk=NO_BULK)
         else:
             drawn = patient_plan(stage, protocol, rng)
         return run_trials(side, stage, protocol, rng, drawn)

@@ -27,6 +27,10 @@ SHAPES = {Depth.SCREEN: 16, Depth.FULL: 192, Depth.CONFIRM: 192, Depth.RECORD: 3
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
 FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 24, Depth.CONFIRM: 24, Depth.RECORD: 240}
 """Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
+BULK_SHAPES = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 12}
+"""Hidden shapes in which two axes are long at once."""
+NO_BULK: Mapping[Depth, int] = {}
+"""Where shapes are dear, too."""
 ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
 """Trials on the workload itself, at least: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
@@ -110,12 +114,14 @@ def plan(
     rng: np.random.Generator,
     drawn: Iterator[tuple[str, Structure]] | None = None,
     shapes: Mapping[Depth, int] = SHAPES,
+    bulk: Mapping[Depth, int] = BULK_SHAPES,
 ) -> list[Trial]:
     """The trials of one evaluation, in the order they are run: small and sharp ones first.
 
     Args:
         drawn: the hidden shapes to take them from.
         shapes: how many of them.
+        bulk: how many more in which two axes are long at once.
     """
     families = list(stage.problem.families)
     sharp: list[Family] = [f for f in SHARP if f in families]
@@ -130,6 +136,7 @@ def plan(
     for name, structure in itertools.islice(drawn, shapes[protocol]):
         family = seen.choose_sharp(structure, sharp) or next(usual)
         trials.append(Trial(name, structure, family))
+    trials += _bulky(stage, sharp or families, bulk.get(protocol, 0), rng)
     on_target = [*special, *sharp]
     while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
         on_target.append(_draw_family(families, rng))
@@ -153,7 +160,7 @@ def patient_plan(stage: Stage, protocol: Depth, rng: np.random.Generator) -> lis
             elif axes not in long:
                 long[axes] = Trial(name, structure, sharp)
 
-    trials = plan(stage, protocol, rng, list_short(), FEW_BUILT)
+    trials = plan(stage, protocol, rng, list_short(), FEW_BUILT, NO_BULK)
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
 
 
@@ -228,9 +235,22 @@ def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
 
 def hidden_shapes(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
     """Endless shapes that exist nowhere but here, each with a name for people."""
-    for number, structure in enumerate(stage.problem.variations(stage.target, rng), 1):
+    return _name("hidden shape", stage.problem.variations(stage.target, rng))
+
+
+def _name(kind: str, structures: Iterator[Structure]) -> Iterator[tuple[str, Structure]]:
+    for number, structure in enumerate(structures, 1):
         axes = ", ".join(f"{name}={value}" for name, value in structure.axes.items())
-        yield f"hidden shape {number} ({axes})", structure
+        yield f"{kind} {number} ({axes})", structure
+
+
+def _bulky(
+    stage: Stage, sharp: list[Family], count: int, rng: np.random.Generator
+) -> Iterator[Trial]:
+    """Shapes that are long in two axes at once, on values that hide nothing."""
+    turns = itertools.cycle(rng.permutation(np.array(sharp, object)))
+    drawn = _name("hidden bulk", stage.problem.bulk(stage.target, rng))
+    return (Trial(*shape, next(turns)) for shape in itertools.islice(drawn, count))
 
 
 def _list_long_axes(structure: Structure) -> frozenset[str]:
