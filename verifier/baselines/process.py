@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.rows import RowTurns, take_rows
+from ...kernelbench.rows import Rows, RowTurns, take_rows
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.isolation.trusted import TrustedTree
 from ...sandbox.run.arena import MOST_SHIFT, Arena, Slot, TensorRegion, footprint
@@ -33,7 +33,7 @@ from ...sandbox.run.process import cpu_ns
 from ...sandbox.run.sealed_memory import PAGE
 from ...sandbox.run.starting import thread_environment
 from ..truth import gates
-from ..truth.trials import make_item
+from ..truth.trials import Item, make_item
 
 _KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 _ANSWER_S = 240.0  # whatever is asked, on a busy machine; compiling has a limit of its own
@@ -58,6 +58,54 @@ class BaselinePlace:
     """Torch's name for it; empty: the CPUs, over the memory of the calls."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """By which the driver shows the one device."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What every baseline is asked on one slot."""
+
+    slot: Slot
+    before: Item
+    """The values that it is prepared on."""
+    item: Item
+    """Others, for the call that is judged."""
+    rows: Rows | None
+    judged: Item
+    """The same in these rows, of an answer that is judged in parts."""
+
+    @classmethod
+    def draw(cls, problem: Problem, slot: Slot, rng: np.random.Generator) -> Self:
+        """Once for all baselines: of a large workload this takes longer than they do."""
+        before = make_item(problem, slot.structure, Family.NORMAL, rng)
+        item = make_item(problem, slot.structure, Family.UNIFORM, rng)
+        if not item.is_parted:
+            return cls(slot, before, item, None, item)
+        drawn = RowTurns(rng).take(slot.structure.axes["M"], BASELINE_SHARE)
+        rows = take_rows(slot.structure, drawn)
+        return cls(slot, before, item, rows, item.part(rows))
+
+    def lay(self, item: Item) -> None:
+        """Puts its values where the slot has them."""
+        for key, array in item.inputs.items():
+            self.slot.inputs[key][...] = array
+
+    def explain_wrong(self, problem: Problem) -> str:
+        """What is wrong with the answer that is there; empty: nothing."""
+        outputs = self.slot.outputs
+        if self.rows:
+            outputs = self.rows.take(problem, outputs)
+        for output, expected in self.judged.expected.items():
+            checks = gates.check_output(
+                output,
+                outputs[output],
+                expected,
+                problem.precision,
+                Family.UNIFORM,
+                poison=None,
+            )
+            if failed := gates.first_failure(checks):
+                return f"its answer is wrong: {failed.name}: {failed.detail}"
+        return ""
 
 
 class BaselineProcess:
@@ -152,8 +200,9 @@ class BaselineProcess:
         """
         usable, missing = [], {}
         ends = time.monotonic() + within_s
+        asked = [_Question.draw(self._problem, slot, rng) for slot in self.slots]
         for name in names:
-            why = self._prepare(name, rng, ends)
+            why = self._prepare(name, asked, ends)
             if why:
                 missing[name] = why
             else:
@@ -219,14 +268,12 @@ class BaselineProcess:
         self.slots = []
         self.arena.close()
 
-    def _prepare(self, name: str, rng: np.random.Generator, ends: float) -> str:
-        for slot in self.slots:
-            item = make_item(self._problem, slot.structure, Family.NORMAL, rng)
-            for key, array in item.inputs.items():
-                slot.inputs[key][...] = array
+    def _prepare(self, name: str, asked: list[_Question], ends: float) -> str:
+        for question in asked:
+            question.lay(question.before)
             try:
                 answer = self._send(
-                    {"do": "prepare", "baseline": name, "slot": slot.index},
+                    {"do": "prepare", "baseline": name, "slot": question.slot.index},
                     max(_LEAST_S, ends - time.monotonic()),
                 )
             except TimeoutError as error:
@@ -234,28 +281,11 @@ class BaselineProcess:
             if not answer["ok"]:
                 return str(answer["why"])
         # Other values at the same addresses: a baseline that kept a copy would fail here.
-        for slot in self.slots:
-            item = make_item(self._problem, slot.structure, Family.UNIFORM, rng)
-            for key, array in item.inputs.items():
-                slot.inputs[key][...] = array
-            self.call(name, slot)
-            outputs = slot.outputs
-            if item.is_parted:
-                drawn = RowTurns(rng).take(slot.structure.axes["M"], BASELINE_SHARE)
-                rows = take_rows(slot.structure, drawn)
-                item, outputs = item.part(rows), rows.take(self._problem, outputs)
-            for output, expected in item.expected.items():
-                checks = gates.check_output(
-                    output,
-                    outputs[output],
-                    expected,
-                    self._problem.precision,
-                    Family.UNIFORM,
-                    poison=None,
-                )
-                failed = gates.first_failure(checks)
-                if failed:
-                    return f"its answer is wrong: {failed.name}: {failed.detail}"
+        for question in asked:
+            question.lay(question.item)
+            self.call(name, question.slot)
+            if why := question.explain_wrong(self._problem):
+                return why
         return ""
 
     def _send(self, request: dict[str, Any], within_s: float | None = None) -> dict[str, Any]:

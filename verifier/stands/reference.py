@@ -21,7 +21,7 @@ from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import BaselineSide
 from ..clock.timing import MAX_BATCH
-from ..truth.trials import make_item
+from ..truth.trials import Item, make_item
 from .session import CALL_S, Session
 
 _CALIBRATION_CALLS = 5
@@ -139,14 +139,12 @@ class Baselines:
                 f"no baseline of {session.problem.name} runs here: {missing}",
                 hint=f"check that torch and scipy are installed in this environment{waited}",
             )
-        latency = {name: _calibrate(session, process, name, rng) for name in usable}
+        item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
+        latency = {name: _calibrate(process, name, item) for name in usable}
         return Reference(process, latency, missing, self._peaks(process))
 
 
-def _calibrate(
-    session: Session, process: BaselineProcess, name: str, rng: np.random.Generator
-) -> float:
+def _calibrate(process: BaselineProcess, name: str, item: Item) -> float:
     side = BaselineSide(name, process)
-    item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
     side.take([item], 0)
     return stats.median(side.take([item], 0) for _ in range(_CALIBRATION_CALLS))
