@@ -199,6 +199,11 @@ class Arena:
         other._is_owner = False
         return other
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have layouts over its memory."""
+        return not self._is_owner
+
     def renew(self) -> None:
         """Other physical pages for all tensors but those that were placed apart."""
         for memory, start, end in (

@@ -151,7 +151,6 @@ class CandidateSide:
         self._lots = np.random.default_rng()
         self._turns = RowTurns(self._lots)
         self._shift = 0
-        self._wipe_next: list[Slot] = []
 
     @property
     def pid(self) -> int:
@@ -270,7 +269,7 @@ class CandidateSide:
         counted: list[float] = []
         runner = self._runner
         slots = self.slots[first : first + len(items)]
-        self._wipe_next = slots
+        self._wipe(slots)
         for slot, item in zip(slots, items, strict=True):
             marks, timed = self._call(item, slot, self._timeout_s)
             self._sample(item, slot, marks, timed)
@@ -289,6 +288,7 @@ class CandidateSide:
     def test(self, item: Item, first: int) -> None:
         """One call as those of `take`, whose time does not count and whose answer is judged."""
         slot = self.slots[first]
+        self._wipe([slot])
         marks, timed = self._call(item, slot, self._timeout_s)
         self._tests.append(self._copy_answer(item, slot, marks, timed))
         if not (guard := marks.check(slot.index)).passed:
@@ -344,7 +344,6 @@ class CandidateSide:
 
         def lay() -> None:
             """All that the call finds, as the process stands still: none of it can be replaced."""
-            self._wipe_others(slot)
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
 
@@ -352,16 +351,17 @@ class CandidateSide:
         self.plans.watch(slot, marks)
         return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
 
-    def _wipe_others(self, slot: Slot) -> None:
-        """What another process left in the slots of the next calls: their inputs and answers."""
-        for other in self._wipe_next:
-            if other is not slot:
-                for name, array in other.inputs.items():
-                    if name not in other.structure.arrays:
-                        array.fill(0)
-                for array in other.outputs.values():
-                    array.fill(0)
-        self._wipe_next = []
+    def _wipe(self, slots: list[Slot]) -> None:
+        """Before its turn: what another process left there, inputs that are to come and answers.
+
+        This one is stopped behind its last answer and has not been asked yet.
+        """
+        if not self._arena.is_shared:
+            return
+        for slot in slots:
+            values = [a for name, a in slot.inputs.items() if name not in slot.structure.arrays]
+            for array in (*values, *slot.outputs.values()):
+                array.fill(0)
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
