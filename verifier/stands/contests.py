@@ -48,8 +48,9 @@ MORE = 2
 """Times as many rounds in blocks beyond BLOCKS, which only tell who is faster."""
 MORE_JUDGED = {"judged": 4, "tests": 1}
 """Of them: nobody knows which of the blocks they are in, and the truth takes longer than calls."""
-LARGE = {"warm_up": 1, "least": 5, "tests": 1}
-"""Of the rounds of a block where calls are large (kernelbench/rows.py)."""
+LARGE = {"warm_up": 1, "least": 4, "tests": 1}
+"""Of the rounds of a block where calls are large (kernelbench/rows.py); there are DEAR_SHARE times
+fewer blocks, too: their inputs take many times as long as the calls."""
 FULL_BLOCKS = 3
 """Blocks in which every baseline is timed; a slow one needs no more to be known as slow."""
 NEAR_BLOCKS = 5
@@ -110,8 +111,10 @@ class Contest:
         self._launched = launched
         self._champion = champion
         dear = 1 if launched.is_light else DEAR_SHARE
-        self._least = -(-BLOCKS[protocol] // dear)
-        self._most = max(self._least, OPEN_BLOCKS // dear) if champion else self._least
+        self._is_large = is_large(session.problem, session.stage.target.axes)
+        fewer = DEAR_SHARE if self._is_large else dear
+        self._least = -(-BLOCKS[protocol] // fewer)
+        self._most = max(self._least, OPEN_BLOCKS // fewer) if champion else self._least
         base = ROUNDS[protocol]
         self._base = replace(
             base,
@@ -238,8 +241,7 @@ class Contest:
         if self.blocks >= self._least:
             count, budget_s = MORE * rounds.count, MORE * rounds.budget_s
             rounds = replace(rounds, count=count, budget_s=budget_s, **MORE_JUDGED)
-        if is_large(self._session.problem, self._session.stage.target.axes):
-            # Its inputs take many times as long as the calls, which vary little.
+        if self._is_large:
             rounds = replace(rounds, **LARGE)
         return rounds
 
@@ -248,7 +250,7 @@ class Contest:
         reference, block = self._baselines.reference, self.blocks
         if self._protocol is Depth.SCREEN:
             return reference.sides(within=1.0)
-        if block < FULL_BLOCKS:
+        if block < (1 if self._is_large else FULL_BLOCKS):
             return reference.sides()
         is_over = self._champion is not None and block >= NEAR_BLOCKS
         return [] if is_over else reference.sides(within=NEAR)
