@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom side-by-side coverage growth hostile mutants isolation static clean
+	results fairness headroom sparse-baselines side-by-side coverage growth hostile mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -142,6 +142,11 @@ coverage: $(STAMP)
 # One kernel on 10,000 to a million rows: time and memory; writes docs/results/growth.md.
 growth: $(STAMP)
 	$(BIN)/python benchmarks/growth.py
+
+# Our best sparse product against torch, scipy and MKL prepared; writes docs/results/sparse-baselines.md.
+sparse-baselines: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mkl]'
+	$(BIN)/python benchmarks/sparse_baselines.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
