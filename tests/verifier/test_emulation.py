@@ -8,7 +8,7 @@ from kernelwright.kernelbench.recipes import get
 from kernelwright.sandbox.triton_on_cpu.interpreting import UNWRITTEN
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Depth, Status, Verdict
-from kernelwright.verifier.clock.timed_sides import AnsweredShare
+from kernelwright.verifier.clock.answers import AnsweredShare
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import emulated

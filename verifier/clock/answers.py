@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outputs of one call as they were copied, and how they are held against the truth."""
+"""The outputs of one call as they were copied, how they are held against the truth, and how much of
+what was asked they answer."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Problem
 from ...kernelbench.rows import Rows
+from ...sandbox.run.gate import Coverage
 from ...traces.records import Check
 from ..truth import gates
 from ..truth.trials import Item
@@ -62,3 +64,33 @@ class Answer:
     def failure(self) -> Check | None:
         """The first gate that did not hold."""
         return gates.first_failure(self.checks())
+
+
+@dataclass
+class AnsweredShare:
+    """How much of what it was asked a candidate has answered; all of it but in emulation."""
+
+    calls: int = 0
+    partial: int = 0
+    """Calls of which some programs were left out."""
+    unanswered: int = 0
+    """Calls without any answer that can be judged."""
+    judged: int = 0
+    """Elements."""
+    elements: int = 0
+    largest: tuple[int, int] = (0, 0)
+    """The most programs that one partial call has, and how many of them ran."""
+
+    def add(self, coverage: Coverage, answer: Answer) -> None:
+        """Counts one call."""
+        size = sum(array.size for array in answer.outputs.values())
+        known = [int(mask.sum()) for mask in answer.known.values()]
+        judged = sum(known) if coverage.is_partial else size
+        self.calls += 1
+        self.elements += size
+        self.judged += judged
+        if coverage.is_partial:
+            self.partial += 1
+            self.unanswered += not judged
+            ran = coverage.programs - coverage.left_out
+            self.largest = max(self.largest, (coverage.programs, ran))

@@ -30,14 +30,13 @@ from ...kernelbench.rows import (
 )
 from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import GUARD_BYTES, MOST_SHIFT, Arena, Behind, Fence, Slot, nothing_more
-from ...sandbox.run.gate import Coverage
 from ...sandbox.run.process import Runner, Timed
 from ...traces.records import Check, Status
 from ..baselines.process import BaselineProcess
 from ..failure import Failed
 from ..truth import gates, poison
 from ..truth.trials import Item
-from .answers import Answer
+from .answers import Answer, AnsweredShare
 from .clocks import Clocks
 from .plans import Plans, words_of
 
@@ -78,36 +77,6 @@ class BaselineSide:
             name = self.baseline or self.name
             spent_ns.append(self.process.call(name, slot, partial(_lay, item, slot)))
         return statistics.median(spent_ns) / 1e3
-
-
-@dataclass
-class AnsweredShare:
-    """How much of what it was asked a candidate has answered; all of it but in emulation."""
-
-    calls: int = 0
-    partial: int = 0
-    """Calls of which some programs were left out."""
-    unanswered: int = 0
-    """Calls without any answer that can be judged."""
-    judged: int = 0
-    """Elements."""
-    elements: int = 0
-    largest: tuple[int, int] = (0, 0)
-    """The most programs that one partial call has, and how many of them ran."""
-
-    def add(self, coverage: Coverage, answer: Answer) -> None:
-        """Counts one call."""
-        size = sum(array.size for array in answer.outputs.values())
-        known = [int(mask.sum()) for mask in answer.known.values()]
-        judged = sum(known) if coverage.is_partial else size
-        self.calls += 1
-        self.elements += size
-        self.judged += judged
-        if coverage.is_partial:
-            self.partial += 1
-            self.unanswered += not judged
-            ran = coverage.programs - coverage.left_out
-            self.largest = max(self.largest, (coverage.programs, ran))
 
 
 class CandidateSide:

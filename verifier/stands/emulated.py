@@ -21,7 +21,8 @@ from ...sandbox.run.arena import room
 from ...traces.records import Check, Depth, Preparation, Profile, Status
 from ..checks import fenced_memory
 from ..checks.checking import run_trials, try_all
-from ..clock.timed_sides import AnsweredShare, CandidateSide
+from ..clock.answers import AnsweredShare
+from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth.trials import FEW_BUILT, NO_BULK, patient_plan, plan, small_trials
 from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
