@@ -185,7 +185,7 @@ class Arena:
             self._inputs.close()
             self._outputs.close()
 
-    def beside(self, first: int = 0) -> Self:
+    def share(self, first: int = 0) -> Self:
         """Another layout over the same memory, for a process that takes turns with others.
 
         So all of them work on the same physical pages: where those lie moves the time of a kernel

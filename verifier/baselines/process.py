@@ -148,35 +148,8 @@ class BaselineProcess:
             )
         try:
             self._gate.watch(self._process.pid)
-            opened = self._send(
-                {
-                    "do": "open",
-                    "problem": problem.name,
-                    "fds": list(fds),
-                    "sizes": list(self.arena.sizes),
-                    "gate": self._gate.fds,
-                    "device": where.device,
-                    "compiled": str(workshop.folder / "compiled"),
-                }
-            )
-            if not opened["ok"]:
-                raise PrerequisiteError(
-                    f"the baselines cannot run on this GPU: {opened['why']}",
-                    hint="install a torch that is built for it (pytorch.org says which)",
-                )
-            self.slots = [
-                self.arena.place_apart(problem, structure, self.shift) for _ in range(slots)
-            ]
-            for slot in self.slots:
-                self._send(
-                    {
-                        "do": "slot",
-                        "slot": slot.index,
-                        "axes": slot.structure.axes,
-                        "inputs": _places(slot.input_regions),
-                        "outputs": _places(slot.output_regions),
-                    }
-                )
+            self._open(fds, where.device, workshop.folder / "compiled")
+            self._place(structure, slots)
         except BaseException:
             self.close()
             raise
@@ -184,6 +157,39 @@ class BaselineProcess:
             self._gate.close_fds()
             for fd in fds:
                 os.close(fd)
+
+    def _open(self, fds: tuple[int, int], device: str, compiled: Path) -> None:
+        opened = self._send(
+            {
+                "do": "open",
+                "problem": self._problem.name,
+                "fds": list(fds),
+                "sizes": list(self.arena.sizes),
+                "gate": self._gate.fds,
+                "device": device,
+                "compiled": str(compiled),
+            }
+        )
+        if not opened["ok"]:
+            raise PrerequisiteError(
+                f"the baselines cannot run on this GPU: {opened['why']}",
+                hint="install a torch that is built for it (pytorch.org says which)",
+            )
+
+    def _place(self, structure: Structure, slots: int) -> None:
+        self.slots = [
+            self.arena.place_apart(self._problem, structure, self.shift) for _ in range(slots)
+        ]
+        for slot in self.slots:
+            self._send(
+                {
+                    "do": "slot",
+                    "slot": slot.index,
+                    "axes": slot.structure.axes,
+                    "inputs": _places(slot.input_regions),
+                    "outputs": _places(slot.output_regions),
+                }
+            )
 
     @property
     def pid(self) -> int:

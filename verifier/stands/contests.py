@@ -168,7 +168,7 @@ class Contest:
     @contextmanager
     def process(self, hear: Callable[[str], None] | None = None) -> Iterator[CandidateSide]:
         """A fresh process of a light candidate, for one block. Raises RunFault."""
-        arena = self._baselines.reference.process.arena.beside()
+        arena = self._baselines.reference.process.arena.share()
         arena.renew()
         with self._start("candidate", self._launched, arena, hear) as side:
             yield side
@@ -180,7 +180,7 @@ class Contest:
         """The champion in a process of its own. Raises ChampionFailed."""
         with ExitStack() as stack:
             if champion.is_light and self._launched.is_light:
-                arena = side.arena.beside(MAX_SLOTS // 2)
+                arena = side.arena.share(MAX_SLOTS // 2)
             else:
                 arena = stack.enter_context(arena_for(self._session, champion.room))
             with champions_own():
