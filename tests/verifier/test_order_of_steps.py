@@ -135,7 +135,7 @@ def test_on_the_cpu(on_cpu: Stand, steps: Steps, name: str) -> None:
     [
         ("no C", Status.BUILD_FAILED, ""),
         (
-            CPP % LATER,
+            CPP % LATER.replace("28", "8"),  # in warming up, where a machine is busy
             Status.INCORRECT,
             f", start, {TURN}, verify, sanitize, fences, {LOADED}, start, {TURN}, time",
         ),

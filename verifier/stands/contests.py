@@ -120,6 +120,7 @@ class Contest:
             base,
             count=base.count * dear,
             budget_s=base.budget_s * dear,
+            least=base.least * dear,
             judged=base.judged and base.judged * dear,
             tests=base.tests * dear,
         )
