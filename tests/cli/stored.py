@@ -52,7 +52,7 @@ def measurement() -> Measurement:
         },
         best_baseline="scipy",
         missing={"torch.compile": "no C++ compiler was found"},
-        pairs=30,
+        pairs=60,
         mde=0.02,
         roofline=0.25,
     )
