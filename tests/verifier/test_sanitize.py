@@ -272,6 +272,9 @@ def test_a_report_becomes_one_sentence():
     assert sanitizer_reports.sentence(text, ()) == (
         "UndefinedBehaviorSanitizer: shift exponent 40 is too large at line 3 of the candidate"
     )
+    assert sanitizer_reports.sentence(text.replace(":3:9:", ":3:"), ()).endswith(
+        "large at line 3 of the candidate"
+    )
     assert "Undefined" in sanitizer_reports.sentence(text + REPORT, ())
     assert "heap" in sanitizer_reports.sentence(REPORT + text, ())
     assert sanitizer_reports.sentence("Segmentation fault", ()) == ""

@@ -26,9 +26,11 @@ _BESIDE = re.compile(
     r" (?P<size>\d{1,15})-byte region"
 )
 _UNDEFINED = re.compile(
-    r"^(?P<file>[^\n]{1,400}?):(?P<line>\d{1,7}):\d{1,7}: runtime error: (?P<what>[^\n]{1,400})",
+    r"^(?P<file>[^\n]{1,400}?):(?P<line>\d{1,7})(?::\d{1,7})?: runtime error: "
+    r"(?P<what>[^\n]{1,400})",
     re.M,
 )
+"""Without a column where two threads report one place at once: the first takes it from the place."""
 _OWN_LINE = re.compile(r"\bcandidate\.(?:cpp|cu):(\d{1,7})\b")
 _THREAD = re.compile(r"^(thread \(\d+, \d+, \d+\) of block \(\d+, \d+, \d+\)) ran$", re.M)
 """What the emulation of CUDA says beneath a report (sandbox/cuda_on_cpu/launch.cpp)."""
