@@ -25,7 +25,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom sparse-baselines side-by-side coverage growth hostile mutants isolation static clean
+	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
+	hostile mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -104,7 +105,6 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/help_time.py
 	$(BIN)/python benchmarks/turnaround.py
-	$(BIN)/python benchmarks/verification_cost.py
 	$(BIN)/python benchmarks/agent_overhead.py
 
 # CUDA C++ and Triton from source to cubin, against a PyTorch extension.
@@ -138,6 +138,10 @@ side-by-side: $(STAMP)
 # One kernel judged 30 times over an hour, quiet and loaded; writes docs/results/coverage.md.
 coverage: $(STAMP)
 	$(BIN)/python benchmarks/coverage.py
+
+# What screenings, evaluations and confirmations cost; writes docs/results/verification-cost.md.
+verification-cost: $(STAMP)
+	$(BIN)/python benchmarks/verification_cost.py
 
 # One kernel on 10,000 to a million rows: time and memory; writes docs/results/growth.md.
 growth: $(STAMP)

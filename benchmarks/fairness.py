@@ -26,6 +26,7 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.program import Program
 from kernelwright.traces.records import CHAMPION, Depth, Speedup
 from kernelwright.verifier.clock import statistics
+from kernelwright.verifier.clock.judging import Judges
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Task
 from kernelwright.verifier.stands import contests
@@ -145,10 +146,11 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     ours, theirs = (_built(session, source) for source in (candidate, champion))
     challenger = contests.RunnerLaunch(ours, is_light=True)
     champion_launch = contests.RunnerLaunch(theirs, is_light=True)
-    contest = contests.Contest(
-        session, stand.baselines, Depth.CONFIRM, challenger, champion_launch, rng
-    )
-    play(contest)
+    with Judges() as judges:
+        contest = contests.Contest(
+            session, stand.baselines, Depth.CONFIRM, challenger, champion_launch, judges, rng
+        )
+        play(contest)
     series = contest.series
     gain = statistics.speedup(
         series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION), rng
@@ -175,8 +177,11 @@ def sit_in_both(problem_name: str, cache: str, seed: int) -> Speedup:
         reference.process.load(SEAT, library)
         reference.latency_us = {SEAT: min(reference.latency_us.values())}
         launched = contests.RunnerLaunch(ours, is_light=True)
-        contest = contests.Contest(session, stand.baselines, Depth.FULL, launched, None, rng)
-        play(contest)
+        with Judges() as judges:
+            contest = contests.Contest(
+                session, stand.baselines, Depth.FULL, launched, None, judges, rng
+            )
+            play(contest)
         series = contest.series
         return statistics.speedup(series.blocks_of("candidate"), series.blocks_of(SEAT), rng)
     finally:

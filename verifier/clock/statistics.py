@@ -137,7 +137,7 @@ def is_decided(
     far from 1. That a gain has just become large enough to be credited is no reason to stop: an
     interval that is looked at until it pleases says less than it claims.
     """
-    if _is_lost(candidate_blocks, champion_blocks, most):
+    if is_lost(candidate_blocks, champion_blocks, most):
         return True
     gain = speedup(candidate_blocks, champion_blocks, rng, resamples=GLANCE)
     precise = max(PRECISE, PRECISE_SHARE * abs(gain.median - 1))
@@ -145,7 +145,7 @@ def is_decided(
     return is_narrow or gain.low > CLEAR
 
 
-def _is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bool:
+def is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bool:
     """Whether all blocks together would not displace the champion, with some luck in the rest.
 
     The centres of blocks are taken for normal: the mean of `most` of them is within LUCK standard

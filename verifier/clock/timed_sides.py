@@ -264,7 +264,7 @@ class CandidateSide:
             raise Failed.of_answer(guard)
 
     def judge(self, most: int | None) -> None:
-        """From now on so many of the timed calls are judged; None: all of them.
+        """From now on so many of the timed calls are judged, and all that were made; None: all.
 
         Where copies of as many answers would fill the memory, there are fewer.
         """
@@ -273,6 +273,8 @@ class CandidateSide:
         if is_parted(self._problem, self._placed.axes):
             size = _PART_BYTES
         room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, size))
+        self._tests += self._answers
+        self._answers, self._taken = [], 0
         self._fill_unjudged = None if most is None else min(most, room)
 
     def answers(self) -> list[Answer]:
@@ -280,12 +282,6 @@ class CandidateSide:
         kept = [*self._tests, *self._answers]
         self._tests, self._answers, self._taken = [], [], 0
         return kept
-
-    def settle(self) -> None:
-        """Holds the answers that are to be judged against the truth. Raises Failed."""
-        failed = next((f for a in self.answers() if (f := a.failure())), None)
-        if failed:
-            raise Failed.of_answer(failed)
 
     def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
         """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""

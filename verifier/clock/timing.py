@@ -94,6 +94,8 @@ def sample_block(
 ) -> None:
     """Adds one block of paired samples; nothing else of the referee's runs while a side is timed.
 
+    What is to be judged of the candidate's answers is asked of it afterwards.
+
     Args:
         tests: Inputs of calls that are judged and not timed.
 
@@ -106,7 +108,6 @@ def sample_block(
         given, first = _draw_calls(items, batch, slots, rng)
         for side in sides:
             side.take(given, first)
-    _settle(candidate)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
         candidate.judge(rounds.judged)
@@ -123,7 +124,6 @@ def sample_block(
                 for item in itertools.islice(tests or (), 1):
                     candidate.test(item, first)
             samples[side.name].append(side.take(given, first))
-    _settle(candidate)
     series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
@@ -143,11 +143,6 @@ def _scatter_rounds(count: int, rounds: Rounds, rng: np.random.Generator) -> set
     """So many rounds at most, half of them among those that there will be for certain."""
     early = rng.permutation(rounds.least)[: -(-count // 2)]
     return {int(n) for n in (*early, *rng.permutation(rounds.count)[: count // 2])}
-
-
-def _settle(candidate: Side) -> None:
-    if isinstance(candidate, CandidateSide):
-        candidate.settle()
 
 
 def measurement(

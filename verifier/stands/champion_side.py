@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from ...kernelbench.problem import Structure
 from ...sandbox.run.process import RunFault
-from ...traces.records import CHAMPION
+from ...traces.records import CHAMPION, Check
+from ..clock.answers import Answer
 from ..clock.timed_sides import CandidateSide
 from ..failure import ChampionFailed, Failed
 from ..truth.trials import Item
@@ -40,10 +41,15 @@ class ChampionSide:
         with champions_own():
             return self._side.take(items, first)
 
-    def settle(self) -> None:
-        """See CandidateSide. Raises ChampionFailed."""
-        with champions_own():
-            self._side.settle()
+    def answers(self) -> list[Answer]:
+        """See CandidateSide."""
+        return self._side.answers()
+
+
+def blame_champion(check: Check) -> ChampionFailed:
+    """By an answer of it that was wrong as it was timed."""
+    failed = Failed.of_answer(check)
+    return ChampionFailed(failed.status, failed.reason)
 
 
 @contextmanager

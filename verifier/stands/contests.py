@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -24,9 +25,11 @@ from ...sandbox.run.device.runner import runner_of
 from ...sandbox.run.program import Program
 from ...traces.records import CHAMPION, Depth
 from ..clock import statistics, timing
+from ..clock.judging import Judges
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
+from ..failure import Failed
 from ..truth.trials import Item, make_item
-from .champion_side import ChampionSide, champions_own
+from .champion_side import ChampionSide, blame_champion, champions_own
 from .reference import Baselines
 from .session import CALL_S, Session
 
@@ -35,10 +38,14 @@ BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 6, Depth.CONFIRM: 5, Depth.RECORD: 12}
 processes of one program differ by more than their calls do."""
 OPEN_BLOCKS = 12
 """Beside a champion there are up to so many, while it is open who is faster."""
+LOST_BLOCKS = 3
+"""Who has lost is told so from here on: nobody needs a narrow interval of it."""
+OPEN_S = 6.0
+"""And none of those beyond BLOCKS begins later than this after the first."""
 ROUNDS = {
     Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
     Depth.FULL: timing.Rounds(80, budget_s=0.4, least=10, judged=8, tests=2),
-    Depth.CONFIRM: timing.Rounds(60, budget_s=0.35, least=10, judged=10, tests=1),
+    Depth.CONFIRM: timing.Rounds(60, budget_s=0.3, least=8, judged=8, warm_up=2, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
 DEAR_SHARE = 2
@@ -101,6 +108,7 @@ class Contest:
         protocol: Depth,
         launched: RunnerLaunch,
         champion: RunnerLaunch | None,
+        judges: Judges,
         rng: np.random.Generator,
     ) -> None:
         self.blocks = 0
@@ -124,6 +132,8 @@ class Contest:
             judged=base.judged and base.judged * dear,
             tests=base.tests * dear,
         )
+        self._judges = judges
+        self._begun = 0.0
         self._rng = rng
         self._tests = self._drawn_tests()
 
@@ -136,8 +146,10 @@ class Contest:
     def add(self, side: CandidateSide) -> None:
         """Adds the samples of one started candidate, with the champion in a process of its own.
 
+        Their answers are judged while the next ones start.
+
         Raises:
-            RunFault, Failed: the candidate failed in a timed call.
+            RunFault, Failed: the candidate failed in a timed call, or had in the block before.
             ChampionFailed: the champion did, or could not be started.
         """
         session, champion = self._session, self._champion
@@ -152,6 +164,8 @@ class Contest:
             rival = stack.enter_context(self._start_champion(champion, side)) if champion else None
             self._place(side, rival)
             sides += [rival] if rival else []
+            self._judges.settle()
+            self._begun = self._begun if self.blocks else time.monotonic()
             timing.sample_block(
                 self.series,
                 side,
@@ -162,8 +176,9 @@ class Contest:
                 self._rng,
                 self._tests,
             )
+            self._judges.give(side.answers(), Failed.of_answer)
             if rival:
-                rival.settle()
+                self._judges.give(rival.answers(), blame_champion)
         self.blocks += 1
 
     @contextmanager
@@ -229,13 +244,24 @@ class Contest:
         """Whether another process of the candidate is to be timed; draws the resamples anew.
 
         Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
+        Raises Failed or ChampionFailed where all are timed, and an answer was wrong.
         """
-        done = self.blocks
-        if done < self._least or not self._champion or done >= self._most:
-            return done < self._least
+        if self._is_open():
+            return True
+        self._judges.settle()
+        return False
+
+    def _is_open(self) -> bool:
+        done, least, most = self.blocks, self._least, self._most
+        if not self._champion or done >= most or done < min(least, LOST_BLOCKS):
+            return done < least
         series = self.series
         ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
-        return not statistics.is_decided(ours, theirs, self._most, self._rng)
+        if done < least:
+            return not statistics.is_lost(ours, theirs, most)
+        if time.monotonic() - self._begun > OPEN_S:
+            return False
+        return not statistics.is_decided(ours, theirs, most, self._rng)
 
     def _rounds(self) -> timing.Rounds:
         rounds = self._base

@@ -30,7 +30,7 @@ _UNDEFINED = re.compile(
     r"(?P<what>[^\n]{1,400})",
     re.M,
 )
-"""Without a column where two threads report one place at once: the first takes it from the place."""
+"""Without a column where two threads report one place at once: the first one takes it away."""
 _OWN_LINE = re.compile(r"\bcandidate\.(?:cpp|cu):(\d{1,7})\b")
 _THREAD = re.compile(r"^(thread \(\d+, \d+, \d+\) of block \(\d+, \d+, \d+\)) ran$", re.M)
 """What the emulation of CUDA says beneath a report (sandbox/cuda_on_cpu/launch.cpp)."""

@@ -12,6 +12,7 @@ import numpy as np
 from ...sandbox.run.arena import Arena
 from ...traces.records import CHAMPION, Measurement
 from ..clock import amortised, clocks, roofline, timing
+from ..clock.judging import Judges
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from . import contests
@@ -59,9 +60,14 @@ class MountedToBeTimed(ABC):
         if self.waits_first:
             self.await_baselines()
         launched = self._launched
-        self._contest = Contest(session, self.baselines, order.protocol, launched, rival, self.rng)
         is_timed = not launched.is_light
-        with contests.arena_for(session, launched.room, is_timed=is_timed) as self._arena:
+        with ExitStack() as stack:
+            judges = stack.enter_context(Judges())
+            self._contest = Contest(
+                session, self.baselines, order.protocol, launched, rival, judges, self.rng
+            )
+            arena = contests.arena_for(session, launched.room, is_timed=is_timed)
+            self._arena = stack.enter_context(arena)
             yield
 
     def await_baselines(self) -> None:

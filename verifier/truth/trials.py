@@ -46,6 +46,8 @@ FIRST = 4
 """Trials on small shapes before an interpreter is given long ones."""
 SMALL_BYTES = 2 << 20
 """Other workloads above this size are tried only beyond a screening."""
+LARGE_BYTES = 16 << 20
+"""The values of one trial on more take as long to draw as a dozen hidden shapes."""
 FEW_SHAPES = 6
 """Hidden shapes among the small trials."""
 FEW_BYTES = 1 << 20
@@ -130,8 +132,7 @@ def plan(
     if protocol is Depth.SCREEN:
         count = shapes[protocol]
         return _screening(stage, sharp or families, special or families, drawn, count, rng)
-    trials = [Trial(name, structure, f) for name, structure in stage.others for f in sharp[:2]]
-    trials += [Trial(name, s, _draw_family(families, rng)) for name, s in stage.others]
+    trials = list(_on_others(stage, sharp, rng))
     usual, seen = itertools.cycle(families), _Seen()
     for name, structure in itertools.islice(drawn, shapes[protocol]):
         family = seen.choose_sharp(structure, sharp) or next(usual)
@@ -162,6 +163,17 @@ def patient_plan(stage: Stage, protocol: Depth, rng: np.random.Generator) -> lis
 
     trials = plan(stage, protocol, rng, list_short(), FEW_BUILT, NO_BULK)
     return [*trials[:FIRST], *long.values(), *trials[FIRST:]]
+
+
+def _on_others(stage: Stage, sharp: list[Family], rng: np.random.Generator) -> Iterator[Trial]:
+    """The other workloads on sharp values, then on any; a large one has a turn of the sharp."""
+    turns = itertools.cycle(rng.permutation(np.array(sharp[:2], object)))
+    for name, structure in stage.others:
+        is_small = not sharp or _bytes(stage.problem, structure) <= LARGE_BYTES
+        for family in sharp[:2] if is_small else [next(turns)]:
+            yield Trial(name, structure, family)
+    for name, structure in stage.others:
+        yield Trial(name, structure, _draw_family(list(stage.problem.families), rng))
 
 
 class _Seen:
