@@ -8,6 +8,7 @@ mean, so that no constant, statistic or habit of one range passes for an answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -57,6 +58,9 @@ answers of such a row are 0, so that a rounded product of so large a logit spoil
 AT_LAST, AT_FIRST = 0.4, 0.6
 """Up to the first share of the peaks are last in their rows, up to the second first, others at any
 place."""
+
+SPREAD_ELEMENTS, HELD_ELEMENTS = 1 << 21, 1 << 20
+"""Arrays of more elements than the first are made of windows of about as many as the second."""
 
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 MOST_BLEMISHES = 8
@@ -120,6 +124,29 @@ _SHAPES: dict[Family, tuple[Callable[[tuple[int, ...], np.random.Generator], np.
 """Family → (its unit form, whether a random mean is added)."""
 
 
+def spread(
+    make: Callable[[tuple[int, ...], np.random.Generator], np.ndarray],
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """What `make` draws for this shape; of a large one windows, at random, of a smaller draw.
+
+    Random values of a gigabyte take ten times as long as a call on them. Windows begin at even rows
+    of the first axis and are never twice in one place, so that nobody can tell what comes again.
+    """
+    row = math.prod(shape[1:])
+    held = max(2, HELD_ELEMENTS // max(1, row) // 2 * 2)
+    if math.prod(shape) <= SPREAD_ELEMENTS or shape[0] <= 2 * held:
+        return make(shape, rng)
+    values, window = make((held, *shape[1:]), rng), max(2, held // 4 * 2)
+    drawn = np.empty(shape, values.dtype)
+    for start in range(0, shape[0], window):
+        into = drawn[start : start + window]
+        first = 2 * int(rng.integers((held - len(into)) // 2 + 1))
+        into[...] = values[first : first + len(into)]
+    return drawn
+
+
 def draw(
     family: Family,
     shape: tuple[int, ...],
@@ -140,6 +167,20 @@ def draw(
     Raises:
         UsageError: for PROBE, which only an operator itself can draw.
     """
+
+    def make(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return _draw_whole(family, shape, rng, varies, max_decades)
+
+    return spread(make, shape, rng)
+
+
+def _draw_whole(
+    family: Family,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    varies: int | None,
+    max_decades: float,
+) -> np.ndarray:
     if family is Family.EXACT:
         return rng.integers(-1, 2, shape, np.int8).astype(np.float32)
     if family is Family.DENORMAL:
@@ -254,8 +295,17 @@ def make_denormal(array: np.ndarray, chosen: np.ndarray, rng: np.random.Generato
     array[chosen] = draw(Family.DENORMAL, array[chosen].shape, rng)
 
 
+def noise(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Float32 values of the standard normal distribution."""
+    return spread(_draw_normal, shape, rng)
+
+
 def below_one(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Signed factors from [1/2, 1): a denormal times one of them is off by its last place only."""
+    return spread(_draw_below_one, shape, rng)
+
+
+def _draw_below_one(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     drawn = (rng.random(shape, dtype=np.float32) + 1) / 2
     drawn[rng.integers(0, 2, shape, dtype=np.int8) == 0] *= -1
     return drawn
@@ -263,6 +313,10 @@ def below_one(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 def full_mantissa(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Positive float32 values in [1, 2) whose 24-bit mantissas end in a one."""
+    return spread(_draw_mantissas, shape, rng)
+
+
+def _draw_mantissas(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     bits = rng.integers(0, 1 << 23, shape, dtype=np.uint32) | np.uint32(1)
     values: np.ndarray = (bits | np.uint32(0x3F800000)).view(np.float32)
     return values

@@ -19,6 +19,10 @@ LARGE_BYTES = 64 << 20
 WHOLE_BYTES = 4 << 20
 """The same, up to which every answer is judged whole: the truth of a larger one takes a hundred
 times as long as the call."""
+PARTS = 4
+"""So many answers of trials together are a whole one, each row of it judged once; more where a part
+of so many would be larger than this."""
+PART_BYTES = 64 << 20
 BLOCK_ROWS = 64
 """Neighbours that are taken together."""
 MOST_CHANGED = 4096
@@ -56,6 +60,13 @@ def is_large(problem: Problem, axes: Axes) -> bool:
 def is_parted(problem: Problem, axes: Axes) -> bool:
     """Whether answers on these axes are judged a part at a time."""
     return problem.is_row_wise and problem.bytes_moved(axes) > WHOLE_BYTES
+
+
+def count_parts(problem: Problem, axes: Axes) -> int:
+    """In how many parts the answers of trials on these axes are judged."""
+    if not is_parted(problem, axes):
+        return 1
+    return max(PARTS, -int(-problem.bytes_moved(axes) // PART_BYTES))
 
 
 def take_rows(structure: Structure, rows: np.ndarray) -> Rows:

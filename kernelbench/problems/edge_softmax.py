@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, raise_peaks, sink
+from ..families import blemish, draw, noise, raise_peaks, sink
 from ..problem import (
     Arrays,
     Axes,
@@ -52,7 +52,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     lengths = row_lengths(structure)[row_numbers(structure)][:, None]
     if family is Family.LARGE:
         offsets = rng.choice(np.array((100, 150, 200, -120), np.float32), structure.axes["M"])
-        e = rng.standard_normal((nnz, heads), dtype=np.float32)
+        e = noise((nnz, heads), rng)
         e += offsets[row_numbers(structure)][:, None]
         sink(e, lengths, rng)
         raise_peaks(e, row_lengths(structure), rng)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import LONG, blemish, draw, thin_columns
+from ..families import LONG, blemish, draw, noise, thin_columns
 from ..problem import (
     Arrays,
     Axes,
@@ -48,7 +48,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     shape = (structure.axes["M"], structure.axes["N"])
     gamma, beta = gains(shape[1], rng), gains(shape[1], rng)
     if family is Family.LARGE:
-        x = np.rint(1000 + 8 * rng.standard_normal(shape, dtype=np.float32))
+        x = np.rint(1000 + 8 * noise(shape, rng))
     else:
         x = draw(family, shape, rng)
     thin_columns(family, x, rng)

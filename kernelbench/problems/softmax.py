@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, raise_peaks, sink
+from ..families import blemish, draw, noise, raise_peaks, sink
 from ..problem import (
     Arrays,
     Axes,
@@ -90,7 +90,7 @@ def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.nda
     """
     if family in (Family.CONSTANT, Family.DENORMAL, Family.SORTED):
         return x
-    x += rng.standard_normal(x.shape, dtype=np.float32)
+    x += noise(x.shape, rng)
     return x
 
 
@@ -104,7 +104,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     """
     shape = (structure.axes["M"], structure.axes["N"])
     if family is Family.LARGE:
-        x = rng.standard_normal(shape, dtype=np.float32)
+        x = noise(shape, rng)
         x += rng.choice(np.array((100, 150, 200, -120), np.float32), (shape[0], 1))
         sink(x, shape[1], rng)
         raise_peaks(x.reshape(-1, 1), np.full(shape[0], shape[1]), rng)

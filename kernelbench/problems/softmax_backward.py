@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dense import bulk_of, structure_maker, variations_of
 from ..dtypes import FLOAT32
-from ..families import blemish, draw, full_mantissa, probe_rows, thin_columns
+from ..families import blemish, draw, full_mantissa, noise, probe_rows, thin_columns
 from ..problem import (
     Arrays,
     Axes,
@@ -45,7 +45,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         return {"y": y, "dy": draw(family, shape, rng)}
     if family is Family.PROBE:
         return {"y": probe_rows(shape, rng) * PROBE_SCALE, "dy": full_mantissa(shape, rng)}
-    risen = np.exp(rng.standard_normal(shape, dtype=np.float32))
+    risen = np.exp(noise(shape, rng))
     y = risen / risen.sum(1, keepdims=True)
     thin_columns(family, y, rng)
     dy = draw(family, shape, rng)

@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
-from ...kernelbench.rows import RowTurns, changed_rows, is_large, take_rows
+from ...kernelbench.rows import RowTurns, changed_rows, count_parts, is_large, take_rows
 from ...traces.records import Check, Depth
-from ..clock.timed_sides import PARTS, CandidateSide
+from ..clock.timed_sides import CandidateSide
 from ..truth import gates
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
@@ -202,7 +202,10 @@ def _rename_check(name: str, found: list[Check]) -> Check:
 
 def _draw_rows(item: Item, rng: np.random.Generator) -> np.ndarray | None:
     """The rows on which a change is made and looked for; None: all of them."""
-    return RowTurns(rng).take(item.structure.axes["M"], PARTS) if item.is_parted else None
+    if not item.is_parted:
+        return None
+    axes = item.structure.axes
+    return RowTurns(rng).take(axes["M"], count_parts(item.problem, axes))
 
 
 def _change_item(

@@ -24,6 +24,7 @@ from ...kernelbench.problem import Arrays, Problem, Structure
 from ...kernelbench.rows import (
     RowTurns,
     changed_rows,
+    count_parts,
     differing_rows,
     is_parted,
     take_rows,
@@ -48,8 +49,6 @@ _ANSWER_ROOM = 512 << 20
 _LEAST_JUDGED = 4
 _PART_BYTES = 2 << 20
 """Of an answer that is judged in parts after timed calls, with the inputs of its rows."""
-PARTS = 4
-"""So many answers of trials together are a whole one, each row of it judged once."""
 
 
 class Side(Protocol):
@@ -212,12 +211,15 @@ class CandidateSide:
         """
         marks, timed = self._call(item, slot, self._timeout_s, is_alone=True)
         is_partial = (coverage := self._runner.coverage).is_partial
-        share = 1 if is_partial else PARTS
+        share = 1 if is_partial else self._parts(item)
         answer = self._copy_answer(item, slot, marks, timed, share=share, also=also)
         if is_partial:
             answer = replace(answer, known=answer.find_written())
         self.seen.add(coverage, answer)
         return [marks.check(slot.index), *answer.checks()]
+
+    def _parts(self, item: Item) -> int:
+        return count_parts(self._problem, item.structure.axes)
 
     def repeat(self, item: Item, slot: Slot, first: Arrays, *, patience: float) -> Answer | None:
         """The same call again; its answer, or None where it is `first` to the bit.
@@ -230,7 +232,7 @@ class CandidateSide:
         rows = differing_rows(self._problem, item.structure, first, slot.outputs) if first else None
         if rows is not None and not len(rows) and guard.passed and told.passed:
             return None
-        answer = self._copy_answer(item, slot, marks, timed, share=PARTS, also=rows)
+        answer = self._copy_answer(item, slot, marks, timed, share=self._parts(item), also=rows)
         return replace(answer, seen=(guard, *answer.seen))
 
     def take(self, items: list[Item], first: int) -> float:

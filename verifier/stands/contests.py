@@ -80,6 +80,8 @@ there is one: who keeps the pattern under its sizes or addresses is wrong in the
 NEW_TWIN_SHARE = 0.1
 """Of the timed calls have a twin from here on that was never there before: who has learned the
 patterns of a process does not know the next one."""
+STIRRED_BYTES = 64 << 20
+"""Beyond it nothing of what was written before stays in a cache."""
 SHIFT_ROOM = 8192
 """For the shift of addresses from one placement to the next."""
 
@@ -360,7 +362,7 @@ def start_side(
             program,
             Plane(*fds, *arena.sizes),
             limits=limits,
-            write=partial(arena.stir, inputs),
+            write=partial(arena.stir, min(inputs, STIRRED_BYTES)),
             hear=hear,
         )
     finally:
