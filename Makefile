@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
-	hostile mutants isolation static clean
+	hostile attacks mutants isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -155,6 +155,10 @@ sparse-baselines: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# Attacks on the clock beside their honest twins; writes docs/results/attacks.md. Quiet machine.
+attacks: $(STAMP)
+	$(BIN)/python benchmarks/attacks.py
 
 # Right kernels with one mistake each, and who of them passes; writes docs/results/mutants.md.
 # What was judged is kept under build/: ended early, it goes on there.

@@ -42,14 +42,15 @@ class Court:
 
     def judge(self, row: rows.Candidate) -> Verdict:
         """The verdict on a row's candidate, asked twice where the machine may have spoken."""
-        referee = self._referee(row.problem, row.workload)
+        referee = self.referee(row.problem, row.workload)
         order = Order(source=row.source, language="cpp", protocol=row.protocol)
         verdict = referee.evaluate(order)
         if verdict.status in RETRIED and verdict.status not in row.statuses:
             verdict = referee.evaluate(order)
         return verdict
 
-    def _referee(self, problem: str, workload: str) -> RefereeProcess:
+    def referee(self, problem: str, workload: str) -> RefereeProcess:
+        """An open one of this workload."""
         if (problem, workload) not in self._open:
             task = Task(
                 problem=problem,
