@@ -102,10 +102,10 @@ def test_a_verdict_tells_of_no_champion_that_holds() -> None:
 
 @pytest.mark.slow
 def test_a_champion_that_crashes_on_a_later_call_is_not_laid_to_its_challenger(court) -> None:
-    """The champion leaves in its thirtieth call, in every process of its own."""
+    """The champion leaves in its fifteenth call, in every process of its own."""
     worn = HONEST.replace("#include <cstring>", "#include <cstdlib>\n#include <cstring>").replace(
         "#pragma omp parallel for",
-        "static int calls; if (++calls == 30) std::abort();\n#pragma omp parallel for",
+        "static int calls; if (++calls == 15) std::abort();\n#pragma omp parallel for",
     )
     assert worn.count("abort") == 1
     order = Order(source=HONEST, language="cpp", protocol=Depth.CONFIRM, champion=worn)
