@@ -90,8 +90,9 @@ BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
 BROAD = (9.0, 11.0)
 """The logarithm to the base 2 of one of them; the other follows. With the second narrow or not."""
-BESIDE = 24
-"""The most of a third axis: a product's truth takes as many steps as it has."""
+BESIDE = (8, 24)
+"""Of a third axis: a product's truth takes as many steps as it has, and fewer hide by their zeros
+what is left out."""
 
 LANES = 8
 ALL_LANES = frozenset(range(LANES))
@@ -234,7 +235,9 @@ def draw_bulk(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator
         yield {
             name: sizes[name]
             if name in sizes
-            else int(rng.choice(kind.choices) if kind.choices else rng.integers(1, BESIDE + 1))
+            else int(
+                rng.choice(kind.choices) if kind.choices else rng.integers(*BESIDE, endpoint=True)
+            )
             for name, kind in ranges.items()
         }
 

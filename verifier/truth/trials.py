@@ -259,8 +259,12 @@ def _name(kind: str, structures: Iterator[Structure]) -> Iterator[tuple[str, Str
 def _bulky(
     stage: Stage, sharp: list[Family], count: int, rng: np.random.Generator
 ) -> Iterator[Trial]:
-    """Shapes that are long in two axes at once, on values that hide nothing."""
-    turns = itertools.cycle(rng.permutation(np.array(sharp, object)))
+    """Shapes that are long in two axes at once, on values that hide nothing.
+
+    Each pair of axes has one or two: a probe, which has few values that are not 0, is none of them.
+    """
+    dense = [family for family in sharp if family is not Family.PROBE] or sharp
+    turns = itertools.cycle(rng.permutation(np.array(dense, object)))
     drawn = _name("hidden bulk", stage.problem.bulk(stage.target, rng))
     return (Trial(*shape, next(turns)) for shape in itertools.islice(drawn, count))
 
