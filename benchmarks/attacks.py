@@ -98,6 +98,25 @@ def compare(wanted: list[rows.Candidate], pairs: int) -> Iterator[tuple[str, boo
             yield line(row, attacks, twins)
 
 
+def page(lines: list[str], pairs: int) -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "# Attacks on the clock beside their honest twins",
+            "",
+            f"Made by `make attacks` on {datetime.date.today().isoformat()}: {machine()}. Each "
+            f"attack and its own honest function alone, in turn, {pairs} times. A twin's figure "
+            "is its median speed-up, – where that function does not stand alone; what is left is "
+            "the largest figure that an attack was given, over it.",
+            "",
+            "| row | attack | file | twin passed | verdicts on the attack | gain left |",
+            "|---|---|---|---|---|---|",
+            *lines,
+            "",
+        ]
+    )
+
+
 def main() -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -113,24 +132,13 @@ def main() -> int:
         and twin_of(row.source)
         and (not asked.files or row.file in asked.files)
     ]
-    lines, is_held = [], True
+    lines: list[str] = []
+    is_held = True
     for text, holds in compare(wanted, asked.pairs):
         print(text, flush=True)
         lines.append(text)
         is_held = is_held and holds
-    page = [
-        "# Attacks on the clock beside their honest twins",
-        "",
-        f"Made by `make attacks` on {datetime.date.today().isoformat()}: {machine()}. Each attack "
-        f"and its own honest function alone, in turn, {asked.pairs} times. A twin's figure is its "
-        "median speed-up; what is left is the largest that an attack was given, over it.",
-        "",
-        "| row | attack | file | twin passed | verdicts on the attack | gain left |",
-        "|---|---|---|---|---|---|",
-        *lines,
-        "",
-    ]
-    asked.out.write_text("\n".join(page), encoding="utf-8")
+        asked.out.write_text(page(lines, asked.pairs), encoding="utf-8")
     return 0 if is_held else 1
 
 
