@@ -131,8 +131,8 @@ def spread(
 ) -> np.ndarray:
     """What `make` draws for this shape; of a large one windows, at random, of a smaller draw.
 
-    Random values of a gigabyte take far longer than a call on them. Windows begin at even rows of the
-    first axis, drawn anew for each: values come again, and nobody can tell where.
+    Random values of a gigabyte take far longer than a call on them. Windows begin at even rows of
+    the first axis, drawn anew for each: values come again, and nobody can tell where.
     """
     row = math.prod(shape[1:])
     held = max(2, HELD_ELEMENTS // max(1, row) // 2 * 2)
