@@ -54,9 +54,11 @@ class FrameKind(IntEnum):
     REPLAY = 10
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
     ARMED = 11
-    """The first answer to CALL, but from a device runner: the runner watches the gate."""
+    """The first answer to CALL, but from a device runner: it waits for WATCH, asleep."""
     PREPARE = 12
     """slot: as CALL, of what makes a plan of its pattern; the sum of DONE is over that plan."""
+    WATCH = 13
+    """Watch the gate, with the nonce of the CALL that was answered by ARMED."""
 
 
 class Frame(NamedTuple):

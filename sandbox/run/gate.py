@@ -29,6 +29,9 @@ GATE_BYTES = 4096
 _STANDS_STILL_S = 0.5
 _AWAKE_S = 0.02
 """How long a process may take to look at its gate again; the gate opens in any case."""
+_SETTLED_S = 60e-6
+"""How long threads may take to fall asleep again before a call. Who stays awake is charged for it
+all, so that the time is short."""
 _libc = ctypes.CDLL(None)
 
 
@@ -115,11 +118,19 @@ class Gate:
             self._is_frozen = False
             self._send(signal.SIGCONT)
 
-    def thaw(self) -> None:
-        """Lets the process run again, and returns as it looks at the gate."""
+    def thaw(self, wake: Callable[[], None]) -> None:
+        """Lets the process run again, and returns as it looks at the gate, for which `wake` tells it.
+
+        Before that every thread goes back to sleep: none is on its way there as the call begins.
+        """
         seen = self._looks[0]
+        self.release()
+        until = time.monotonic() + _SETTLED_S
+        while self._threads and not self._threads.are_asleep() and time.monotonic() < until:
+            # Threads that are bound to this very CPU are to have their turn.
+            os.sched_yield()
         with _keep_apart(self._pid):
-            self.release()
+            wake()
             until = time.monotonic() + _AWAKE_S
             while self._looks[0] == seen and time.monotonic() < until:
                 pass
@@ -138,6 +149,11 @@ class Gate:
         """
         self._word[1] = words
         self._word[0] = nonce
+
+    @property
+    def threads(self) -> int:
+        """How many the process had as it was stopped last."""
+        return self._threads.count if self._threads else 0
 
     def busiest_ns(self) -> int:
         """CPU time of the busiest thread since this was asked last (`Threads.busiest_ns`)."""

@@ -123,7 +123,7 @@ class Runner:
         self._cpu_mark = 0
         self.cpus = max(1, len(workshop.cpus))
         self.overhead_us = program.overhead_us
-        self.clean = Timed(0, 0, 0)
+        self._alone = self._beside = Timed(0, 0, 0)
         if program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
@@ -155,6 +155,14 @@ class Runner:
     def pid(self) -> int:
         """Our runner's process, as this machine numbers it."""
         return self._pid
+
+    @property
+    def clean(self) -> Timed:
+        """What an empty call took before the candidate was loaded.
+
+        Beside threads that sleep, where there are any now: stopping and waking them takes time.
+        """
+        return self._beside if self._gate.threads > 1 else self._alone
 
     @property
     def coverage(self) -> Coverage:
@@ -210,16 +218,15 @@ class Runner:
         told apart.
         """
         nonce = self._say(kind, slot)
-        armed = self._hear(
+        self._hear(
             FrameKind.ARMED, nonce, timeout_s, while_doing=while_doing, stay_awake=True
         )
         gate, choice = self._gate, secrets.randbits(32)
-        looked = now_ns()
         frozen = gate.freeze(self._cpu_now)
         gate.busiest_ns()
         if release:
             release()
-        gate.thaw()
+        gate.thaw(lambda: self._send(Frame(FrameKind.WATCH, nonce)))
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce, choice)
@@ -227,9 +234,8 @@ class Runner:
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
         busiest = gate.busiest_ns()
-        # Until it is stopped the runner watches the gate on one CPU.
-        idle = max(0, frozen - self._cpu_mark - max(0, looked - armed.sent_ns))
-        ahead, spent = max(0, opened - frozen), max(0, after - opened)
+        idle, ahead = max(0, frozen - self._cpu_mark), max(0, opened - frozen)
+        spent = max(0, after - opened)
         self._cpu_mark = after
         wall = done.sent_ns - start
         # Where somebody sets the time of day meanwhile, the other clock counts.
@@ -245,12 +251,15 @@ class Runner:
 
     def _say(self, kind: FrameKind, first: int = 0, count: int = 0) -> int:
         nonce = secrets.randbits(32) or 1
-        try:
-            send(self._channel, Frame(kind, nonce, first, count))
-        except FrameError as error:
-            raise self._fault(error, 0.0) from error
+        self._send(Frame(kind, nonce, first, count))
         self._gate.release()
         return nonce
+
+    def _send(self, frame: Frame) -> None:
+        try:
+            send(self._channel, frame)
+        except FrameError as error:
+            raise self._fault(error, 0.0) from error
 
     def _hear(
         self,
@@ -307,15 +316,14 @@ class Runner:
 
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
         calls = CLEAN_CALLS if self._program.is_timed else 1
-        empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(calls)]
-        self.clean = Timed(
-            0,
-            min(one.wall_ns for one in empty),
-            statistics.median_low(one.cpu_ns for one in empty),
-            statistics.median_low(one.idle_ns for one in empty),
-            statistics.median_low(one.ahead_ns for one in empty),
-            statistics.median_low(one.busiest_ns for one in empty),
-        )
+
+        def measure() -> Timed:
+            empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(calls)]
+            return _summarise(empty)
+
+        self._alone = measure()
+        self.ping(timeout_s=timeout_s)
+        self._beside = measure()
 
     def _fault(self, error: FrameError, timeout_s: float, while_doing: str = "") -> RunFault:
         if error.is_late:
@@ -352,6 +360,19 @@ class Runner:
         if tells_why and (why := _last_line(ended)):
             reason = f"{reason}: {why}"
         return RunFault(status, reason, _words(ended))
+
+
+def _summarise(empty: list[Timed]) -> Timed:
+    """What empty calls take; of what varies and is charged, what three of four do not exceed."""
+    last = (3 * len(empty)) // 4
+    return Timed(
+        0,
+        min(one.wall_ns for one in empty),
+        statistics.median_low(one.cpu_ns for one in empty),
+        sorted(one.idle_ns for one in empty)[last],
+        sorted(one.ahead_ns for one in empty)[last],
+        statistics.median_low(one.busiest_ns for one in empty),
+    )
 
 
 def _signal_name(number: int) -> str:

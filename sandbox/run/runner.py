@@ -23,13 +23,14 @@ import linecache
 import os
 import struct
 import sys
+import threading
 import time
 import traceback
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED = 1, 2, 3, 4, 5, 6, 7, 11
+READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED, WATCH = 1, 2, 3, 4, 5, 6, 7, 11, 13
 FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
 MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/call_table.py
 ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
@@ -285,7 +286,7 @@ def read_frame(control: int) -> tuple[int, int, int, int] | None:
 
 def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
     """Answers frames until the referee is gone. `clock` was taken before the candidate ran."""
-    is_loaded = False
+    is_loaded, sleepers = False, Sleepers()
     while frame := read_frame(control):
         kind, nonce, first, count = frame
         if first + count > MAX_SLOTS or (count and not is_loaded):
@@ -293,11 +294,15 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
         answer, told, number = PONG, 0, 0
         try:
             if kind == PING:
+                if not is_loaded:
+                    sleepers.start()
                 for slot in range(first, first + count):
                     kernel.prepare(slot)
             elif kind == CALL:
                 prepared = kernel.prepare(first) if is_loaded else None
                 os.write(control, FRAME.pack(ARMED, nonce, 0, 0))
+                if read_frame(control) != (WATCH, nonce, 0, 0):
+                    os._exit(BROKEN)
                 await_gate(kernel.gate, kernel.looks, nonce)
                 answer = DONE
                 if prepared:
@@ -307,6 +312,7 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
                     # Both clocks cover the same.
                     told = clock() - start
             elif kind == LOAD and not is_loaded:
+                sleepers.end()
                 kernel.load()
                 answer, is_loaded = READY, True
             else:
@@ -320,6 +326,42 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             give_up(error, RAISED, control=control, frame=answered)
         os.write(control, FRAME.pack(answer, nonce, told, number))
     os._exit(0)
+
+
+class Sleepers:
+    """Threads that sleep as those of a pool do, each bound to a CPU beyond this thread's.
+
+    The referee measures what it takes to stop and to wake them. They are gone, and this thread is
+    free again, before the candidate is loaded.
+    """
+
+    def __init__(self) -> None:
+        self.cpus = os.sched_getaffinity(0)
+        self.bed = threading.Lock()
+        self.threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """They lie down."""
+        self.bed.acquire()
+        first, *others = sorted(self.cpus)
+        os.sched_setaffinity(0, {first})
+        for cpu in others:
+            self.threads.append(threading.Thread(target=self.sleep, args=(cpu,)))
+            self.threads[-1].start()
+
+    def sleep(self, cpu: int) -> None:
+        """Until all may go."""
+        os.sched_setaffinity(0, {cpu})
+        with self.bed:
+            pass
+
+    def end(self) -> None:
+        """They are gone."""
+        if self.bed.locked():
+            self.bed.release()
+        for thread in self.threads:
+            thread.join()
+        os.sched_setaffinity(0, self.cpus)
 
 
 def await_gate(gate: Any, looks: Any, nonce: int) -> None:

@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import NamedTuple
 
+_ASLEEP = b"SZX"
 _GOES_ON = b"RSDI"
 """States of a thread that runs, or will by itself."""
 
@@ -46,14 +47,24 @@ class Threads:
         """Whether every thread has, or has ended; of a process that is gone all have."""
         for _ in range(2):
             with suppress(FileNotFoundError, ProcessLookupError):
-                self._follow()
-                states = [os.pread(each.state, 512, 0) for each in self._files.values()]
+                states = self._read_states()
                 # Whoever was read before the last one could have begun another meanwhile.
                 is_all = os.stat(self._folder).st_nlink == self._count
-                return is_all and not any(_state(one) in _GOES_ON for one in states)
+                return is_all and not any(state in _GOES_ON for state in states)
             # One has ended and another begun, or all have.
             self.close()
         return not os.path.exists(self._folder)
+
+    def are_asleep(self) -> bool:
+        """Whether every thread sleeps, or has ended."""
+        with suppress(OSError):
+            return all(state in _ASLEEP for state in self._read_states())
+        return False
+
+    @property
+    def count(self) -> int:
+        """How many there were as they were looked at last."""
+        return len(self._files)
 
     def close(self) -> None:
         """Gives the files back; may be called twice."""
@@ -62,6 +73,10 @@ class Threads:
             os.close(each.state)
         self._files.clear()
         self._count = -1
+
+    def _read_states(self) -> list[bytes]:
+        self._follow()
+        return [_state(os.pread(each.state, 512, 0)) for each in self._files.values()]
 
     def _read_run_times(self) -> dict[str, int]:
         for _ in range(2):

@@ -248,7 +248,7 @@ class BaselineProcess:
         self._gate.freeze(lambda: cpu_ns(self._process.pid))
         if release:
             release()
-        self._gate.thaw()
+        self._gate.thaw(lambda: self._tell({"do": "watch"}))
         self._gate.open(nonce)
         try:
             return int(self._receive()["ns"])
@@ -298,7 +298,7 @@ class BaselineProcess:
         """The answer. TimeoutError where a time was given and it is over."""
         try:
             self._channel.settimeout(within_s or _ANSWER_S)
-            self._channel.sendall(json.dumps(request).encode() + b"\n")
+            self._tell(request)
             return self._receive()
         except TimeoutError as error:
             if within_s is not None:
@@ -306,6 +306,9 @@ class BaselineProcess:
             raise self._failure(str(error)) from error
         except OSError as error:
             raise self._failure(str(error)) from error
+
+    def _tell(self, request: dict[str, Any]) -> None:
+        self._channel.sendall(json.dumps(request).encode() + b"\n")
 
     def _receive(self) -> dict[str, Any]:
         line = self._lines.readline()

@@ -39,17 +39,20 @@ AHEAD_US = 100.0
 AHEAD_SHARE of the call: more is SUSPECT. Where a machine is busy the referee itself is put aside
 there now and then."""
 AHEAD_SHARE = 0.1
-EMPTY_LIMIT_US = 3.0
+EMPTY_LIMIT_US = 5.0
 """More than this is not taken off for an empty call: where it took longer, the machine was busy."""
-WAKING_LIMIT_US = 20.0
-"""The same for the CPU time of waking up and of falling asleep."""
-LOOKING_LIMIT_US = 40.0
-"""The same for the CPU time of waking up and of looking at the gate once more before it opens."""
-THREAD_US = 5.0
-"""CPU time between the inputs and the gate that is not charged, for each CPU beyond the first: a
-thread that slept and was stopped goes back to sleep as it is woken."""
-ASLEEP_US = 25.0
-"""The same between an answer and the next call, for each CPU: there every thread gets its turn."""
+WAKING_LIMIT_US = 60.0
+"""The same for the CPU time of waking up and of falling asleep, of all threads."""
+BUSIEST_LIMIT_US = 20.0
+"""The same of one thread."""
+LOOKING_LIMIT_US = 60.0
+"""The same for the CPU time of waking up and of looking at the gate before it opens."""
+IDLE_LIMIT_US = 100.0
+"""The same for the CPU time of falling asleep, of being asked and of stopping."""
+COLD = 1.75
+"""Times an empty call's CPU time is taken off, which was measured on one call after the other:
+between two of a timing the others have theirs, and nothing is in the caches any more of what
+threads fall asleep and wake up with. Measured on honest kernels (`make fairness`)."""
 
 
 @dataclass
@@ -90,22 +93,21 @@ class Clocks:
         claimed = call.claimed_ns / 1e3
         wall = call.wall_ns / 1e3 - min(empty.wall_ns / 1e3, EMPTY_LIMIT_US)
         slack = CLOCK_SLACK_US + overhead_us + max(0.0, empty.wall_ns / 1e3 - EMPTY_LIMIT_US)
-        cpu = max(0.0, call.cpu_ns / 1e3 - min(empty.cpu_ns / 1e3, WAKING_LIMIT_US))
+        cpu = max(0.0, call.cpu_ns / 1e3 - _granted_us(empty.cpu_ns, WAKING_LIMIT_US))
         if call.host_ns and self._bears_out(wall - claimed * CLOCK_LIMIT - slack):
             # Events time the kernels alone; launching them and waking up is in any call of a GPU's.
             wall = claimed
-        busiest = call.busiest_ns / 1e3 - min(empty.busiest_ns / 1e3, WAKING_LIMIT_US)
-        looking = min(empty.ahead_ns / 1e3, LOOKING_LIMIT_US) + THREAD_US * (cpus - 1)
-        ahead = max(0.0, call.ahead_ns / 1e3 - looking)
+        busiest = call.busiest_ns / 1e3 - _granted_us(empty.busiest_ns, BUSIEST_LIMIT_US)
+        ahead = max(0.0, call.ahead_ns / 1e3 - _granted_us(empty.ahead_ns, LOOKING_LIMIT_US))
         self.claimed_us.append(claimed)
         self.wall_us.append(wall)
         self.doubted_us.append(wall - slack)
         self.cpu_us.append(cpu)
         self.busiest_us.append(busiest)
-        idle = max(0.0, (call.idle_ns - empty.idle_ns) / 1e3 - overhead_us)
+        idle = idle_beyond_ns(call, empty, overhead_us=overhead_us) / 1e3
         self.idle_us.append(idle)
         self.ahead_us.append(ahead)
-        return max(claimed, wall, cpu / cpus, busiest) + ahead + max(0.0, idle - ASLEEP_US * cpus)
+        return max(claimed, wall, cpu / cpus, busiest) + ahead + idle
 
     def _bears_out(self, beyond_us: float) -> bool:
         """Whether the referee's clock bears out a device's events, in the median call so far.
@@ -117,13 +119,18 @@ class Clocks:
         return statistics.median_low(self.beyond_us) <= 0
 
 
-def idle_beyond_ns(call: Timed, empty: Timed, cpus: int, *, overhead_us: float) -> int:
-    """CPU time ahead of a request, beyond what an empty one and threads that fall asleep need.
+def idle_beyond_ns(call: Timed, empty: Timed, *, overhead_us: float) -> int:
+    """CPU time ahead of a request, beyond what an empty one needs.
 
     Where it is a pattern that is prepared, it is the next call that is charged for it.
     """
-    granted_ns = empty.idle_ns + 1e3 * (overhead_us + ASLEEP_US * cpus)
-    return max(0, call.idle_ns - int(granted_ns))
+    granted_us = _granted_us(empty.idle_ns, IDLE_LIMIT_US) + overhead_us
+    return max(0, call.idle_ns - int(1e3 * granted_us))
+
+
+def _granted_us(empty_ns: int, limit_us: float) -> float:
+    """CPU time that is not charged, from what an empty call took of it."""
+    return COLD * min(empty_ns / 1e3, limit_us)
 
 
 def join_clocks(parts: list[Clocks]) -> Clocks:

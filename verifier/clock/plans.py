@@ -73,7 +73,7 @@ class Plans:
     def late_ns(self, timed: Timed) -> int:
         """CPU time ahead of preparing that is charged to the call behind it."""
         runner = self._runner
-        return idle_beyond_ns(timed, runner.clean, runner.cpus, overhead_us=runner.overhead_us)
+        return idle_beyond_ns(timed, runner.clean, overhead_us=runner.overhead_us)
 
     def watch(self, slot: Slot, marks: Marks) -> None:
         """Has words of a slot's plan looked at with its guard bands: a call leaves them alone."""

@@ -72,7 +72,9 @@ class BaselineSide:
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
         spent_ns = []
-        for slot, item in zip(self.process.slots[first:], items, strict=False):
+        slots = self.process.slots[first : first + len(items)]
+        _wipe(slots)
+        for slot, item in zip(slots, items, strict=True):
             name = self.baseline or self.name
             spent_ns.append(self.process.call(name, slot, partial(_lay, item, slot)))
         return statistics.median(spent_ns) / 1e3
@@ -323,12 +325,8 @@ class CandidateSide:
 
         This one is stopped behind its last answer and has not been asked yet.
         """
-        if not self._arena.is_shared:
-            return
-        for slot in slots:
-            values = [a for name, a in slot.inputs.items() if name not in slot.structure.arrays]
-            for array in (*values, *slot.outputs.values()):
-                array.fill(0)
+        if self._arena.is_shared:
+            _wipe(slots)
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
@@ -388,6 +386,13 @@ class CandidateSide:
 def _write(item: Item, slot: Slot) -> None:
     for name, array in item.inputs.items():
         slot.inputs[name][...] = array
+
+
+def _wipe(slots: list[Slot]) -> None:
+    for slot in slots:
+        values = [a for name, a in slot.inputs.items() if name not in slot.structure.arrays]
+        for array in (*values, *slot.outputs.values()):
+            array.fill(0)
 
 
 def _lay(item: Item, slot: Slot) -> None:
