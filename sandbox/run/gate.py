@@ -119,7 +119,7 @@ class Gate:
             self._send(signal.SIGCONT)
 
     def thaw(self, wake: Callable[[], None]) -> None:
-        """Lets the process run again, and returns as it looks at the gate, for which `wake` tells it.
+        """Lets the process run again; returns as it looks at its gate, which `wake` tells it to.
 
         Before that every thread goes back to sleep: none is on its way there as the call begins.
         """

@@ -218,9 +218,7 @@ class Runner:
         told apart.
         """
         nonce = self._say(kind, slot)
-        self._hear(
-            FrameKind.ARMED, nonce, timeout_s, while_doing=while_doing, stay_awake=True
-        )
+        self._hear(FrameKind.ARMED, nonce, timeout_s, while_doing=while_doing, stay_awake=True)
         gate, choice = self._gate, secrets.randbits(32)
         frozen = gate.freeze(self._cpu_now)
         gate.busiest_ns()

@@ -189,9 +189,9 @@ def test_cpu_time_ahead_of_preparing_is_charged_to_the_call(scene, target) -> No
     side.take(items_on(target), 0)
     quiet = side.clocks.idle_us[-1]
     side.place(target, SLOTS)
-    runner.idle_ns = EMPTY.idle_ns + int(1e3 * clocks.ASLEEP_US * runner.cpus) + 700_000
+    runner.idle_ns = int(clocks.COLD * EMPTY.idle_ns) + 700_000
     side.take(items_on(target), 0)
-    assert side.clocks.idle_us[-1] - quiet == pytest.approx(697.0)
+    assert side.clocks.idle_us[-1] - quiet == pytest.approx(700.0)
 
 
 def measured(own_us: float, **others_us: float) -> Measurement:

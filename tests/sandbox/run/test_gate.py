@@ -71,14 +71,14 @@ def test_no_thread_of_a_frozen_process_goes_on(waiting: Waiting) -> None:
     time.sleep(0.1)
     assert waiting.words() == before
     assert waiting.cpu_ns() - spent < 1e6
-    waiting.gate.thaw()
+    waiting.gate.thaw(lambda: None)
     assert waiting.words()[0] != before[0]
     waiting.wait_for(lambda: waiting.words()[8] != before[8])
 
 
 def test_the_gate_opens_with_what_was_chosen(waiting: Waiting) -> None:
     waiting.gate.freeze(waiting.cpu_ns)
-    waiting.gate.thaw()
+    waiting.gate.thaw(lambda: None)
     waiting.gate.open(7, 41)
     assert waiting.process.wait(20) == 0
     assert waiting.words()[4] == 41
@@ -92,7 +92,7 @@ def test_both_run_where_they_could_run_before(waiting: Waiting) -> None:
             os.sched_setaffinity(pid, theirs)
             for _ in range(5):
                 waiting.gate.freeze(waiting.cpu_ns)
-                waiting.gate.thaw()
+                waiting.gate.thaw(lambda: None)
                 assert (os.sched_getaffinity(0), os.sched_getaffinity(pid)) == (sets[0], theirs)
     finally:
         os.sched_setaffinity(0, sets[0])
@@ -102,7 +102,7 @@ def test_a_process_that_has_ended_holds_nobody_up(waiting: Waiting) -> None:
     waiting.process.kill()
     waiting.process.wait()
     waiting.gate.freeze(lambda: 5)
-    waiting.gate.thaw()
+    waiting.gate.thaw(lambda: None)
     waiting.gate.open(7)
     with pytest.raises(SandboxError, match=str(waiting.process.pid)):
         Gate().watch(waiting.process.pid)
