@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UsageError
 from .problem import Structure, Workload
-from .sizes import Range, draw_bulk, draw_sizes
+from .sizes import Range, draw_bulk, draw_sizes, is_telling
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:
@@ -34,7 +34,7 @@ def variations_of(
 
     def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
         for axes in draw_sizes(ranges, structure.axes, rng):
-            yield Structure(axes)
+            yield Structure(axes, is_telling=is_telling(ranges, axes))
 
     return vary
 

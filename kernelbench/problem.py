@@ -142,6 +142,8 @@ class Structure:
     arrays: Arrays = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Derived constants an oracle may keep (row numbers, a scipy pattern)."""
+    is_telling: bool = field(default=False, compare=False)
+    """Of a hidden shape: what is wrong along one axis shows in several places of each other one."""
 
 
 @dataclass(frozen=True)

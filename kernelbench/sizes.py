@@ -3,8 +3,9 @@
 
 A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 = 5), near an edge
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
-turn through all scales while the others stay short, and whichever lengths are not fixed by that
-take each remainder modulo 64 once before any is taken again, in an order in which any eight that
+turn through all scales while the others stay short; of three shapes one is short in every axis and
+very short in none, and 64 of those have every remainder modulo 64 of every axis, each where
+nothing hides it. Lengths beside a leading one take remainders in an order in which any eight that
 follow each other differ modulo 8; long lengths take each remainder modulo 8, since vectorised
 paths have tails of their own. Edges of tiles come in an order of their own for each axis, none
 twice before all were tried. What is fixed is the range; every number is drawn.
@@ -33,7 +34,7 @@ MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
 """Of all axes together, as the steps of a product."""
-SHORT = 130
+SHORT = 135
 """The most of an axis that does not lead."""
 
 
@@ -86,6 +87,11 @@ ROUND = (
 """The scales in the order in which one axis after the other leads through them. A quarter is long,
 so that each of four axes is so with every remainder modulo 8 within eight rounds."""
 
+SHORT_ONES = 8
+"""After each ROUND so many shapes that are short in every axis."""
+LEAST_SHORT = 8
+"""The least of their lengths: what is wrong along one axis shows in several places of another."""
+
 BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
 BROAD = (9.0, 11.0)
@@ -125,14 +131,9 @@ class _Remainders:
         first = least + (remainder - least) % RESIDUES
         return first + RESIDUES * int(rng.integers((most - first) // RESIDUES + 1))
 
-    def see(self, length: int, *, is_short: bool) -> None:
-        """Counts a length, however it came about.
-
-        Args:
-            is_short: No axis is long beside it. What stands beside a long one is very short, and
-                may be too short to show what is wrong for a remainder.
-        """
-        if is_short and length % RESIDUES in self._left:
+    def see(self, length: int) -> None:
+        """Counts a length, however it came about."""
+        if length % RESIDUES in self._left:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
         self.long += length >= BANDS[-1]
@@ -159,6 +160,42 @@ def draw_sizes(
         own: the workload's.
         steps: the most of all axes together; None: they are never multiplied.
     """
+    leading, short = _draw_leading(ranges, own, rng, steps), _draw_short(ranges, rng)
+    while True:
+        for drawn in (*itertools.islice(leading, len(ROUND)), *itertools.islice(short, SHORT_ONES)):
+            yield {
+                name: drawn[name] if name in drawn else int(rng.choice(kind.choices))
+                for name, kind in ranges.items()
+            }
+
+
+def _draw_short(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it."""
+    most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
+    while True:
+        turns = {name: rng.permutation(RESIDUES) for name in most}
+        for number in range(RESIDUES):
+            yield {
+                name: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
+                if most[name] >= SHORT
+                else 1 + int(turn[number]) % most[name]
+                for name, turn in turns.items()
+            }
+
+
+def is_telling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
+    """Whether what is wrong along one axis shows in several places of each other one."""
+    lengths = [sizes[name] for name, kind in ranges.items() if not kind.choices]
+    return min(lengths) >= LEAST_SHORT and max(lengths) <= SHORT
+
+
+def _draw_leading(
+    ranges: Mapping[str, Range],
+    own: Mapping[str, int],
+    rng: np.random.Generator,
+    steps: int | None,
+) -> Iterator[dict[str, int]]:
+    """Lengths of which one leads through all scales."""
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     wide = [name for name in lengths if ranges[name].most >= BEYOND_16_BITS]
     remainders = {name: _Remainders(rng) for name in lengths}
@@ -173,18 +210,13 @@ def draw_sizes(
         if scale in (Scale.WIDE, Scale.LONG):
             # Each is as often beyond what is short as another, also who cannot be wide.
             lead = min(turned, key=lambda name: remainders[name].long)
-        drawn = _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])
-        sizes = {lead: drawn}
+        sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):
             most = min(SHORT, ranges[name].most, _room(sizes, steps))
             sizes[str(name)] = remainders[name].take(1, most, rng)
-        is_short = drawn < BANDS[-1]
         for name, length in sizes.items():
-            remainders[name].see(length, is_short=is_short)
-        yield {
-            name: sizes[name] if name in sizes else int(rng.choice(kind.choices))
-            for name, kind in ranges.items()
-        }
+            remainders[name].see(length)
+        yield sizes
 
 
 def _leading(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from .families import (
 from .graphs import Pattern
 from .patterns import MOST_ENTRIES, draw_pattern, laws, light_pattern, wide_pattern, widen
 from .problem import Axes, Family, Structure, Tensor, Workload
-from .sizes import BEYOND_16_BITS, BULK, MOST_OF_TWO, Range, draw_pair, draw_sizes
+from .sizes import BEYOND_16_BITS, BULK, MOST_OF_TWO, Range, draw_pair, draw_sizes, is_telling
 
 INDPTR = Tensor(
     name="indptr",
@@ -264,7 +265,8 @@ def variations_of(
                 if widen(cols, most) * beside > 2 * MOST_OF_TWO:
                     most = cols  # a short row beside a wide factor: no axis beyond what was drawn
                 pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries)
-            yield structure_from(pattern, sizes, names=names)
+            drawn = structure_from(pattern, sizes, names=names)
+            yield replace(drawn, is_telling=is_telling(ranges, sizes))
 
     return vary
 

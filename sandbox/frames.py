@@ -58,7 +58,7 @@ class FrameKind(IntEnum):
     PREPARE = 12
     """slot: as CALL, of what makes a plan of its pattern; the sum of DONE is over that plan."""
     WATCH = 13
-    """Watch the gate, with the nonce of the CALL that was answered by ARMED."""
+    """more: watch the gate, of the CALL of this nonce, and make so many calls beyond the first."""
 
 
 class Frame(NamedTuple):

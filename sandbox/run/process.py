@@ -193,6 +193,13 @@ class Runner:
         """Runs one placed slot; `release` writes its inputs. Raises RunFault."""
         return self._serve(FrameKind.CALL, slot, timeout_s, release)
 
+    def repeat(
+        self, slot: int, times: int, *, timeout_s: float, release: Callable[[], None]
+    ) -> Timed:
+        """As `call`, of so many calls one after the other, with one answer. Raises RunFault."""
+        doing = f"in {times} calls"
+        return self._serve(FrameKind.CALL, slot, timeout_s, release, doing, more=times - 1)
+
     def prepare(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
         """Has a plan made of a slot's pattern, which `release` writes; measured as a call is.
 
@@ -208,6 +215,7 @@ class Runner:
         timeout_s: float,
         release: Callable[[], None] | None,
         while_doing: str = "",
+        more: int = 0,
     ) -> Timed:
         """One request that is answered behind the gate.
 
@@ -224,7 +232,7 @@ class Runner:
         gate.busiest_ns()
         if release:
             release()
-        gate.thaw(lambda: self._send(Frame(FrameKind.WATCH, nonce)))
+        gate.thaw(lambda: self._send(Frame(FrameKind.WATCH, nonce, more)))
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce, choice)

@@ -301,13 +301,15 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             elif kind == CALL:
                 prepared = kernel.prepare(first) if is_loaded else None
                 os.write(control, FRAME.pack(ARMED, nonce, 0, 0))
-                if read_frame(control) != (WATCH, nonce, 0, 0):
+                watch, repeated, more, _ = read_frame(control) or (0, 0, 0, 0)
+                if (watch, repeated) != (WATCH, nonce):
                     os._exit(BROKEN)
                 await_gate(kernel.gate, kernel.looks, nonce)
                 answer = DONE
                 if prepared:
                     start = clock()
-                    kernel.call(prepared)
+                    for _ in range(1 + more):
+                        kernel.call(prepared)
                     number = kernel.sum(prepared, kernel.gate[1])
                     # Both clocks cover the same.
                     told = clock() - start

@@ -10,7 +10,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
-from kernelwright.kernelbench.sizes import BANDS, LANES
+from kernelwright.kernelbench.sizes import BANDS, LANES, LEAST_SHORT
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.contests import HIDDEN_ROOM
@@ -22,6 +22,7 @@ from kernelwright.verifier.truth.trials import (
     NO_BULK,
     SHAPES,
     SHARP,
+    SHOWING,
     SPECIAL,
     Stage,
     patient_plan,
@@ -93,7 +94,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
             # What stands beside a pattern beyond 16 bits is short, or it would not be small.
             assert max(lengths) > (LONG if axis in dense else BEYOND_16_BITS)
             if axis != "nnz":
-                assert len({length % 64 for length in lengths}) >= 60
+                assert len({length % 64 for length in lengths}) == 64
                 for band in BANDS:
                     long = {length % LANES for length in lengths if length >= band}
                     assert len(long) == LANES, (axis, band)
@@ -107,9 +108,11 @@ def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) ->
         trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
         hidden = [t for t in trials if t.name.startswith("hidden shape")]
         sharp = [t for t in hidden if t.family in SHARP]
-        short = [t for t in sharp if max(t.structure.axes.values()) < LONG]
+        telling = [t for t in sharp if t.structure.is_telling and t.family in SHOWING]
         for axis in free:
-            assert len({t.structure.axes[axis] % 64 for t in short}) >= 44, axis
+            assert len({t.structure.axes[axis] % 64 for t in telling}) == 64, axis
+            for trial in telling:
+                assert trial.structure.axes[axis] >= LEAST_SHORT
         # Others keep their part: what one family hides another shows.
         assert len(hidden) - len(sharp) >= SHAPES[Depth.FULL] // 12
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determinism under load: the same call twenty times while every CPU is busy with something else.
+"""The same call again: twenty times while every CPU is busy with something else, and very often.
 
-Threads then run one after the other and in other orders than on an idle machine, which is where
-races show. Every answer must stay inside the gates; how far the answers are apart is told.
+Under load threads run one after the other and in other orders than on an idle machine, which is
+where races show. What is kept from call to call and grows shows after many of them. Every answer
+must stay inside the gates; how far the answers are apart is told.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from ...errors import SandboxError
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import is_large
-from ...traces.records import Check
+from ...traces.records import Check, Depth
 from ..clock.answers import Answer
 from ..clock.timed_sides import CandidateSide
 from ..truth import gates
@@ -32,6 +33,13 @@ BUDGET_S = 0.2
 """For the repeats on one workload, beyond LEAST."""
 PATIENCE = 6.0
 """A deadline is this many times as long while others use the CPUs."""
+IN_A_ROW = "many calls in a row"
+IN_A_ROW_S = {Depth.FULL: 0.5, Depth.CONFIRM: 0.15, Depth.RECORD: 4.0}
+"""For the calls of the smallest workload that are made one after the other."""
+EXCHANGES = 8
+"""In so many parts at least, whose last answers are looked at."""
+GROWTH = 8
+"""A part has at most so many times the calls of the one before: how long one takes is not known."""
 LOAD_S = 60.0
 """A process that makes load ends by itself after this long, or once its parent is gone."""
 
@@ -76,17 +84,32 @@ def under_load(
     side: CandidateSide, stage: Stage, cpus: tuple[int, ...], rng: np.random.Generator
 ) -> list[Check]:
     """One Check for the smallest workload, one for the workload asked for. Raises RunFault."""
-    small = min(stage.others, key=lambda s: stage.problem.bytes_moved(s[1].axes), default=None)
-    workloads = [small] if small else []
-    if not small or not is_large(stage.problem, stage.target.axes):
+    workloads = [_find_smallest(stage.problem, stage.others)] if stage.others else []
+    if not workloads or not is_large(stage.problem, stage.target.axes):
         workloads.append((stage.target_name, stage.target))
     made: list[_Repeats] = []
     with keep_busy(cpus):
         for name, structure in workloads:
             made.append(_Repeats(side, stage.problem, name, structure, rng))
-            made[-1].make()
+            made[-1].make_under_load()
     # The truth is found once the CPUs are free again.
-    return [repeats.judge(len(cpus)) for repeats in made]
+    words = f"with {len(cpus)} CPUs busy"
+    return [repeats.judge(NAME, f"of {REPEATS} repeats {words}", words) for repeats in made]
+
+
+def in_a_row(side: CandidateSide, stage: Stage, depth: Depth, rng: np.random.Generator) -> Check:
+    """Calls of the smallest workload, as many as there is time for. Raises RunFault."""
+    workloads = [*stage.others, (stage.target_name, stage.target)]
+    name, structure = _find_smallest(stage.problem, workloads)
+    repeats = _Repeats(side, stage.problem, name, structure, rng)
+    repeats.make_in_a_row(IN_A_ROW_S[depth])
+    return repeats.judge(IN_A_ROW, "calls one after the other", "in a row")
+
+
+def _find_smallest(
+    problem: Problem, workloads: Sequence[tuple[str, Structure]]
+) -> tuple[str, Structure]:
+    return min(workloads, key=lambda each: problem.bytes_moved(each[1].axes))
 
 
 class _Repeats:
@@ -110,15 +133,28 @@ class _Repeats:
         self._high: Arrays = {}
         self._kept: list[tuple[int, Answer]] = []
 
-    def make(self) -> None:
-        """Makes the calls. Raises RunFault."""
+    def make_under_load(self) -> None:
+        """Calls one at a time. Raises RunFault."""
         start = time.monotonic()
-        while self._made < REPEATS and (self._made < LEAST or time.monotonic() - start < BUDGET_S):
-            answer = self._side.repeat(self._item, self._slot, self._first, patience=PATIENCE)
-            self._made += 1
-            if answer:
-                self._kept.append((self._made, answer))
-                self._widen()
+        while self._made < LEAST or (self._made < REPEATS and time.monotonic() - start < BUDGET_S):
+            self._make(1, PATIENCE)
+
+    def make_in_a_row(self, budget_s: float) -> None:
+        """As many calls as there is time for, of which few answers are seen. Raises RunFault."""
+        start, times = time.monotonic(), 1
+        while (spent := time.monotonic() - start) < budget_s:
+            self._make(times)
+            took = time.monotonic() - start - spent
+            times = max(1, int(times * min(GROWTH, budget_s / EXCHANGES / took)))
+
+    def _make(self, times: int, patience: float = 1.0) -> None:
+        answer = self._side.repeat(
+            self._item, self._slot, self._first, patience=patience, times=times
+        )
+        self._made += times
+        if answer:
+            self._kept.append((self._made, answer))
+            self._widen()
 
     def _widen(self) -> None:
         outputs = self._slot.outputs
@@ -131,22 +167,21 @@ class _Repeats:
             np.minimum(self._low[name], array, out=self._low[name])
             np.maximum(self._high[name], array, out=self._high[name])
 
-    def judge(self, cpus: int) -> Check:
+    def judge(self, name: str, counted: str, how: str) -> Check:
         """Holds what was kept against the truth."""
         for number, answer in self._kept:
             if failed := answer.failure():
-                detail = f"repeat {number} with {cpus} CPUs busy: {failed.name}: {failed.detail}"
+                detail = f"repeat {number} {how}: {failed.name}: {failed.detail}"
                 return failed.model_copy(
-                    update={"name": NAME, "detail": detail, "workload": self._name}
+                    update={"name": name, "detail": detail, "workload": self._name}
                 )
         apart = self._share_apart()
         return Check(
-            name=NAME,
+            name=name,
             passed=True,
             figure=apart,
             workload=self._name,
-            detail=f"{self._made} of {REPEATS} repeats with {cpus} CPUs busy, all inside the "
-            "gates: "
+            detail=f"{self._made} {counted}, all inside the gates: "
             + (
                 f"they differ by up to {apart:.2g} of the error that gate G1 allows"
                 if apart

@@ -223,13 +223,19 @@ class CandidateSide:
     def _parts(self, item: Item) -> int:
         return count_parts(self._problem, item.structure.axes)
 
-    def repeat(self, item: Item, slot: Slot, first: Arrays, *, patience: float) -> Answer | None:
+    def repeat(
+        self, item: Item, slot: Slot, first: Arrays, *, patience: float = 1.0, times: int = 1
+    ) -> Answer | None:
         """The same call again; its answer, or None where it is `first` to the bit.
 
-        Every row that differs is judged. `patience` stretches the deadline, for a machine that is
-        known to be busy. Raises RunFault.
+        Every row that differs is judged. Raises RunFault.
+
+        Args:
+            patience: Stretches the deadline, for a machine that is known to be busy.
+            times: So many calls one after the other; the answer is the last one's.
         """
-        marks, timed = self._call(item, slot, self._timeout_s * patience, is_alone=True)
+        timeout_s = self._timeout_s * patience
+        marks, timed = self._call(item, slot, timeout_s, is_alone=True, times=times)
         guard, told = marks.check(slot.index), _told_when_done(slot.outputs, timed)
         rows = differing_rows(self._problem, item.structure, first, slot.outputs) if first else None
         if rows is not None and not len(rows) and guard.passed and told.passed:
@@ -304,6 +310,7 @@ class CandidateSide:
         timeout_s: float,
         *,
         is_alone: bool = False,
+        times: int = 1,
     ) -> tuple[poison.Marks, Timed]:
         """One call; of one that is alone, all memory around its outputs is watched."""
         self.asked = item
@@ -316,7 +323,10 @@ class CandidateSide:
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
 
-        timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
+        if times > 1:
+            timed = self._runner.repeat(slot.index, times, timeout_s=timeout_s, release=lay)
+        else:
+            timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
         self.plans.watch(slot, marks)
         return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
 

@@ -155,7 +155,7 @@ class MountedOnCpu(MountedToBeTimed):
             draft.checks += run_trials(side, draft.session.stage, draft.order.protocol, self.rng)
 
     def look_closer(self, side: CandidateSide) -> None:
-        """See Mounted: looks at stray accesses, then repeats under load."""
+        """See Mounted: looks at stray accesses, then repeats, under load and very often."""
         draft = self.draft
         if draft.order.protocol is Depth.SCREEN:
             return
@@ -164,10 +164,11 @@ class MountedOnCpu(MountedToBeTimed):
         if not draft.is_right:
             return
         self.await_baselines()
+        stage, depth = draft.session.stage, draft.order.protocol
         with self._hold_turn(), draft.span("load"):
-            draft.checks += stress.under_load(
-                side, draft.session.stage, draft.session.workshop.cpus, self.rng
-            )
+            draft.checks += stress.under_load(side, stage, draft.session.workshop.cpus, self.rng)
+            if draft.is_right:
+                draft.checks.append(stress.in_a_row(side, stage, depth, self.rng))
 
     def _look_beside(self, side: CandidateSide) -> None:
         """By sanitizers, which name the line, then in the build that is timed."""

@@ -30,6 +30,8 @@ UNDERFLOW = 4 * 2.0**-126
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
 that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
 
+ONE_SIDED = (Family.SORTED, Family.ALTERNATING)
+"""Terms of one sign may come one after the other, in the order in which an honest kernel adds."""
 
 WRITTEN, POSITIONS, SHAPE = "every element written", "G4 NaN and Inf positions", "shape and dtype"
 SCALED, NRMSE, EXACT = "G1 condition-scaled error", "G3 NRMSE", "exact bits"
@@ -327,8 +329,9 @@ def _measure(
     if family is Family.PROBE:
         survey.probe.see(error / (precision.probe * np.maximum(size, s) + slack), block)
     # As far as partial sums go: where signs are drawn at random with the square root of the terms,
-    # where terms are sorted up to half of the whole, before the rest takes it back.
-    walk = s / 2 if family is Family.SORTED else s / np.sqrt(terms)
+    # where terms are sorted, or alternate and are added in lanes of one sign each, up to half of
+    # the whole, before the rest takes it back.
+    walk = s / 2 if family in ONE_SIDED else s / np.sqrt(terms)
     sums = _Sums(
         error=_squares(error),
         reference=_squares(size),

@@ -23,8 +23,11 @@ from ...traces.records import Depth
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
 SHAPES = {Depth.SCREEN: 16, Depth.FULL: 192, Depth.CONFIRM: 192, Depth.RECORD: 384}
-"""Hidden shapes: a screening sees each scale once, a verification nearly every remainder modulo 64
+"""Hidden shapes: a screening sees each scale once, a verification every remainder modulo 64
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
+OFTEN = 3
+"""So many shapes that bring a remainder are on sharp values for each that is on any: there is what
+those hide and others show."""
 FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 24, Depth.CONFIRM: 24, Depth.RECORD: 240}
 """Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
 BULK_SHAPES = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 12}
@@ -35,6 +38,8 @@ ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
 """Trials on the workload itself, at least: it is the slow one."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
+SHOWING = (Family.EXACT, Family.LARGE)
+"""Those of them of which no element is likely to be 0 in every place that would show it."""
 SPECIAL = (Family.NONFINITE, Family.DENORMAL)
 """Families of values that a kernel may pass over; every plan beyond a screening has each of them on
 the workload itself, a screening the first of them."""
@@ -180,8 +185,9 @@ class _Seen:
     """What shapes were tried on values that hide nothing.
 
     What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
-    and each axis has had one family of those as often as another. Of the short ones most are
-    that bring a remainder which no such call has had.
+    and each axis has had one family of those as often as another. A remainder has been tried once
+    a shape that is short in all axes, and very short in none, had it on such values. Of the others
+    most are on them that bring a remainder which was not tried yet.
     """
 
     def __init__(self) -> None:
@@ -192,23 +198,22 @@ class _Seen:
     def choose_sharp(self, structure: Structure, sharp: list[Family]) -> Family | None:
         """The family for this shape; None where it may be any."""
         axes = _list_long_axes(structure)
-        drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
-        remainders = {(name, length % RESIDUES) for name, length in drawn.items()}
-        is_new = not remainders <= self._remainders
-        if not sharp or not (axes or (is_new and self._is_due())):
-            self._turns[False] += 1
-            return None
-        if axes:
+        if axes and sharp:
             family = min(sharp, key=lambda f: sum(self._long[axis, f] for axis in axes))
             self._long.update((axis, family) for axis in axes)
             return family
-        self._remainders |= remainders
-        self._turns[True] += 1
-        return sharp[self._turns[True] % len(sharp)]
-
-    def _is_due(self) -> bool:
-        """Three of four short shapes at most: any family may show what others do not."""
-        return self._turns[True] <= 3 * self._turns[False]
+        showing = [family for family in sharp if family in SHOWING]
+        drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
+        remainders = {(name, length % RESIDUES) for name, length in drawn.items()}
+        is_new = bool(sharp) and not remainders <= self._remainders
+        if is_new and showing and structure.is_telling:
+            self._remainders |= remainders
+            return showing[len(self._remainders) % len(showing)]
+        if is_new and self._turns[True] <= OFTEN * self._turns[False]:
+            self._turns[True] += 1
+            return sharp[self._turns[True] % len(sharp)]
+        self._turns[False] += 1
+        return None
 
 
 def _screening(
