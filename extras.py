@@ -10,6 +10,7 @@ from .errors import PrerequisiteError
 EXTRAS = {
     "view": ("fastapi", "uvicorn", "plotly", "pygments"),
     "llm": ("openai",),
+    "tuner": ("kernel_tuner",),
 }
 """The packages of an extra of `pyproject.toml`, by the names under which they are imported."""
 

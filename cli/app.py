@@ -21,7 +21,7 @@ import typer
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
 from ..version import VERSION
-from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run
+from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run, space
 from .common import Globals
 
 _SYSTEMS = {"win32": "Windows", "darwin": "macOS"}
@@ -46,6 +46,7 @@ app.command("view")(browse.view)
 app.command("report")(browse.report)
 app.command("export")(export.export)
 app.add_typer(metrics.app, name="metrics")
+app.add_typer(space.app, name="space")
 app.add_typer(configure.app, name="config")
 
 # Typer does not export the base of its usage errors; all versions derive this one from it.

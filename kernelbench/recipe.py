@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-KnobValue = int | str
+KnobValue = int | float | str
 Knobs = dict[str, KnobValue]
 Facts = Mapping[str, float]
 """What a recipe may ask about the workload and the machine: the axes by name, `avg_row`,

@@ -67,7 +67,7 @@ def structures(problem: Problem) -> list[Structure]:
     tiny = next(w for w in problem.workloads if w.kind == "tiny")
     drawn = (
         shape
-        for shape in problem.variations(problem.structure(tiny), np.random.default_rng(5))
+        for shape in problem.variations(problem.structure(tiny), np.random.default_rng(7))
         if problem.bytes_moved(shape.axes) <= LARGEST_BYTES
     )
     return [problem.structure(tiny), *(next(drawn) for _ in range(SHAPES))]

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The strategy `model`: asks for the point from which most is to be gained.
+
+It begins with a few points at random. From then on a surrogate says of every other point what is
+expected of it and how sure that is, and the next one has the largest expected improvement over the
+best so far (Jones, Schonlau and Welch, Efficient Global Optimization, 1998). Slow points are all
+alike to it, as are those that fail: what has to be told apart is at the fast end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from ...kernelbench.space import Space
+from .distances import columns_of
+from .surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from .strategy import Told
+
+AT_RANDOM = 15
+"""Points before the first that is chosen."""
+REFIT, REFIT_SHARE = 5, 0.05
+"""Weights are learned anew after so many observations, or this share of those that it had."""
+SLOW = 0.5
+"""Of the observations this share is told apart, the fast one; and whatever is within
+LEAST_SPAN of the best."""
+LEAST_SPAN = 0.3
+MOST_WATCHED = 1 << 13
+"""Of a larger space so many points are looked at, other ones each time that weights are learned,
+beside those that differ in one knob from ELITES."""
+ELITES = 8
+DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+class ModelGuided:
+    """See Strategy."""
+
+    def __init__(
+        self, space: Space, seed: int, first: Sequence[int] = (), least_gain: float = 0.0
+    ) -> None:
+        """Args:
+        first: points to begin with.
+        least_gain: nothing is asked for any more where less is expected of every point, as a
+            difference of values: the share of the time, where values are logarithms of it.
+        """
+        self._space, self._rng = space, np.random.default_rng(seed)
+        self._surrogate = Surrogate(columns_of(space))
+        self._least_gain = least_gain
+        drawn = self._rng.permutation(len(space))[:AT_RANDOM].tolist()
+        self._begin = list(dict.fromkeys((*first, *drawn)))
+        self._is_free = np.ones(len(space), bool)
+        self._values: dict[int, float | None] = {}
+        self._errors: dict[int, float] = {}
+        self._learned_at = self._taken = 0
+        self._scale = _Scale(0.0, 0.0, 1.0)
+        self.gain = math.inf
+        """The largest expected improvement when it was asked last."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of each column of the space: how much it counts."""
+        return self._surrogate.weights
+
+    def ask(self, count: int = 1) -> list[int]:
+        """See Strategy."""
+        found: list[int] = []
+        while len(found) < count and self._is_free.any():
+            point = self._next(found)
+            if point is None:
+                break
+            self._is_free[point] = False
+            found.append(point)
+        return found
+
+    def tell(self, told: Iterable[Told]) -> None:
+        """See Strategy."""
+        for point, value, error in told:
+            self._is_free[point] = False
+            self._values[point], self._errors[point] = value, error
+
+    def close(self) -> None:
+        """See Strategy."""
+
+    def _next(self, waiting: Sequence[int]) -> int | None:
+        """A point of those to begin with, or the best of what is free.
+
+        Args:
+            waiting: asked for, and not told yet: taken for what is expected of them.
+        """
+        while self._begin:
+            point: int = self._begin.pop(0)
+            if self._is_free[point]:
+                return point
+        if not any(value is not None for value in self._values.values()):
+            return int(self._rng.choice(np.flatnonzero(self._is_free)))
+        best = self._learn()
+        for point in waiting:
+            self._surrogate.observe(point, self._surrogate.expect(point), 0.0)
+        mean, spread = self._surrogate.predict()
+        gains = _expected_improvement(best, mean, spread)
+        gains[~self._is_free[self._surrogate.watched]] = 0.0
+        at = int(gains.argmax())
+        self.gain = float(gains[at]) * self._scale.deviation
+        if not gains[at]:  # everything that is watched was asked for
+            return int(self._rng.choice(np.flatnonzero(self._is_free)))
+        return int(self._surrogate.watched[at]) if self.gain >= self._least_gain else None
+
+    def _learn(self) -> float:
+        """Tells the surrogate what is new, or all if it is time to weigh anew: the best value."""
+        known, told = len(self._surrogate), len(self._values)
+        learned = self._learned_at
+        if not learned or told >= learned + max(REFIT, int(REFIT_SHARE * learned)):
+            values = np.array([np.nan if v is None else v for v in self._values.values()], float)
+            self._scale = _scale_of(values)
+            scaled = np.array([self._scale(value) for value in self._values.values()])
+            errors = np.array(list(self._errors.values())) / self._scale.deviation
+            seen = np.array(list(self._values), np.intp)
+            self._surrogate.learn(seen, scaled, errors, self._watch())
+            self._learned_at = told
+        else:
+            # What was only expected is forgotten; what was told since follows.
+            self._surrogate.forget(min(known, self._taken))
+            for point in list(self._values)[len(self._surrogate) :]:
+                error = self._errors[point] / self._scale.deviation
+                self._surrogate.observe(point, self._scale(self._values[point]), error)
+        self._taken = told
+        return min(self._scale(value) for value in self._values.values())
+
+    def _watch(self) -> np.ndarray:
+        count = len(self._space)
+        if count <= MOST_WATCHED:
+            return np.arange(count)
+        right = {point: value for point, value in self._values.items() if value is not None}
+        elites = sorted(right, key=lambda point: (right[point], point))[:ELITES]
+        near = [self._space.list_neighbours(point) for point in elites]
+        return np.unique(np.concatenate([self._rng.choice(count, MOST_WATCHED), *near]))
+
+
+class _Scale(NamedTuple):
+    """How values are told to the surrogate."""
+
+    slow: float
+    """This one and all above it are alike, and so is a failure."""
+    middle: float
+    deviation: float
+
+    def __call__(self, value: float | None) -> float:
+        held = self.slow if value is None else min(value, self.slow)
+        return (held - self.middle) / self.deviation
+
+
+def _scale_of(values: np.ndarray) -> _Scale:
+    """Of values of which some are NaN."""
+    fastest = float(np.nanmin(values))
+    slow = max(float(np.nanquantile(values, SLOW)), fastest + LEAST_SPAN)
+    held = np.where(np.isnan(values), slow, np.minimum(values, slow))
+    return _Scale(slow, float(held.mean()), float(held.std()) or 1.0)
+
+
+def _expected_improvement(best: float, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    ahead = (best - mean) / spread
+    gains: np.ndarray = spread * (ahead * ndtr(ahead) + DENSITY * np.exp(-0.5 * ahead**2))
+    return gains
