@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
-	hostile attacks mutants isolation static clean
+	hostile attacks mutants search isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -164,6 +164,12 @@ attacks: $(STAMP)
 # What was judged is kept under build/: ended early, it goes on there.
 mutants: $(STAMP)
 	$(BIN)/python benchmarks/mutants.py --count $(MUTANTS) --seed $(SEED)
+
+# Searches of knobs beside Kernel Tuner's, on the recorded spaces SPACES; writes docs/results/search.md.
+search: $(STAMP)
+	test -n "$(SPACES)" || { echo "name recorded spaces: make search SPACES='a.json.gz b.json.gz'"; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[tuner]'
+	$(BIN)/python benchmarks/search.py --out docs/results/search.md $(SPACES)
 
 # What the static profile says of kernels whose order is known; writes docs/results/static.md.
 static: $(STAMP)

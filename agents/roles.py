@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from ..kernelbench.problem import Problem
-from ..kernelbench.recipe import Facts, Knobs
+from ..kernelbench.recipe import Facts, Knobs, KnobValue
 from ..traces.place import NOWHERE, Place
 from ..traces.records import Advice, Speedup, Verdict
 
@@ -165,6 +166,20 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class TriedPoint:
+    """A candidate that knobs made, and what it showed."""
+
+    candidate: str
+    family: str
+    knobs: Mapping[str, KnobValue]
+    value: float | None
+    """The logarithm of its time over the fastest baseline's, or of its modelled time; None: it was
+    not right."""
+    error: float = 0.0
+    """Standard error of the value."""
+
+
+@dataclass(frozen=True)
 class Situation:
     """What a Coder may know when it proposes."""
 
@@ -183,6 +198,9 @@ class Situation:
     assignment: Assignment = field(default_factory=Assignment)
     history: Lineage = field(default_factory=Lineage)
     """Of the assignment's base."""
+    tried: tuple[TriedPoint, ...] = ()
+    """What was judged so far, in the order in which it was proposed; nothing where a model writes
+    candidates."""
 
 
 class Coder(Protocol):

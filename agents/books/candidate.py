@@ -7,10 +7,12 @@ a campaign's candidates again and again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...kernelbench.recipe import KnobValue
 from ...traces.events import CandidateProposed
 from ...traces.fold import Entry, entry_of, most_thorough
 from ...traces.records import Depth, Verdict
@@ -19,6 +21,9 @@ from ..search.archive import score_of
 
 NEAR_FLOOR = 1.03
 """Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
+
+INTERVAL = 2 * 1.96
+"""Standard errors in an interval of 95 %."""
 
 NEAR_ROOF = 0.95
 """Of the roofline: what is left is within the doubt about the machine's peaks (KernelAgent)."""
@@ -68,6 +73,27 @@ class KnownCandidate(Entry):
     def score(self) -> float | None:
         """What ranks it, by its screening; None where it failed or was not screened."""
         return score_of(self.screened) if self.screened else None
+
+    @cached_property
+    def observed(self) -> tuple[float | None, float] | None:
+        """For a search over knobs: the logarithm of its time, and its standard error.
+
+        Of the time over the fastest baseline's, timed beside it, else of the modelled one; no
+        logarithm where it was not right, and nothing before it was judged.
+        """
+        if self.screened is None:
+            return None
+        estimate = self.screened.screen_estimate
+        if self.fault or not (estimate or self.screened.modelled_us):
+            return None, 0.0
+        if estimate is None:
+            return math.log(self.screened.modelled_us or 1.0), 0.0
+        return -math.log(estimate.median), math.log(estimate.high / estimate.low) / INTERVAL
+
+    @property
+    def given_knobs(self) -> Mapping[str, KnobValue]:
+        """Those of its knobs that are numbers or words."""
+        return {k: v for k, v in self.knobs.items() if isinstance(v, int | float | str)}
 
     @cached_property
     def fault(self) -> Verdict | None:

@@ -1,31 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The offline Coder: samples, mutates and crosses over hand-written recipes.
+"""The offline Coder: searches the knobs of hand-written recipes.
 
-It knows the recipes of one problem and what the Situation tells. Every choice is drawn from the
-campaign's seed and the round, so that the same history always gives the same next candidate. It
-knows no compiler, no clock and no store.
+All recipes of a problem are one space (`kernelbench/space.py`). Every family's default and a few of
+its points at random come first; then the strategy `model` chooses, from all that was tried, the
+point from which most is to be gained, and now and then a Judge's advice is followed. Everything is
+drawn from the campaign's seed and what the Situation tells, so that the same history always gives
+the same next candidate. It knows no compiler, no clock and no store.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...kernelbench.recipe import Facts, Knob, Knobs, KnobValue, Recipe
+from ...kernelbench.space import FAMILY, Space, space_of_recipes
 from ...traces.records import candidate_id
-from ..roles import Proposal, Situation
+from ..roles import Member, Proposal, Situation
+from ..search.expected_gain import ModelGuided
+from ..search.strategy import Told
 
 SAMPLES_PER_FAMILY = 3
 """The default and two random ones: enough to rank families without spending the budget on them."""
 
 TRIES = 24
-"""Draws of one operator before the next is tried; duplicates and illegal points use them up."""
+"""Draws of advice before the search goes on by itself; duplicates use them up."""
 
-ADVISED, MUTATE, CROSS, SAMPLE = "advised", "mutate", "cross over", "sample"
-MIX: dict[str, float] = {ADVISED: 0.35, MUTATE: 0.4, CROSS: 0.15, SAMPLE: 0.1}
-"""How often each operator is tried first."""
+INITIAL, ADVISED, GUIDED = "initial", "advised", "guided"
+ADVISED_SHARE = 0.2
+"""Of the candidates that follow the first ones."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class RecipeCoder:
         self._recipes = tuple(recipes)
         self._by_family = {recipe.family: recipe for recipe in recipes}
         self._sources: dict[tuple[str, tuple[tuple[str, KnobValue], ...]], tuple[str, str]] = {}
+        self._spaces: dict[tuple[tuple[str, float], ...], Space] = {}
 
     def propose(self, situation: Situation) -> Proposal | None:
         """The next candidate, or None once every legal point has been proposed."""
@@ -77,31 +83,22 @@ class RecipeCoder:
     def _ideas(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
         """Points in the order they are to be tried; the last of them are the whole space."""
         families = len(self._recipes)
+        recipe = self._recipes[situation.round % families]
         if situation.round < families:
-            recipe = self._recipes[situation.round]
-            yield Point(
-                recipe, recipe.first_knobs(), "initial", note=f"the default of {recipe.family}"
-            )
-        if situation.round < families * SAMPLES_PER_FAMILY or not situation.parents:
-            recipe = self._recipes[situation.round % families]
-            yield from (_sample_point(recipe, "initial", rng) for _ in range(TRIES))
-        else:
-            yield from self._evolve_points(situation, rng)
-        yield from self._list_all_points(situation.facts, rng)
+            note = f"the default of {recipe.family}"
+            yield Point(recipe, recipe.first_knobs(), INITIAL, note=note)
+        if situation.round < families * SAMPLES_PER_FAMILY:
+            yield from (_sample_point(recipe, rng) for _ in range(TRIES))
+        elif rng.random() < ADVISED_SHARE:
+            yield from self._advised_points(situation, rng)
+        yield from self._guided_points(situation)
 
-    def _evolve_points(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
-        draw: dict[str, Callable[[Situation, random.Random], Point | None]] = {
-            ADVISED: self._follow_advice,
-            MUTATE: self._mutate,
-            CROSS: self._cross,
-            SAMPLE: self._sample,
-        }
-        for operator in _shuffle_operators(MIX, rng):
-            for _ in range(TRIES):
-                point = draw[operator](situation, rng)
-                if point is None:
-                    break
-                yield point
+    def _advised_points(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
+        for _ in range(TRIES):
+            point = self._follow_advice(situation, rng)
+            if point is None:
+                return
+            yield point
 
     def _follow_advice(self, situation: Situation, rng: random.Random) -> Point | None:
         """Does what the Judge said of a parent: the best one with usable hints comes first."""
@@ -123,42 +120,27 @@ class RecipeCoder:
         knobs = {**parent.knobs, knob: rng.choice(choices[knob])}
         return Point(self._by_family[parent.family], knobs, ADVISED, (parent.candidate,), said)
 
-    def _mutate(self, situation: Situation, rng: random.Random) -> Point | None:
-        """Moves one or two knobs of the first parent to neighbouring values."""
-        parent = situation.parents[0]
-        recipe = self._by_family.get(parent.family)
-        movable = [knob for knob in recipe.knobs if len(knob.values) > 1] if recipe else []
-        if recipe is None or not movable:
-            return None
-        knobs = dict(parent.knobs)
-        for knob in rng.sample(movable, min(len(movable), rng.choice((1, 1, 2)))):
-            knobs[knob.name] = _neighbour(knob, knobs.get(knob.name), rng)
-        return Point(recipe, knobs, MUTATE, (parent.candidate,), _change(parent.knobs, knobs))
+    def _guided_points(self, situation: Situation) -> Iterator[Point]:
+        """What the search asks for, given all that was tried; in the end, the whole space."""
+        space = self._space(situation.facts)
+        search = ModelGuided(space, situation.seed, at_random=0)
+        for tried in situation.tried:
+            number = space.find({FAMILY: tried.family, **tried.knobs})
+            if number is not None:
+                search.tell([Told(number, tried.value, tried.error)])
+        while asked := search.ask():
+            knobs = space.at(asked[0])
+            recipe = self._by_family[str(knobs.pop(FAMILY))]
+            parent = _find_nearest(recipe, knobs, situation.parents)
+            note = _change(parent.knobs, knobs) if parent else f"a point of {recipe.family}"
+            parents = (parent.candidate,) if parent else ()
+            yield Point(recipe, knobs, GUIDED, parents, note)
 
-    def _cross(self, situation: Situation, rng: random.Random) -> Point | None:
-        """Takes every knob from one of two parents of one family."""
-        first = situation.parents[0]
-        mates = [m for m in situation.parents[1:] if m.family == first.family]
-        recipe = self._by_family.get(first.family)
-        if not mates or recipe is None:
-            return None
-        mate = rng.choice(mates)
-        knobs = {
-            knob.name: rng.choice((first, mate)).knobs.get(knob.name, knob.values[0])
-            for knob in recipe.knobs
-        }
-        note = _change(first.knobs, knobs)
-        return Point(recipe, knobs, CROSS, (first.candidate, mate.candidate), note)
-
-    def _sample(self, _situation: Situation, rng: random.Random) -> Point | None:
-        return _sample_point(rng.choice(self._recipes), SAMPLE, rng)
-
-    def _list_all_points(self, facts: Facts, rng: random.Random) -> Iterator[Point]:
-        """Every legal point, families in turn, so that nothing is missed before giving up."""
-        for recipe in rng.sample(self._recipes, len(self._recipes)):
-            space = list(recipe.space(facts))
-            rng.shuffle(space)
-            yield from (Point(recipe, knobs, SAMPLE) for knobs in space)
+    def _space(self, facts: Facts) -> Space:
+        key = tuple(sorted(facts.items()))
+        if key not in self._spaces:
+            self._spaces[key] = space_of_recipes(self._recipes, facts)
+        return self._spaces[key]
 
     def _is_legal(self, point: Point, facts: Facts) -> bool:
         values = {knob.name: knob.values for knob in point.recipe.knobs}
@@ -175,13 +157,18 @@ class RecipeCoder:
         return self._sources[key]
 
 
-def _sample_point(recipe: Recipe, operator: str, rng: random.Random) -> Point:
-    return Point(recipe, {knob.name: rng.choice(knob.values) for knob in recipe.knobs}, operator)
+def _sample_point(recipe: Recipe, rng: random.Random) -> Point:
+    return Point(recipe, {knob.name: rng.choice(knob.values) for knob in recipe.knobs}, INITIAL)
 
 
-def _shuffle_operators(mix: dict[str, float], rng: random.Random) -> list[str]:
-    """The operators in a random order, the likely ones likely first."""
-    return sorted(mix, key=lambda operator: rng.random() ** (1 / mix[operator]), reverse=True)
+def _find_nearest(recipe: Recipe, knobs: Knobs, parents: Sequence[Member]) -> Member | None:
+    """The parent of this family from which the fewest knobs are moved."""
+    family = [parent for parent in parents if parent.family == recipe.family]
+    return min(
+        family,
+        key=lambda parent: sum(parent.knobs.get(k) != v for k, v in knobs.items()),
+        default=None,
+    )
 
 
 def _neighbour(knob: Knob, value: KnobValue | None, rng: random.Random) -> KnobValue:

@@ -42,17 +42,24 @@ class ModelGuided:
     """See Strategy."""
 
     def __init__(
-        self, space: Space, seed: int, first: Sequence[int] = (), least_gain: float = 0.0
+        self,
+        space: Space,
+        seed: int,
+        first: Sequence[int] = (),
+        *,
+        at_random: int = AT_RANDOM,
+        least_gain: float = 0.0,
     ) -> None:
         """Args:
         first: points to begin with.
+        at_random: how many follow that chance chooses.
         least_gain: nothing is asked for any more where less is expected of every point, as a
             difference of values: the share of the time, where values are logarithms of it.
         """
         self._space, self._rng = space, np.random.default_rng(seed)
         self._surrogate = Surrogate(columns_of(space))
         self._least_gain = least_gain
-        drawn = self._rng.permutation(len(space))[:AT_RANDOM].tolist()
+        drawn = self._rng.permutation(len(space))[:at_random].tolist()
         self._begin = list(dict.fromkeys((*first, *drawn)))
         self._is_free = np.ones(len(space), bool)
         self._values: dict[int, float | None] = {}
@@ -102,14 +109,18 @@ class ModelGuided:
         best = self._learn()
         for point in waiting:
             self._surrogate.observe(point, self._surrogate.expect(point), 0.0)
+        watched = self._surrogate.watched
         mean, spread = self._surrogate.predict()
+        if any(self._errors.values()):
+            # The best of noisy values was lucky: what is expected of those that were seen counts.
+            best = float(mean[np.isin(watched, list(self._values))].min())
         gains = _expected_improvement(best, mean, spread)
-        gains[~self._is_free[self._surrogate.watched]] = 0.0
+        gains[~self._is_free[watched]] = 0.0
         at = int(gains.argmax())
         self.gain = float(gains[at]) * self._scale.deviation
         if not gains[at]:  # everything that is watched was asked for
             return int(self._rng.choice(np.flatnonzero(self._is_free)))
-        return int(self._surrogate.watched[at]) if self.gain >= self._least_gain else None
+        return int(watched[at]) if self.gain >= self._least_gain else None
 
     def _learn(self) -> float:
         """Tells the surrogate what is new, or all if it is time to weigh anew: the best value."""
@@ -139,7 +150,8 @@ class ModelGuided:
         right = {point: value for point, value in self._values.items() if value is not None}
         elites = sorted(right, key=lambda point: (right[point], point))[:ELITES]
         near = [self._space.list_neighbours(point) for point in elites]
-        return np.unique(np.concatenate([self._rng.choice(count, MOST_WATCHED), *near]))
+        seen = np.array(list(self._values), np.intp)
+        return np.unique(np.concatenate([self._rng.choice(count, MOST_WATCHED), seen, *near]))
 
 
 class _Scale(NamedTuple):

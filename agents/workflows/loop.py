@@ -15,7 +15,7 @@ from ..books.budget import Budget
 from ..books.ledger import Ledger
 from ..books.progress import Progress
 from ..prompting.history import history
-from ..roles import Assignment, Coder, Judge, Lineage, Situation
+from ..roles import Assignment, Coder, Judge, Lineage, Situation, TriedPoint
 from ..stop import Stop
 
 
@@ -64,6 +64,17 @@ class Loop:
             seen=progress.seen,
             assignment=given,
             history=self._history(given),
+            tried=self._list_tried(),
+        )
+
+    def _list_tried(self) -> tuple[TriedPoint, ...]:
+        """Nobody reads it where models write."""
+        if self.asks_models:
+            return ()
+        return tuple(
+            TriedPoint(each.candidate, each.family, each.given_knobs, *observed)
+            for each in self.progress.candidates.values()
+            if (observed := each.observed) is not None
         )
 
     def _history(self, given: Assignment) -> Lineage:

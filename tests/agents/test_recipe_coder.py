@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelwright.agents.brains.recipe import RecipeCoder
-from kernelwright.agents.roles import Member, Proposal, Situation
+from kernelwright.agents.roles import Member, Proposal, Situation, TriedPoint
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.tests.agents.played import (
@@ -119,34 +120,58 @@ def evolved(parents: Sequence[Member], seeds: int = 150) -> list[Proposal]:
     return [p for p in proposals if p is not None]
 
 
-def test_a_mutation_moves_at_most_two_knobs_to_neighbours() -> None:
-    of = recipes()[1]
-    parent = member(of, width=2, unroll=2, prefetch=4)
-    mutated = [p for p in evolved([parent]) if p.operator == "mutate"]
-    assert len(mutated) > 20
-    for proposal in mutated:
-        assert proposal.parents == (parent.candidate,)
-        moved = [k for k in of.knobs if proposal.knobs[k.name] != parent.knobs[k.name]]
-        assert 1 <= len(moved) <= 2
-        for knob in moved:
-            step = knob.values.index(proposal.knobs[knob.name])
-            assert abs(step - knob.values.index(parent.knobs[knob.name])) == 1
+def cost(of: Recipe, knobs: dict[str, int | str]) -> float:
+    """The logarithm of a time with one optimum: the last value of every knob."""
+    return sum(
+        0.3 * (len(k.values) - 1 - k.values.index(knobs[k.name])) for k in of.knobs
+    ) + 0.2 * (of.family == "row-balanced")
 
 
-def test_a_crossover_takes_every_knob_from_one_of_two_of_a_family() -> None:
-    of = recipes()[1]
-    first, mate = (
-        member(of, width=1, unroll=1, prefetch=0),
-        member(of, width=4, unroll=4, prefetch=16),
+def searched(rounds: int, seed: int, is_told: bool) -> list[float]:
+    """The costs of a search's candidates, in their order."""
+    coder, by_family = RecipeCoder(recipes()), {r.family: r for r in recipes()}
+    tried: list[TriedPoint] = []
+    for round in range(rounds):
+        now = situation(round, seed=seed, seen=frozenset(t.candidate for t in tried))
+        proposal = coder.propose(replace(now, tried=tuple(tried) if is_told else ()))
+        assert proposal is not None
+        value = cost(by_family[proposal.family], proposal.knobs)
+        candidate = candidate_id(proposal.source)
+        tried.append(TriedPoint(candidate, proposal.family, proposal.knobs, value, 0.05))
+    return [t.value for t in tried if t.value is not None]
+
+
+def test_what_was_tried_guides_the_search() -> None:
+    seeds = range(6)
+    guided, blind = (
+        [min(searched(14, seed, is_told)) for seed in seeds] for is_told in (True, False)
     )
+    optimum = min(cost(r, k) for r in recipes() for k in r.space(FACTS))
+    assert sorted(guided)[len(guided) // 2] == pytest.approx(optimum)
+    assert sum(guided) < sum(blind)
+
+
+def test_a_guided_candidate_names_the_nearest_parent_and_what_it_moves() -> None:
+    of = recipes()[1]
+    near, far = member(of, width=2, unroll=2), member(of, width=4, unroll=4)
     stranger = member(recipes()[0])
-    crossed = [p for p in evolved([first, stranger, mate]) if p.operator == "cross over"]
-    assert len(crossed) > 5
-    for proposal in crossed:
-        assert proposal.parents == (first.candidate, mate.candidate)
-        assert proposal.family == of.family
-        for name, value in proposal.knobs.items():
-            assert value in (first.knobs[name], mate.knobs[name])
+    guided = [p for p in evolved([far, stranger, near]) if p.operator == "guided"]
+    assert len(guided) > 50
+    for proposal in guided:
+        assert {"row-balanced": {stranger.candidate}}.get(
+            proposal.family, {near.candidate, far.candidate}
+        ) >= set(proposal.parents)
+        assert len(proposal.parents) == 1
+        assert "→" in proposal.strategy
+
+
+def test_points_that_failed_are_not_proposed_again() -> None:
+    of = recipes()[0]
+    failed = [TriedPoint(candidate_id(of.render(k)), of.family, k, None) for k in of.space(FACTS)]
+    now = situation(9, seen=frozenset(t.candidate for t in failed))
+    proposal = RecipeCoder(recipes()).propose(replace(now, tried=tuple(failed)))
+    assert proposal is not None
+    assert proposal.family != of.family
 
 
 def test_advice_on_a_knob_is_followed() -> None:

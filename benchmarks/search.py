@@ -1,0 +1,140 @@
+"""Searches of knobs on recorded spaces, side by side: evaluations until one comes close.
+
+    python benchmarks/search.py [--seeds 100] [--within 1] [--out docs/results/search.md] FILE …
+
+A play counts the distinct points that it evaluated until one took at most so many percent more than
+the optimum; one that did not in 400 counts 400. Kernel Tuner's strategies play behind the same
+interface, where it is installed (pip install 'kernelwright[tuner]'), with the settings they come
+with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import statistics
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from machine import machine
+
+from kernelwright import extras
+from kernelwright.agents.search.replay import MOST, play
+from kernelwright.agents.search.strategy import make_strategy
+from kernelwright.kernelbench.recorded import RecordedSpace, read_space
+
+OURS = ("model", "genetic", "random")
+PEERS = (
+    "adaptive_tabu_greywolf",
+    "hybrid_vndx",
+    "genetic_algorithm",
+    "diff_evo",
+    "pso",
+    "simulated_annealing",
+    "greedy_ils",
+    "mls",
+    "random_sample",
+)
+
+
+@cache
+def read(path: str) -> RecordedSpace:
+    return read_space(Path(path))
+
+
+def evaluations(path: str, strategy: str, seed: int, within: float) -> int:
+    """Of one play."""
+    recorded = read(path)
+    limit = recorded.best_us * (1 + within / 100)
+    played = play(recorded, make_strategy(strategy, recorded.space, seed), until_us=limit)
+    return played.count_until(limit) or MOST
+
+
+def table(paths: list[str], strategies: list[str], seeds: int, within: float) -> dict[str, list]:
+    """By strategy: for each space the counts of all seeds."""
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    found: dict[str, list[list[int]]] = {}
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for strategy in strategies:
+            plays = [
+                [pool.submit(evaluations, path, strategy, seed, within) for seed in range(seeds)]
+                for path in paths
+            ]
+            found[strategy] = [[each.result() for each in row] for row in plays]
+            print(strategy, [statistics.median(row) for row in found[strategy]], flush=True)
+    return found
+
+
+def mean_of(counts: list[list[int]]) -> float:
+    return statistics.geometric_mean(statistics.median(row) for row in counts)
+
+
+def page(paths: list[str], found: dict[str, list], seeds: int, within: float) -> str:
+    """The results, as Markdown."""
+    spaces = [read(path) for path in paths]
+    names = [f"{s.name} {s.device.replace('NVIDIA ', '')}" for s in spaces]
+    peers = [name for name in found if name.startswith("kernel_tuner:")]
+    versions = f", kernel_tuner {version('kernel_tuner')}" if peers else ""
+    lines = [
+        "# Searches on recorded spaces",
+        "",
+        f"`python benchmarks/search.py --seeds {seeds}`, {datetime.date.today()}, {machine()}"
+        f"{versions}. Distinct evaluations until a point within {within:g} % of the optimum was",
+        f"found, in the median over {seeds} seeds; a play without one in {MOST} counts {MOST}. In "
+        "brackets: quartiles, and how many plays had none.",
+        "",
+        f"| strategy | {' | '.join(names)} | geometric mean |",
+        "|---|" + "---|" * (len(names) + 1),
+    ]
+    for name, counts in sorted(found.items(), key=lambda item: mean_of(item[1])):
+        cells = [
+            "{:.0f} ({:.0f}–{:.0f}; {})".format(
+                statistics.median(row),
+                *statistics.quantiles(row, n=4)[::2],
+                sum(count >= MOST for count in row),
+            )
+            for row in counts
+        ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {mean_of(counts):.0f} |")
+    lines.append("")
+    if peers:
+        best = min(peers, key=lambda name: mean_of(found[name]))
+        share = mean_of(found["model"]) / mean_of(found[best])
+        by_space = [
+            statistics.median(found["model"][at])
+            / min(statistics.median(found[name][at]) for name in peers)
+            for at in range(len(paths))
+        ]
+        lines.append(
+            f"`model` against `{best}`, the best of Kernel Tuner's here: {share:.2f}; against the "
+            f"best of them on each space: {', '.join(f'{each:.2f}' for each in by_space)}."
+        )
+    points = ", ".join(f"{len(space.space):,}" for space in spaces)
+    lines += ["", f"Points of the spaces: {points}. Ratios below 1 are fewer evaluations.", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--within", type=float, default=1.0)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    strategies = list(OURS)
+    if extras.list_missing("tuner"):
+        print("without Kernel Tuner: pip install 'kernelwright[tuner]'", flush=True)
+    else:
+        strategies += [f"kernel_tuner:{name}" for name in PEERS]
+    found = table(asked.files, strategies, asked.seeds, asked.within)
+    content = page(asked.files, found, asked.seeds, asked.within)
+    print(content)
+    if asked.out:
+        asked.out.write_text(content, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
