@@ -1,6 +1,6 @@
 """Searches of knobs on recorded spaces, side by side: evaluations until one comes close.
 
-    python benchmarks/search.py [--seeds 100] [--within 1] [--out docs/results/search.md] FILE …
+    python benchmarks/search.py [--seeds 100] [--within 1] [--peers a,b] [--out docs/results/search.md] FILE …
 
 A play counts the distinct points that it evaluated until one took at most so many percent more than
 the optimum; one that did not in 400 counts 400. Kernel Tuner's strategies play behind the same
@@ -17,6 +17,7 @@ import statistics
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 
 from machine import machine
@@ -55,9 +56,11 @@ def evaluations(path: str, strategy: str, seed: int, within: float) -> int:
 
 def table(paths: list[str], strategies: list[str], seeds: int, within: float) -> dict[str, list]:
     """By strategy: for each space the counts of all seeds."""
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     found: dict[str, list[list[int]]] = {}
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    # Of processes of their own, which read how many threads a product may take as they start.
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    spawned = get_context("spawn")
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), spawned) as pool:
         for strategy in strategies:
             plays = [
                 [pool.submit(evaluations, path, strategy, seed, within) for seed in range(seeds)]
@@ -81,7 +84,7 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
     lines = [
         "# Searches on recorded spaces",
         "",
-        f"`python benchmarks/search.py --seeds {seeds}`, {datetime.date.today()}, {machine()}"
+        f"`make search`, {seeds} seeds, {datetime.date.today()}, {machine()}"
         f"{versions}. Distinct evaluations until a point within {within:g} % of the optimum was",
         f"found, in the median over {seeds} seeds; a play without one in {MOST} counts {MOST}. In "
         "brackets: quartiles, and how many plays had none.",
@@ -122,13 +125,14 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--within", type=float, default=1.0)
+    parser.add_argument("--peers", default=",".join(PEERS), help="of Kernel Tuner's strategies")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     strategies = list(OURS)
     if extras.list_missing("tuner"):
         print("without Kernel Tuner: pip install 'kernelwright[tuner]'", flush=True)
     else:
-        strategies += [f"kernel_tuner:{name}" for name in PEERS]
+        strategies += [f"kernel_tuner:{name}" for name in asked.peers.split(",") if name]
     found = table(asked.files, strategies, asked.seeds, asked.within)
     content = page(asked.files, found, asked.seeds, asked.within)
     print(content)
