@@ -1,6 +1,6 @@
 """Searches of knobs on recorded spaces, side by side: evaluations until one comes close.
 
-    python benchmarks/search.py [--seeds 100] [--within 1] [--peers a,b] [--out docs/results/search.md] FILE …
+    python benchmarks/search.py [--seeds 100] [--within 1] [--peers a,b] [--out PAGE] FILE …
 
 A play counts the distinct points that it evaluated until one took at most so many percent more than
 the optimum; one that did not in 400 counts 400. Kernel Tuner's strategies play behind the same
