@@ -9,6 +9,8 @@ Processes for Machine Learning, chapter 5).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
@@ -35,12 +37,12 @@ class Surrogate:
         self._spread = np.concatenate([np.full(count, WEIGHT_SPREAD), [1.0, NOISE_SPREAD]])
         self.watched: np.ndarray = np.zeros(0, np.intp)
         """The points that are predicted."""
-        self._seen: list[int] = []
-        self._factor: list[np.ndarray] = []
-        """The rows of the covariance's Cholesky factor L."""
-        self._explained: list[np.ndarray] = []
-        """The rows of its inverse times the covariances with what is watched."""
-        self._whitened: list[float] = []
+        self._seen: np.ndarray = np.zeros(0, np.intp)
+        self._factor: np.ndarray = np.zeros((0, 0))
+        """L, the covariance's Cholesky factor."""
+        self._explained: np.ndarray = np.zeros((0, 0))
+        """Its inverse times the covariances with what is watched."""
+        self._whitened: np.ndarray = np.zeros(0)
         """Its inverse times the values."""
 
     @property
@@ -74,56 +76,60 @@ class Surrogate:
             bounds=bounds,
             options={"maxiter": STEPS},
         )
-        self._theta, self.watched = found.x, watched
-        self.forget(0)
-        for point, value, error in zip(
-            seen.tolist(), values.tolist(), errors.tolist(), strict=True
-        ):
-            self.observe(point, value, error)
+        self._theta, self.watched, self._seen = found.x, watched, seen
+        covariance = self._covariances(seen, seen)
+        covariance[np.diag_indices(len(seen))] += self._noise + errors**2
+        self._factor = np.linalg.cholesky(covariance)
+        joined = np.column_stack([self._covariances(seen, watched), values])
+        solved = solve_triangular(self._factor, joined, lower=True)
+        self._explained, self._whitened = solved[:, :-1], solved[:, -1]
 
     def observe(self, point: int, value: float, error: float) -> None:
         """Takes up one more observation with the weights that it has."""
-        row = self._whiten(point)
-        scale, noise = np.exp(self._theta[-2]), np.exp(self._theta[-1]) + JITTER + error**2
-        left = float(np.sqrt(max(scale + noise - row @ row, JITTER)))
-        rest = self._covariance(point, self.watched)
-        if self._explained:
-            rest = rest - row @ np.stack(self._explained)
-        self._whitened.append((value - float(row @ np.array(self._whitened))) / left)
-        self._factor.append(np.append(row, left))
-        self._explained.append(rest / left)
-        self._seen.append(point)
+        row, count = self._whiten(point), len(self._seen)
+        left = np.sqrt(max(self._scale + self._noise + error**2 - row @ row, JITTER))
+        rest = (self._covariances([point], self.watched)[0] - row @ self._explained) / left
+        factor = np.zeros((count + 1, count + 1))
+        factor[:count, :count], factor[count, :count], factor[count, count] = (
+            self._factor,
+            row,
+            left,
+        )
+        self._factor, self._explained = factor, np.vstack([self._explained, rest])
+        self._whitened = np.append(self._whitened, (value - row @ self._whitened) / left)
+        self._seen = np.append(self._seen, point)
 
     def forget(self, kept: int) -> None:
         """Leaves the first observations, so many."""
-        for rows in (self._seen, self._factor, self._explained, self._whitened):
-            del rows[kept:]
+        self._factor, self._explained = self._factor[:kept, :kept], self._explained[:kept]
+        self._seen, self._whitened = self._seen[:kept], self._whitened[:kept]
 
     def predict(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of the values of what is watched."""
-        explained = np.stack(self._explained)
-        mean = np.array(self._whitened) @ explained
-        variance = np.exp(self._theta[-2]) - np.einsum("ij,ij->j", explained, explained)
-        return mean, np.sqrt(np.maximum(variance, 1e-9))
+        explained = np.einsum("ij,ij->j", self._explained, self._explained)
+        variance = np.maximum(self._scale - explained, 1e-9)
+        return self._whitened @ self._explained, np.sqrt(variance)
 
     def expect(self, point: int) -> float:
         """The mean of one point, watched or not."""
-        return float(self._whiten(point) @ np.array(self._whitened))
+        return float(self._whiten(point) @ self._whitened)
+
+    @property
+    def _scale(self) -> float:
+        return float(np.exp(self._theta[-2]))
+
+    @property
+    def _noise(self) -> float:
+        return float(np.exp(self._theta[-1])) + JITTER
 
     def _whiten(self, point: int) -> np.ndarray:
         """The inverse of L times the covariances of a point with what was seen."""
-        count = len(self._seen)
-        if not count:
-            return np.zeros(0)
-        factor = np.zeros((count, count))
-        for number, row in enumerate(self._factor):
-            factor[number, : number + 1] = row
-        covariance = self._covariance(point, np.array(self._seen))
-        return np.asarray(solve_triangular(factor, covariance, lower=True))
+        covariance = self._covariances([point], self._seen)[0]
+        return np.asarray(solve_triangular(self._factor, covariance, lower=True))
 
-    def _covariance(self, point: int, others: np.ndarray) -> np.ndarray:
-        apart = self.weights @ self._columns.compute_distances(point, others)
-        return np.asarray(np.exp(self._theta[-2]) * np.exp(-apart))
+    def _covariances(self, ones: Iterable[int], others: np.ndarray) -> np.ndarray:
+        apart = [self.weights @ self._columns.compute_distances(one, others) for one in ones]
+        return np.asarray(self._scale * np.exp(-np.stack(apart)))
 
     def _unlikeliness(
         self, theta: np.ndarray, apart: np.ndarray, values: np.ndarray, errors: np.ndarray
