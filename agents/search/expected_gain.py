@@ -35,6 +35,8 @@ MOST_WATCHED = 1 << 13
 """Of a larger space so many points are looked at, other ones each time that weights are learned,
 beside those that differ in one knob from ELITES."""
 ELITES = 8
+SEEDS = 1 << 63
+"""Others, negative ones too, are taken modulo this number."""
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -56,7 +58,7 @@ class ModelGuided:
         least_gain: nothing is asked for any more where less is expected of every point, as a
             difference of values: the share of the time, where values are logarithms of it.
         """
-        self._space, self._rng = space, np.random.default_rng(seed)
+        self._space, self._rng = space, np.random.default_rng(seed % SEEDS)
         self._surrogate = Surrogate(columns_of(space))
         self._least_gain = least_gain
         drawn = self._rng.permutation(len(space))[:at_random].tolist()

@@ -108,7 +108,7 @@ class KernelTuner:
         from kernel_tuner.util import StopCriterionReached
 
         random.seed(self._seed)
-        np.random.seed(self._seed)
+        np.random.seed(self._seed % (1 << 32))
         values = {
             knob.name: [*knob.values, *([ABSENT] if is_missing else [])]
             for knob, is_missing in zip(

@@ -89,8 +89,9 @@ def test_no_point_is_asked_for_twice_and_all_lie_in_the_space(name: str, count: 
     assert name not in ALL or len(asked) == len(small())
 
 
-def test_one_seed_gives_one_order(name: str) -> None:
-    assert played(name, 3) == played(name, 3)
+@pytest.mark.parametrize("seed", [3, -1, 1 << 70])
+def test_one_seed_gives_one_order(name: str, seed: int) -> None:
+    assert played(name, seed) == played(name, seed)
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

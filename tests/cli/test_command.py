@@ -30,11 +30,12 @@ def test_help_names_every_command(kw) -> None:
     assert done.code == 0
     assert done.err == ""
     listed = set(re.findall(r"^  ([a-z]+) ", done.out.split("Commands:")[1], re.MULTILINE))
-    assert listed == {*COMMANDS, "metrics", "config"}
+    assert listed == {*COMMANDS, "metrics", "space", "config"}
 
 
 @pytest.mark.parametrize(
-    "command", [*COMMANDS, "metrics", "metrics derive", "config", "config show"]
+    "command",
+    [*COMMANDS, "metrics", "metrics derive", "space", "space replay", "config", "config show"],
 )
 def test_each_command_has_help(kw_here, command: str) -> None:
     done = kw_here(*command.split(), "--help")
