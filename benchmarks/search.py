@@ -84,10 +84,11 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
     lines = [
         "# Searches on recorded spaces",
         "",
-        f"`make search`, {seeds} seeds, {datetime.date.today()}, {machine()}"
-        f"{versions}. Distinct evaluations until a point within {within:g} % of the optimum was",
-        f"found, in the median over {seeds} seeds; a play without one in {MOST} counts {MOST}. In "
-        "brackets: quartiles, and how many plays had none.",
+        f"`make search`, {datetime.date.today()}, {machine()}{versions}.",
+        "",
+        f"Distinct evaluations until a point within {within:g} % of the optimum was found, in the "
+        f"median over {seeds} seeds;",
+        f"a play without one in {MOST} counts {MOST}. In brackets: quartiles; how many had none.",
         "",
         f"| strategy | {' | '.join(names)} | geometric mean |",
         "|---|" + "---|" * (len(names) + 1),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 PREFIX = "kernel_tuner:"
 """Of the names of these strategies."""
 WAIT_S = 0.1
+MOST_REPEATS = 10_000
+"""Calls in a row for points that were told before, after which one that does not end by itself is
+taken for ended."""
 _END = None
 
 
@@ -154,12 +157,13 @@ class KernelTuner:
 def _make_runner(strategy: KernelTuner, numbers: dict[tuple[Any, ...], int]) -> Any:
     """What its strategies have configurations run by."""
     from kernel_tuner.runners.runner import Runner
-    from kernel_tuner.util import RuntimeFailedConfig
+    from kernel_tuner.util import RuntimeFailedConfig, StopCriterionReached
 
     class Asking(Runner):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self._seen: set[int] = set()
+            self._repeats = 0
 
         def get_device_info(self) -> None:
             """None: the space says itself what is legal."""
@@ -174,9 +178,13 @@ def _make_runner(strategy: KernelTuner, numbers: dict[tuple[Any, ...], int]) -> 
                     results.append(None)
                     continue
                 point = numbers[tuple(configuration)]
+                self._repeats += 1
                 if point not in self._seen:
                     self._seen.add(point)
+                    self._repeats = 0
                     tuning_options.budget.add_evaluations(1)
+                if self._repeats > MOST_REPEATS:
+                    raise StopCriterionReached("it asks for nothing new")
                 value = strategy.evaluate(point)
                 result = dict(zip(tuning_options.tune_params, configuration, strict=True))
                 if value is None:
