@@ -20,13 +20,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LEAN := $(VENV)/.lean
 LINT := $(VENV)/lint
+# Several workers share the CPUs, and the threads of a BLAS would wait for each other.
+test test-jail test-fast: export OPENBLAS_NUM_THREADS := 1
 # Each process of a test run would compile what the one before it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
-	hostile attacks mutants search isolation static clean
+	hostile attacks mutants search regret noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -170,6 +172,15 @@ search: $(STAMP)
 	test -n "$(SPACES)" || { echo "name recorded spaces: make search SPACES='a.json.gz b.json.gz'"; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[tuner]'
 	$(BIN)/python benchmarks/search.py --out docs/results/search.md $(SPACES)
+
+# How much slower winners are than the fastest of their campaigns; writes docs/results/regret.md.
+regret: $(STAMP)
+	$(BIN)/python benchmarks/regret.py
+	$(BIN)/python benchmarks/regret.py --loaded
+
+# What a screening's error is made of; writes docs/results/noise.md.
+noise: $(STAMP)
+	$(BIN)/python benchmarks/noise.py
 
 # What the static profile says of kernels whose order is known; writes docs/results/static.md.
 static: $(STAMP)

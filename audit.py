@@ -231,7 +231,7 @@ def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str
     if then is None:
         yield "there is no verdict on it"
         return
-    if then.status is not Status.VERIFIED or then.protocol in (Depth.SCREEN, Depth.FULL):
+    if then.status is not Status.VERIFIED or then.protocol.is_quick or then.protocol is Depth.FULL:
         yield f"it was not confirmed in a fresh process: {then.status} by '{then.protocol}'"
     current = Verdict.model_fields["schema_version"].default
     if then.schema_version != current:

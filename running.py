@@ -25,7 +25,7 @@ from .agents.casting.cast import Players, seat_players
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
 from .agents.stop import Stop
-from .agents.workflows import admission
+from .agents.workflows import admission, race
 from .agents.workflows.loop import Loop
 from .agents.workflows.workflow import find_workflow
 from .errors import ProviderError, StorageError, UsageError
@@ -204,13 +204,24 @@ def _work_on(
             ledger.record(CampaignFinished(stopped_by="interrupted", best=progress.champion))
             return result_of(ledger, progress.spent_s, "interrupted")
         budget = Budget(
-            progress.limits, spent_s=progress.spent_s, spending=progress.spending, clock=clock
+            progress.limits,
+            spent_s=progress.spent_s,
+            spending=progress.spending,
+            clock=clock,
+            keep_s=lambda limit_s: race.compute_reserve(ledger, limit_s),
         )
         recall(players.models, ledger, store.events(ledger.campaign))
         loop = _loop(ledger, store, referee, players, stop, budget)
         book_cut_off(ledger)
         stopped_by = find_workflow(progress.started.workflow).rules.run(loop)
-        ledger.record(CampaignFinished(stopped_by=stopped_by, best=progress.champion))
+        race.run(loop)
+        ledger.record(
+            CampaignFinished(
+                stopped_by=stopped_by,
+                best=progress.champion,
+                sureness=race.compute_sureness(loop),
+            )
+        )
     return result_of(ledger, budget.spent_s, stopped_by)
 
 

@@ -201,6 +201,8 @@ class Situation:
     tried: tuple[TriedPoint, ...] = ()
     """What was judged so far, in the order in which it was proposed; nothing where a model writes
     candidates."""
+    waiting: tuple[TriedPoint, ...] = ()
+    """What was proposed and not judged yet, likewise."""
 
 
 class Coder(Protocol):

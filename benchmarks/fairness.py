@@ -147,7 +147,8 @@ class Pairing:
         return statistics.displaces(self.gain, self.mde)
 
 
-def _built(session: Session, source: str) -> Program:
+def built(session: Session, source: str) -> Program:
+    """A kernel of a benchmark, as a candidate is built."""
     try:
         return build_program(session, source, "cpp")
     except Failed as failed:
@@ -166,7 +167,7 @@ def confirm(stand: CpuStand, candidate: str, champion: str, seed: int) -> Pairin
     """Times a candidate beside a champion as a confirmation does."""
     started = time.monotonic()
     rng, session = np.random.default_rng(seed), stand.session
-    ours, theirs = (_built(session, source) for source in (candidate, champion))
+    ours, theirs = (built(session, source) for source in (candidate, champion))
     challenger = contests.RunnerLaunch(ours, is_light=True)
     champion_launch = contests.RunnerLaunch(theirs, is_light=True)
     with Judges() as judges:
@@ -194,7 +195,7 @@ def true_ratio(asked: Series) -> float:
             libraries = []
             for number, source in enumerate((asked.candidate, asked.champion)):
                 library = Path(folder) / f"{number}.so"
-                library.write_bytes(_built(stand.session, source).built.artefact)
+                library.write_bytes(built(stand.session, source).built.artefact)
                 libraries.append(str(library))
             threads = thread_environment(len(stand.session.workshop.cpus))
         finally:
@@ -220,7 +221,7 @@ def sit_in_both(problem_name: str, cache: str, seed: int) -> Speedup:
     assert isinstance(stand, CpuStand)
     rng, session = np.random.default_rng(seed), stand.session
     try:
-        ours = _built(session, recipe.render(recipe.first_knobs()))
+        ours = built(session, recipe.render(recipe.first_knobs()))
         reference = stand.baselines.reference
         library = Path(cache) / f"{ours.built.sha256}.so"
         library.write_bytes(ours.built.artefact)

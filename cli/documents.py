@@ -53,11 +53,18 @@ def campaign_document(
         },
         "preparation": preparation_document(history),
         "why_no_winner": None if is_running else why_no_winner(history) or None,
+        "sureness": sureness_document(history),
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
         **({"unconfirmed": result.unconfirmed} if result else {}),
     }
+
+
+def sureness_document(history: History) -> dict[str, Any] | None:
+    """How sure it is that the winner is the fastest; None where nothing was raced."""
+    sureness = history.finished.sureness if history.finished else None
+    return sureness.model_dump(mode="json") if sureness else None
 
 
 def preparation_document(history: History) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..kernelbench.targets import target_of
 from ..traces.history import History
-from ..traces.outcome import why_no_winner
+from ..traces.outcome import how_sure, why_no_winner
 from ..traces.records import CHAMPION, Depth, Verdict
 from ..traces.spending import Booked
 from ..traces.wording import micros, price, speedup, tokens
@@ -93,6 +93,8 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
         mark = "  (the best baseline)" if name == measurement.best_baseline else ""
         rival = "the champion before it" if name == CHAMPION else name
         yield f"  {speedup(gain)} vs {rival}{mark}"
+    if sure := how_sure(history):
+        yield f"  {sure}"
 
 
 def _leader(history: History) -> Iterator[str]:

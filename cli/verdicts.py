@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..kernelbench.languages import Tier
 from ..traces.records import (
+    CHAMPION,
     Check,
     Enforcement,
     Measurement,
@@ -15,7 +16,7 @@ from ..traces.records import (
     Status,
     Verdict,
 )
-from ..traces.wording import MEANING, figure, micros, percent, preparing, speedup
+from ..traces.wording import MEANING, figure, micros, percent, preparing, ratio, speedup
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,7 +49,10 @@ def brief(verdict: Verdict) -> str:
     if headline is None:
         return time
     name = "screen estimate " if verdict.screen_estimate else ""
-    return f"{time}, {name}{speedup(headline)} vs {measurement.best_baseline}"
+    told = f"{time}, {name}{speedup(headline)} vs {measurement.best_baseline}"
+    rival = measurement.speedup.get(CHAMPION)
+    # What quick looks are ranked by: the two took turns.
+    return f"{told}, {ratio(rival.median)} beside the leader" if rival and name else told
 
 
 def explain(verdict: Verdict) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 from .decisions import StoredDecision, earlier_form
 from .options import Options
 from .place import NOWHERE, StoredPlace
-from .records import Advice, Preparation, Record, Speedup, Status, Verdict
+from .records import Advice, Preparation, Record, Speedup, Status, Sureness, Verdict
 
 
 class CampaignStarted(Options):
@@ -182,6 +182,9 @@ class EvaluationStarted(Record):
     kind: Literal["evaluation.started"] = "evaluation.started"
     candidate: str
     protocol: str
+    beside: str | None = None
+    """The candidate that is timed beside it under the name `champion`; nothing: earlier versions
+    timed the champion beside a confirmation and did not say so."""
 
 
 class EvaluationFinished(Record):
@@ -221,6 +224,8 @@ class CampaignFinished(Record):
     """A cap's name, `rounds`, `plateau`, `roofline`, `nothing left`, `space exhausted`,
     `interrupted`, `provider`, `error`."""
     best: str | None = None
+    sureness: Sureness | None = None
+    """That `best` is the fastest; None where nothing was timed, and of earlier versions."""
 
 
 class AuditOutcome(StrEnum):

@@ -36,7 +36,7 @@ from .place import NOWHERE, Place
 from .records import Advice, Depth, Status, Verdict
 from .spending import Spending
 
-_WEIGHT = {Depth.SCREEN: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Depth.RECORD: 3}
+_WEIGHT = {Depth.SCREEN: 0, Depth.RACE: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Depth.RECORD: 3}
 
 
 class ChampionChange(NamedTuple):

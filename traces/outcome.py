@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a campaign has no winner, in one sentence: what every place that shows a campaign says of it.
+"""Why a campaign has no winner, or how sure its winner is, in one sentence for all places.
 
 A pure function of a History. It knows no page, no command and no unit but those of the records.
 """
@@ -62,6 +62,22 @@ def why_no_winner(history: History) -> str:
             or _explain_refutation(right)
             or _explain_unconfirmed(history, right)
         )
+    )
+
+
+def how_sure(history: History) -> str:
+    """That the winner is the fastest of its campaign, as a sentence without a full stop.
+
+    Empty where there is no winner, nothing was raced, or another process goes on with it.
+    """
+    sureness = history.finished.sureness if history.finished else None
+    if sureness is None or history.champion is None:
+        return ""
+    if sureness.candidates < 2:
+        return "the only right candidate that was timed"
+    return (
+        f"the fastest of {sureness.candidates} right candidates with {sureness.chance:.0%} "
+        f"certainty; {sureness.regret_at_most:.1%} slower than the fastest at most (95 %)"
     )
 
 

@@ -54,10 +54,17 @@ class Depth(StrEnum):
     """How thoroughly a candidate is evaluated."""
 
     SCREEN = "screen"
+    RACE = "race"
+    """A screened candidate beside the one that leads, for longer; as often as it takes."""
     FULL = "full"
     CONFIRM = "confirm"
     RECORD = "record"
     """300 trials: at 95 % certainty a trial fails less than one time in a hundred."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it looks too little for a pass to be VERIFIED: it only ranks."""
+        return self in (Depth.SCREEN, Depth.RACE)
 
 
 class Check(Record):
@@ -83,6 +90,8 @@ class Speedup(Record):
     low: float
     """The lower end of the interval: what a VERIFIED verdict credits."""
     high: float
+    blocks: int = 1
+    """Pairs of processes that were timed."""
 
 
 class Timing(Record):
@@ -146,6 +155,22 @@ class Measurement(Record):
     def headline(self) -> Speedup | None:
         """The speed-up against the best baseline."""
         return self.speedup.get(self.best_baseline)
+
+
+class Sureness(Record):
+    """How sure it is that a campaign's champion is the fastest of its own candidates.
+
+    By the pairs that were timed in the campaign; nothing is said of kernels that it never tried.
+    """
+
+    candidates: int
+    """Right ones that were timed, the champion among them."""
+    chance: float
+    """That none of the others is faster."""
+    regret: float
+    """By what share of its time the champion is expected to be slower than the fastest."""
+    regret_at_most: float
+    """The same, with 95 % certainty."""
 
 
 class Level(StrEnum):

@@ -18,7 +18,7 @@ from ..errors import SandboxError
 from ..kernelbench.languages import LANGUAGES
 from ..sandbox.plan.pattern_plan import explain_unprepared
 from ..sandbox.run.process import RunFault
-from ..traces.records import Depth, Status, Verdict
+from ..traces.records import Status, Verdict
 from .failure import ChampionFailed, Failed
 from .request import Order
 from .stands import rivalry
@@ -142,6 +142,6 @@ def _conclude(stand: Stand, mounted: Mounted, draft: Draft) -> Verdict:
     if doubt := gates.first_failure(draft.timed):
         reason = f"{doubt.name}: {doubt.detail}"
         return draft.close(Status.SUSPECT, reason, known=mounted.known_profile())
-    screened = stand.is_emulated or draft.order.protocol is Depth.SCREEN
+    screened = stand.is_emulated or draft.order.protocol.is_quick
     status = Status.SCREENED if screened else Status.VERIFIED
     return draft.close(status, "", measured, mounted.profile())

@@ -77,7 +77,12 @@ class Budget:
         spent_s: float = 0.0,
         spending: Spending | None = None,
         clock: Clock = time.monotonic,
+        keep_s: Callable[[float], float] = lambda _limit_s: 0.0,
     ) -> None:
+        """Args:
+        keep_s: Of a limit of seconds, how many are kept until `spend_all`.
+        """
+        self._keep_s = keep_s
         self._limits = check_limits(limits)
         self._spending = spending or Spending()
         self._spent_before_s = spent_s
@@ -89,15 +94,18 @@ class Budget:
         """Seconds of work, over every process that worked on the campaign."""
         return self._spent_before_s + self._clock() - self._began
 
+    def spend_all(self) -> None:
+        """From here on what was kept may be spent."""
+        self._keep_s = lambda _limit_s: 0.0
+
     def compute_remaining(self, candidates: int) -> Remaining:
         """What is left once `candidates` have been taken on.
 
         An evaluation is one candidate: its confirmation in a fresh process belongs to it.
         """
-        return Remaining(
-            self._limit("evaluations") - candidates,
-            self._limit("seconds") - self.spent_s,
-        )
+        seconds = self._limit("seconds")
+        kept_s = 0.0 if math.isinf(seconds) else self._keep_s(seconds)
+        return Remaining(self._limit("evaluations") - candidates, seconds - kept_s - self.spent_s)
 
     def why_stopped(self, candidates: int) -> str | None:
         """The cap that forbids another candidate, or None."""

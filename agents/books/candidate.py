@@ -18,12 +18,10 @@ from ...traces.fold import Entry, entry_of, most_thorough
 from ...traces.records import Depth, Verdict
 from ...verifier.profile.model import LAUNCH_US
 from ..search.archive import score_of
+from ..search.scale import Estimate
 
 NEAR_FLOOR = 1.03
 """Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
-
-INTERVAL = 2 * 1.96
-"""Standard errors in an interval of 95 %."""
 
 NEAR_ROOF = 0.95
 """Of the roofline: what is left is within the doubt about the machine's peaks (KernelAgent)."""
@@ -32,6 +30,15 @@ NEAR_ROOF = 0.95
 @dataclass(frozen=True)
 class KnownCandidate(Entry):
     """One candidate as of now; what the record tells of it is its own, whoever asks."""
+
+    screened_speed: float | None = None
+    """Where its screening left it on the campaign's scale: ln(baseline's time / its own)."""
+    settled_speed: float | None = None
+    """The same as of its confirmation, where it had one."""
+    rival: str = ""
+    """The candidate that was timed beside its screening."""
+    ahead: Estimate | None = None
+    """ln(time of the rival / its own), as of its screening."""
 
     @classmethod
     def from_proposal(cls, proposed: CandidateProposed, *relied_on: Verdict) -> KnownCandidate:
@@ -67,28 +74,18 @@ class KnownCandidate(Entry):
     @cached_property
     def standing(self) -> float | None:
         """What ranks it by what is told of it; None where that failed."""
-        return score_of(self.shown) if self.shown else None
+        return self.score if self.screened else score_of(self.shown) if self.shown else None
 
     @cached_property
     def score(self) -> float | None:
-        """What ranks it, by its screening; None where it failed or was not screened."""
-        return score_of(self.screened) if self.screened else None
+        """What ranks it, as of its screening; None where it failed or was not screened.
 
-    @cached_property
-    def observed(self) -> tuple[float | None, float] | None:
-        """For a search over knobs: the logarithm of its time, and its standard error.
-
-        Of the time over the fastest baseline's, timed beside it, else of the modelled one; no
-        logarithm where it was not right, and nothing before it was judged.
+        Its speed-up on the scale of the campaign's pairs (search/scale.py), or the inverse of its
+        modelled time.
         """
-        if self.screened is None:
-            return None
-        estimate = self.screened.screen_estimate
-        if self.fault or not (estimate or self.screened.modelled_us):
-            return None, 0.0
-        if estimate is None:
-            return math.log(self.screened.modelled_us or 1.0), 0.0
-        return -math.log(estimate.median), math.log(estimate.high / estimate.low) / INTERVAL
+        if self.screened is None or self.screened_speed is None:
+            return score_of(self.screened) if self.screened else None
+        return math.exp(self.screened_speed)
 
     @property
     def given_knobs(self) -> Mapping[str, KnobValue]:
@@ -114,11 +111,14 @@ class KnownCandidate(Entry):
         return self.fallen is None or fell_later
 
     def worth(self, by: int | None = None) -> float | None:
-        """Its score, where no look found anything wrong; None otherwise.
+        """What it is worth as a base, where no look found anything wrong; None otherwise.
 
-        For choices after its confirmation only: before and after it may differ.
+        Once it was confirmed beside the champion, that pair counts with its screening. For choices
+        after its confirmation only: before and after it may differ.
         """
-        return self.score if self.is_sound(by) else None
+        if not self.is_sound(by):
+            return None
+        return self.score if self.settled_speed is None else math.exp(self.settled_speed)
 
     @property
     def is_near_roof(self) -> bool:

@@ -161,6 +161,24 @@ class Ledger:
                 self._evaluate(candidate, protocol, champion)
             return self.progress.candidates[candidate].looks[protocol]
 
+    @property
+    def times(self) -> bool:
+        """Whether anything is timed here; in an emulation nothing is."""
+        return not self._referee.is_emulated
+
+    def rival_of(self, candidate: str) -> str | None:
+        """Who is timed beside a screening of this candidate: the champion, where both run alike."""
+        entries, champion = self.progress.candidates, self.progress.champion
+        if champion is None or champion == candidate or not self.times:
+            return None
+        is_alike = entries[champion].language == entries[candidate].language
+        return champion if is_alike else None
+
+    def race(self, candidate: str, leader: str) -> None:
+        """One more heat of a screened candidate beside the one that leads, recorded."""
+        with self._evaluating:
+            self._evaluate(candidate, Depth.RACE, leader)
+
     def order(self, candidate: str, protocol: Depth, champion: str | None = None) -> Order:
         """What the referee is asked about a candidate."""
         return Order(
@@ -183,7 +201,7 @@ class Ledger:
 
     def _evaluate(self, candidate: str, protocol: Depth, champion: str | None) -> None:
         order = self.order(candidate, protocol, champion)
-        self.record(EvaluationStarted(candidate=candidate, protocol=protocol))
+        self.record(EvaluationStarted(candidate=candidate, protocol=protocol, beside=champion))
         verdict = self._referee.evaluate(order)
         _check_about(verdict, candidate, protocol, champion)
         recorded = self._recorded.get((candidate, protocol))

@@ -9,7 +9,9 @@ events. It knows no store, no referee and no clock.
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...errors import StorageError
@@ -31,9 +33,9 @@ from ...traces.events import (
 )
 from ...traces.fold import Fold
 from ...traces.place import Place, in_round
-from ...traces.records import Advice, Depth
+from ...traces.records import Advice, Depth, Verdict
 from ..search.archive import Archive
-from ..search.championship import best_challenger
+from ..search.scale import BASELINE, PROCESS_ERROR, Estimate, Scale, pairs_of
 from .candidate import KnownCandidate
 from .decided import D, Decisions
 
@@ -45,6 +47,8 @@ class CutOff(NamedTuple):
     protocol: Depth
     since: float = 0.0
     """When it began, by the store's clock."""
+    beside: str = ""
+    """Who is timed beside it under the name of the champion."""
 
 
 class Progress(Fold[KnownCandidate]):
@@ -52,6 +56,8 @@ class Progress(Fold[KnownCandidate]):
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.archive = Archive()
+        self.scale = Scale()
+        """Where all that were timed stand now."""
         self.open: CutOff | None = None
         self.placed: dict[Place, str] = {}
         """The candidate that was proposed at a place of the workflow."""
@@ -64,6 +70,10 @@ class Progress(Fold[KnownCandidate]):
         """Seconds between the events of each process; the pauses between processes are free."""
         self.last_took_s: dict[Depth, float] = {}
         """How long the last evaluation of each protocol took."""
+        self.heats: Counter[str] = Counter()
+        """How often each candidate was raced."""
+        self.took_s: defaultdict[Depth, float] = defaultdict(float)
+        """How long all evaluations of each protocol took together."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
         super().__init__(KnownCandidate, events)
@@ -82,7 +92,7 @@ class Progress(Fold[KnownCandidate]):
             case Decided():
                 self.decisions.add(payload)
             case EvaluationStarted():
-                self.open = CutOff(payload.candidate, Depth(payload.protocol), event.at)
+                self.open = self._begin(payload, event.at)
             case EvaluationFinished():
                 self._rank(payload, event.at)
             case AdviceGiven() if payload.place:
@@ -102,18 +112,45 @@ class Progress(Fold[KnownCandidate]):
         ended_early = had_begun and isinstance(payload, CampaignFinished)
         return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 
+    def _begin(self, started: EvaluationStarted, at: float) -> CutOff:
+        protocol = Depth(started.protocol)
+        # Who was timed beside a confirmation was not told once: it was the champion.
+        champion = self.champion if protocol is Depth.CONFIRM else None
+        return CutOff(started.candidate, protocol, at, started.beside or champion or "")
+
     def _rank(self, finished: EvaluationFinished, at: float) -> None:
         decided = finished.decided_on or finished.verdict
-        self.last_took_s[decided.protocol] = max(0.0, at - self.open.since) if self.open else 0.0
-        self.open = None
+        open_, self.open = self.open, None
+        took_s = max(0.0, at - open_.since) if open_ else 0.0
+        self.last_took_s[decided.protocol] = took_s
+        self.took_s[decided.protocol] += took_s
+        self.heats[decided.candidate] += decided.protocol is Depth.RACE
+        self._weigh(decided, open_.beside if open_ else "")
         self._archive(decided.candidate)
         if decided.champion is not None:
             self._archive(decided.champion.candidate)
 
+    def _weigh(self, verdict: Verdict, beside: str) -> None:
+        """Joins what was timed side by side to the scale, and keeps where that left the two."""
+        if not verdict.status.is_pass or verdict.measurement is None:
+            return
+        candidate = verdict.candidate
+        for pair in pairs_of(candidate, beside, verdict.measurement):
+            self.scale.add(pair)
+        found, speed = self.entries[candidate], self.scale.speed_of(candidate)
+        if speed is None:
+            return
+        if verdict.protocol is Depth.SCREEN:
+            ahead = self.scale.compare(candidate, beside) if beside else None
+            found = replace(found, screened_speed=speed.mean, rival=beside, ahead=ahead)
+        elif verdict.protocol is Depth.CONFIRM:
+            found = replace(found, settled_speed=speed.mean)
+        self.entries[candidate] = found
+
     def _archive(self, candidate: str) -> None:
         found = self.entries[candidate]
         if found.basis:
-            self.archive.add(candidate, found.family, found.basis)
+            self.archive.add(candidate, found.family, found.worth())
 
     @property
     def candidates(self) -> Mapping[str, KnownCandidate]:
@@ -180,14 +217,48 @@ class Progress(Fold[KnownCandidate]):
         """Ids of everything proposed."""
         return frozenset(self.entries)
 
+    def compare_screened(self, challenger: str, holder: str) -> Estimate | None:
+        """By how much a challenger is faster than a champion, as known when it was screened.
+
+        It says the same whenever it is asked, whatever was timed since. None: it was not timed.
+        """
+        found, held = self.entries[challenger], self.entries[holder]
+        if found.ahead is not None and found.rival == holder:
+            return found.ahead
+        worth = held.worth() or held.score
+        if found.score is None or not worth:
+            return None
+        return Estimate(math.log(found.score / worth), PROCESS_ERROR)
+
+    def observe(self, candidate: KnownCandidate) -> tuple[float | None, float] | None:
+        """For a search over knobs: the logarithm of its time, and the standard error of that.
+
+        Of its time over the fastest baseline's, as all pairs say, else of the modelled one; no
+        logarithm where it was not right, and nothing before it was judged.
+        """
+        if candidate.screened is None:
+            return None
+        if candidate.fault or not candidate.is_sound():
+            return None, 0.0
+        speed = self.scale.speed_of(candidate.candidate)
+        if speed is None:
+            modelled_us = candidate.screened.modelled_us
+            return (math.log(modelled_us), 0.0) if modelled_us else (None, 0.0)
+        # Where the whole scale lies is no matter for who is the fastest.
+        known = self.scale.compare(candidate.candidate, self.champion or BASELINE) or speed
+        return -speed.mean, known.error
+
     @property
     def challenger(self) -> str | None:
-        """The best screened of those that may challenge the champion and were not confirmed yet."""
-        language = self.started.language
-        # What was run for comparison only is in another language, and wins nothing.
-        waiting = {
-            each.candidate: each.screened
-            for each in self.entries.values()
-            if each.language == language and each.confirmed is None
-        }
-        return best_challenger(waiting, self.leader.screened if self.leader else None)
+        """The fastest of those that were not confirmed, if it seems faster than the champion."""
+        language, speeds = self.started.language, {}
+        for each in self.entries.values():
+            # What was run for comparison only is in another language, and wins nothing.
+            waits = each.language == language and each.confirmed is None and each.is_sound()
+            if waits and (speed := self.scale.speed_of(each.candidate)):
+                speeds[each.candidate] = speed.mean
+        best = max(speeds, key=lambda candidate: speeds[candidate], default=None)
+        if best is None or self.champion is None:
+            return best
+        ahead = self.scale.compare(best, self.champion)
+        return best if ahead and ahead.mean > 0 else None

@@ -128,6 +128,8 @@ class RecipeCoder:
             number = space.find({FAMILY: tried.family, **tried.knobs})
             if number is not None:
                 search.tell([Told(number, tried.value, tried.error)])
+        points = (space.find({FAMILY: each.family, **each.knobs}) for each in situation.waiting)
+        search.await_points(number for number in points if number is not None)
         while asked := search.ask():
             knobs = space.at(asked[0])
             recipe = self._by_family[str(knobs.pop(FAMILY))]

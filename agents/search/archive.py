@@ -70,10 +70,9 @@ class Archive:
         self._kept = kept_per_niche
         self._niches: dict[str, list[Elite]] = {}
 
-    def add(self, candidate: str, niche: str, verdict: Verdict) -> AddStatus:
-        """Adds by the verdict; a later verdict of a member replaces its score or removes it."""
+    def add(self, candidate: str, niche: str, score: float | None) -> AddStatus:
+        """Adds by the score, None for what is not right; a later one of a member replaces it."""
         before = self._take(candidate)
-        score = score_of(verdict)
         if score is None:
             return AddStatus.NOT_ADDED
         elites = self._niches.setdefault(niche, [])

@@ -7,38 +7,26 @@ again in a fresh process, and only that confirmation can crown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ...traces.records import CHAMPION, Measurement, Status, Verdict
 from ...verifier.clock import statistics
+from .scale import Estimate
 
-CHALLENGE_SHARE = 0.98
-"""A screened median this close to the champion's is within screening noise: worth confirming."""
-
-
-def screened_median(verdict: Verdict | None) -> float | None:
-    """The median speed-up against the best baseline of a pass that was timed, else None."""
-    if verdict is None or not verdict.status.is_pass or verdict.measurement is None:
-        return None
-    headline = verdict.measurement.headline
-    return headline.median if headline else None
+CHALLENGE = math.log(0.98)
+"""Of the logarithm of a speed-up beside the champion: this little behind is within the noise of a
+screening, and worth confirming."""
 
 
-def may_challenge(screened: Verdict | None, champion_screened: Verdict | None) -> bool:
-    """Whether a screening is good enough to be confirmed against the champion, if there is one."""
-    median = screened_median(screened)
-    if median is None:
-        return False
-    to_beat = screened_median(champion_screened)
-    return to_beat is None or median > to_beat * CHALLENGE_SHARE
+def may_challenge(ahead: Estimate | None, *, has_champion: bool) -> bool:
+    """Whether a screened candidate is good enough to be confirmed against the champion, if any.
 
-
-def best_challenger(
-    screened: Mapping[str, Verdict | None], champion_screened: Verdict | None
-) -> str | None:
-    """Of those that may challenge, the one with the best screened median; the first of equals."""
-    may = {c: each for c, each in screened.items() if may_challenge(each, champion_screened)}
-    return max(may, key=lambda c: screened_median(may[c]) or 0.0, default=None)
+    Args:
+        ahead: By how much it is faster, as known when it was screened; None where there is no
+            champion to be held against, or nothing was timed.
+    """
+    return not has_champion if ahead is None else ahead.mean > CHALLENGE
 
 
 def displaces(confirmed: Verdict, *, has_champion: bool) -> bool:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
+from threadpoolctl import ThreadpoolController
 
 from ...kernelbench.space import Space
 from .distances import columns_of
@@ -66,6 +68,8 @@ class ModelGuided:
         self._is_free = np.ones(len(space), bool)
         self._values: dict[int, float | None] = {}
         self._errors: dict[int, float] = {}
+        self._waiting: list[int] = []
+        """Asked for, and not told yet: taken for what is expected of them."""
         self._learned_at = self._taken = 0
         self._scale = _Scale(0.0, 0.0, 1.0)
         self.gain = math.inf
@@ -79,29 +83,36 @@ class ModelGuided:
     def ask(self, count: int = 1) -> list[int]:
         """See Strategy."""
         found: list[int] = []
-        while len(found) < count and self._is_free.any():
-            point = self._next(found)
-            if point is None:
-                break
-            self._is_free[point] = False
-            found.append(point)
+        # Matrices of a few hundred rows: threads wait for each other longer than they work, and ten
+        # times longer where something is built beside.
+        with _libraries().limit(limits=1):
+            while len(found) < count and self._is_free.any():
+                point = self._next()
+                if point is None:
+                    break
+                self.await_points([point])
+                found.append(point)
         return found
+
+    def await_points(self, points: Iterable[int]) -> None:
+        """These are being tried, and will be told."""
+        for point in points:
+            self._is_free[point] = False
+            self._waiting.append(point)
 
     def tell(self, told: Iterable[Told]) -> None:
         """See Strategy."""
         for point, value, error in told:
             self._is_free[point] = False
+            if point in self._waiting:
+                self._waiting.remove(point)
             self._values[point], self._errors[point] = value, error
 
     def close(self) -> None:
         """See Strategy."""
 
-    def _next(self, waiting: Sequence[int]) -> int | None:
-        """A point of those to begin with, or the best of what is free.
-
-        Args:
-            waiting: asked for, and not told yet: taken for what is expected of them.
-        """
+    def _next(self) -> int | None:
+        """A point of those to begin with, or the best of what is free."""
         while self._begin:
             point: int = self._begin.pop(0)
             if self._is_free[point]:
@@ -109,7 +120,7 @@ class ModelGuided:
         if not any(value is not None for value in self._values.values()):
             return int(self._rng.choice(np.flatnonzero(self._is_free)))
         best = self._learn()
-        for point in waiting:
+        for point in self._waiting:
             self._surrogate.observe(point, self._surrogate.expect(point), 0.0)
         watched = self._surrogate.watched
         mean, spread = self._surrogate.predict()
@@ -154,6 +165,12 @@ class ModelGuided:
         near = [self._space.list_neighbours(point) for point in elites]
         seen = np.array(list(self._values), np.intp)
         return np.unique(np.concatenate([self._rng.choice(count, MOST_WATCHED), seen, *near]))
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS that numpy and scipy brought along."""
+    return ThreadpoolController()
 
 
 class _Scale(NamedTuple):

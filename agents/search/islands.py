@@ -17,7 +17,6 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...traces.records import Verdict
 from . import niches
 from .archive import Archive, Elite
 
@@ -38,7 +37,8 @@ class Birth(NamedTuple):
     generation: int
     island: int
     niche: str
-    verdict: Verdict
+    score: float | None
+    """None: it was not right."""
     parents: tuple[str, ...] = ()
 
 
@@ -75,14 +75,14 @@ class Islands:
     def __init__(self, count: int, *, kept_per_niche: int, every: int) -> None:
         self._every = every
         self.islands = tuple(Island(kept_per_niche) for _ in range(count))
-        self.verdicts: dict[str, Verdict] = {}
+        self.scores: dict[str, float | None] = {}
         self.children: dict[str, int] = {}
 
     def generation(self, number: int, births: Iterable[Birth]) -> None:
         """Takes in what was born in a generation, then lets members migrate if it is time."""
         for birth in births:
-            self.verdicts[birth.candidate] = birth.verdict
-            self.islands[birth.island].own.add(birth.candidate, birth.niche, birth.verdict)
+            self.scores[birth.candidate] = birth.score
+            self.islands[birth.island].own.add(birth.candidate, birth.niche, birth.score)
             for parent in birth.parents:
                 self.children[parent] = self.children.get(parent, 0) + 1
         if self._every and (number + 1) % self._every == 0 and len(self.islands) > 1:
@@ -94,7 +94,7 @@ class Islands:
         for number, migrants in enumerate(leaving):
             there = self.islands[(number + 1) % len(self.islands)].guests
             for elite in migrants:
-                there.add(elite.candidate, elite.niche, self.verdicts[elite.candidate])
+                there.add(elite.candidate, elite.niche, self.scores[elite.candidate])
 
     def parent(self, island: int, rng: random.Random) -> str:
         """One to change; "" where the island has nobody yet."""

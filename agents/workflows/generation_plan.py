@@ -342,12 +342,13 @@ def _births(progress: Progress, number: int) -> Iterator[Birth]:
         found = progress.get_candidate(born.candidate)
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
-        failed = [v for v in found.looks.values() if not v.status.is_pass]
+        looks = (found.looks.get(depth) for depth in (Depth.SCREEN, Depth.CONFIRM))
+        has_failed = any(verdict and not verdict.status.is_pass for verdict in looks)
         yield Birth(
             candidate=born.candidate,
             generation=number,
             island=born.island,
             niche=born.niche,
-            verdict=(failed or [found.looks[Depth.SCREEN]])[0],
+            score=None if has_failed else found.score,
             parents=found.parents,
         )

@@ -12,6 +12,7 @@ from ...kernelbench.recipe import Facts
 from ...traces.options import Options
 from ..aids import Aids
 from ..books.budget import Budget
+from ..books.candidate import KnownCandidate
 from ..books.ledger import Ledger
 from ..books.progress import Progress
 from ..prompting.history import history
@@ -65,6 +66,7 @@ class Loop:
             assignment=given,
             history=self._history(given),
             tried=self._list_tried(),
+            waiting=self._list_waiting(),
         )
 
     def _list_tried(self) -> tuple[TriedPoint, ...]:
@@ -72,10 +74,16 @@ class Loop:
         if self.asks_models:
             return ()
         return tuple(
-            TriedPoint(each.candidate, each.family, each.given_knobs, *observed)
+            _point_of(each, *observed)
             for each in self.progress.candidates.values()
-            if (observed := each.observed) is not None
+            if (observed := self.progress.observe(each)) is not None
         )
+
+    def _list_waiting(self) -> tuple[TriedPoint, ...]:
+        if self.asks_models:
+            return ()
+        every = self.progress.candidates.values()
+        return tuple(_point_of(each) for each in every if each.screened is None)
 
     def _history(self, given: Assignment) -> Lineage:
         """Nobody reads it where no model is asked, and it takes time."""
@@ -86,3 +94,7 @@ class Loop:
     def why_halted(self) -> str | None:
         """Why not even an evaluation that is owed may begin, or None."""
         return "interrupted" if self.stop.requested else self.budget.why_out_of_time()
+
+
+def _point_of(found: KnownCandidate, value: float | None = None, error: float = 0.0) -> TriedPoint:
+    return TriedPoint(found.candidate, found.family, found.given_knobs, value, error)

@@ -159,8 +159,8 @@ def rehearse(loop: Loop, assignment: Assignment) -> Proposal | None:
 
 
 def screen(loop: Loop, candidate: str) -> Verdict:
-    """The candidate's screening, done once."""
-    return loop.ledger.evaluate(candidate, Depth.SCREEN)
+    """The candidate's screening beside the champion, done once."""
+    return loop.ledger.evaluate(candidate, Depth.SCREEN, loop.ledger.rival_of(candidate))
 
 
 def diagnosis(loop: Loop, base: Member, situation: Situation) -> Advice:
@@ -221,13 +221,19 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
 
     `champion` is the one of this point of the workflow: the same on every run.
     """
-    ledger = loop.ledger
-    challenger, holder = loop.progress.get_candidate(candidate), loop.progress.find(champion)
-    to_beat = holder.screened if holder else None
-    if candidate == champion or not may_challenge(challenger.screened, to_beat):
+    progress = loop.progress
+    if candidate == champion or progress.get_candidate(candidate).screened_speed is None:
         return champion
-    ledger.evaluate(candidate, Depth.CONFIRM, champion)
-    return ledger.settle(candidate, champion)
+    ahead = progress.compare_screened(candidate, champion) if champion else None
+    if not may_challenge(ahead, has_champion=champion is not None):
+        return champion
+    return confirm(loop, candidate, champion)
+
+
+def confirm(loop: Loop, candidate: str, champion: str | None) -> str | None:
+    """As `promote`, of one that was chosen already."""
+    loop.ledger.evaluate(candidate, Depth.CONFIRM, champion)
+    return loop.ledger.settle(candidate, champion)
 
 
 def promote_best(

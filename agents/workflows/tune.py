@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tune`: a search over hand-written recipes, without a model to write candidates.
 
-propose → evaluate → judge → challenge → promote → propose → …
+propose → (evaluate → judge → challenge → promote) for each of a batch → propose → …
 
-Recipes cost nothing, and one that was just evaluated should already be a parent of the next: one
-candidate a round, whose parents are drawn from the best of every family. A confirmation takes as
-long as several screenings; so a challenger meets the champion only once a few more candidates were
-screened, a better one among them in its place, and at once where there is no champion yet or where
-there would be no time for it later. Who meets the champion is recorded before it does.
+A batch is proposed at once, so that its candidates can be built side by side before the first one
+is timed. A confirmation takes as long as many screenings; so a challenger meets the champion only
+once a few more candidates were screened, a better one among them in its place, and at once where
+there is no champion yet. Confirmations take no more than a share of the time: who is the fastest is
+found out in the race at the end (race.py). Who meets the champion is recorded before it does.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from ...kernelbench.targets import target_of
 from ...traces.decisions import Challenged
-from ...traces.place import NOWHERE, Place
+from ...traces.place import Place
 from ...traces.records import Depth, Record
-from ..roles import Assignment, Mode, Proposal
+from ..roles import Assignment, Mode
 from ..stop import BudgetSpent
 from . import driver, steps
 from .loop import Loop
 from .rules import Questions, Rules
 
-LEAST_RESERVE_S = 10.0
-"""Kept for confirming the best challenger while no confirmation was timed yet."""
+MOST_CONFIRMING = 0.25
+"""Of the time that was spent, confirmations may have taken so much ahead of the race."""
+CONFIRMATION_S = 6.0
+"""What one takes, while none was timed yet."""
+MOST_ABREAST = 4
+"""Of a larger batch the last ones are proposed knowing too little."""
 
 
 class Settings(Record):
@@ -45,18 +48,21 @@ class State(TypedDict, total=False):
     """The cursor. Every key takes the last value written."""
 
     round: int
+    queue: list[str]
+    """The candidates of this round that are not screened yet."""
     current: str | None
-    """The candidate of this round."""
+    """The one that is judged now."""
     challenger: str | None
-    """Who meets the champion in this round."""
+    """Who meets the champion then."""
     champion: str | None
     ended_by: str
-    """Why there is no candidate for this round; whoever waits is still confirmed."""
+    """Why no candidate follows those of this round."""
     stopped_by: str
 
 
 START_STATE: State = {
     "round": 0,
+    "queue": [],
     "current": None,
     "challenger": None,
     "champion": None,
@@ -65,85 +71,114 @@ START_STATE: State = {
 
 
 def propose(state: State, loop: Loop) -> State:
-    """The round's candidate, whose parents are drawn from the best of every family."""
-    place = _place(state)
-    by = steps.why_not_admitted(loop, place)
-    if loop.asked.rounds is not None and state["round"] >= loop.asked.rounds:
-        by = "rounds"
-    try:
-        found = None if by else steps.propose(loop, Assignment(place=place), _parents(loop, place))
-    except steps.Exhausted as exhausted:
-        found, by = None, exhausted.by
-    return {"current": found, "ended_by": by or ""}
+    """The round's candidates, whose parents are drawn from the best of every family."""
+    queue: list[str] = []
+    by = ""
+    is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
+    for slot in range(_count_abreast(loop)):
+        place = Place(state["round"], slot)
+        if is_past and not steps.is_placed(loop, place):
+            break
+        by = _why_ended(loop, place) or ""
+        try:
+            assignment = Assignment(place=place)
+            found = None if by else steps.propose(loop, assignment, _parents(loop, place))
+        except steps.Exhausted as exhausted:
+            found, by = None, exhausted.by
+        if by:
+            break
+        queue += [found] if found and found not in queue else []
+    loop.ledger.foresee(queue)
+    return {"queue": queue, "ended_by": by}
 
 
 def evaluate(state: State, loop: Loop) -> State:
-    """Has the candidate screened, while the next one is guessed."""
-    if state["current"]:
-        _foresee(loop, state["current"])
-        steps.screen(loop, state["current"])
-    return {}
+    """Has the first of the queue screened; one a step, so that a wish is heard."""
+    if not state["queue"]:
+        return {"current": None}
+    current, *queue = state["queue"]
+    steps.screen(loop, current)
+    return {"current": current, "queue": queue}
 
 
 def judge(state: State, loop: Loop) -> State:
     """One bottleneck and one change, for whoever is bred from the candidate."""
     base = loop.ledger.find_member(state["current"])
     if base is not None:
+        place = loop.progress.get_candidate(base.candidate).place
         # Without advice its offspring differ as chance has it.
         with suppress(BudgetSpent):
-            steps.judge(loop, Assignment(place=_place(state), mode=Mode.OPTIMISE, base=base))
+            steps.judge(loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
     return {}
 
 
 def challenge(state: State, loop: Loop) -> State:
-    """Who meets the champion in this round: decided once, whatever the clock says later."""
-    place = _place(state)
+    """Who meets the champion now: decided once, whatever the clock says later."""
+    place = _place_of(state, loop)
     decided = loop.progress.find_decision(place, Challenged)
     if decided is not None:
         return {"challenger": decided.candidate}
-    is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
-    due = None if is_past else _due_challenger(state, loop)
-    if due is None:
-        ended_by = state["ended_by"]
-        return {"challenger": None, **({"stopped_by": ended_by} if ended_by else {})}
-    loop.ledger.decide(place, Challenged(candidate=due))
+    due = None if _is_past(state, loop) else _find_due(state, loop)
+    if due is None and state["ended_by"] and not state["queue"]:
+        return {"challenger": None, "stopped_by": state["ended_by"]}
+    if due is not None:
+        loop.ledger.decide(place, Challenged(candidate=due))
     return {"challenger": due}
 
 
 def promote(state: State, loop: Loop) -> State:
-    """Has the challenger confirmed beside the champion, and goes on to the next round."""
+    """Has the challenger confirmed beside the champion."""
     champion = state["champion"]
     if state["challenger"]:
-        champion = steps.promote(loop, state["challenger"], champion)
-    return {"champion": champion, "round": state["round"] + 1}
+        champion = steps.confirm(loop, state["challenger"], champion)
+    done = 0 if state["queue"] else 1
+    return {"champion": champion, "round": state["round"] + done}
 
 
-def _due_challenger(state: State, loop: Loop) -> str | None:
+def _place_of(state: State, loop: Loop) -> Place:
+    """Of the candidate that is judged now; where there is none, of the round."""
+    current = loop.progress.find(state["current"])
+    return current.place if current else Place(state["round"], 0)
+
+
+def _is_past(state: State, loop: Loop) -> bool:
+    """Whether what comes next was done already, by a process that is gone."""
+    if state["queue"]:
+        return loop.progress.get_candidate(state["queue"][0]).screened is not None
+    return steps.is_placed(loop, Place(state["round"] + 1, 0))
+
+
+def _why_ended(loop: Loop, place: Place) -> str | None:
+    """The user's rounds are candidates."""
+    most = loop.asked.rounds
+    if most is not None and loop.progress.count >= most and not steps.is_placed(loop, place):
+        return "rounds"
+    return steps.why_not_admitted(loop, place)
+
+
+def _count_abreast(loop: Loop) -> int:
+    """Candidates of a round: as many as can be built at once."""
+    return max(1, min(MOST_ABREAST, int(loop.facts.get("cpus", 1))))
+
+
+def _find_due(state: State, loop: Loop) -> str | None:
     """The best of those that wait for a confirmation, if it is not to wait any longer."""
     progress = loop.progress
     best = progress.challenger
     if best is None or not state["champion"]:
         return best
-    if not _has_time_to_confirm(loop):
-        # It waits for a resumption: the champion stands, and the user's limit is near.
-        return None
     waited = progress.count - progress.get_candidate(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
-    is_last_call = bool(state["ended_by"]) or _is_last_call(loop)
-    return best if is_last_call or waited >= confirm_after else None
+    return best if waited >= confirm_after and _has_time_to_confirm(loop) else None
 
 
 def _has_time_to_confirm(loop: Loop) -> bool:
-    """Whether a confirmation that takes as long as the last one ends in time."""
-    took_s = loop.progress.last_took_s.get(Depth.CONFIRM, 0.0)
-    return loop.budget.compute_remaining(0).seconds >= took_s
-
-
-def _is_last_call(loop: Loop) -> bool:
-    """Whether one more screening would leave no time for a confirmation."""
-    progress = loop.progress
-    reserve_s = max(LEAST_RESERVE_S, sum(progress.last_took_s.values()))
-    return loop.budget.compute_remaining(progress.count).seconds <= reserve_s
+    """Whether confirmations stay within their share of the time that was spent."""
+    progress, budget = loop.progress, loop.budget
+    next_s = progress.last_took_s.get(Depth.CONFIRM, CONFIRMATION_S)
+    taken_s = progress.took_s[Depth.CONFIRM] + next_s
+    is_fair = taken_s <= MOST_CONFIRMING * budget.spent_s
+    return is_fair and budget.compute_remaining(0).seconds >= next_s
 
 
 def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
@@ -152,23 +187,6 @@ def _parents(loop: Loop, place: Place) -> tuple[str, ...]:
         return ()
     rng = random.Random(f"{loop.asked.seed}:{progress.count}:parents")
     return progress.archive.parents(rng)
-
-
-def _foresee(loop: Loop, candidate: str) -> None:
-    """Has the referee begin the next candidate, as it is if this one changes nothing.
-
-    A guess, good for what is idle meanwhile; on the target `cpu` nothing is.
-    """
-    is_screened = loop.progress.get_candidate(candidate).screened is not None
-    if target_of(loop.target).is_cpu or is_screened:
-        return
-    guess = loop.coder.propose(loop.situation(_parents(loop, NOWHERE)))
-    if isinstance(guess, Proposal):
-        loop.ledger.foresee_proposed(guess)
-
-
-def _place(state: State) -> Place:
-    return Place(state["round"], 0)
 
 
 def graph() -> StateGraph[State, Loop, State, State]:
@@ -180,12 +198,15 @@ def graph() -> StateGraph[State, Loop, State, State]:
     def route(state: State) -> str:
         return END if state.get("stopped_by") else "promote"
 
+    def go_on(state: State) -> str:
+        return "evaluate" if state["queue"] else "propose"
+
     search.add_edge(START, "propose")
     search.add_edge("propose", "evaluate")
     search.add_edge("evaluate", "judge")
     search.add_edge("judge", "challenge")
     search.add_conditional_edges("challenge", route, ["promote", END])
-    search.add_edge("promote", "propose")
+    search.add_conditional_edges("promote", go_on, ["evaluate", "propose"])
     return search
 
 

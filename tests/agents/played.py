@@ -190,8 +190,7 @@ class PlayedReferee:
         self.asked.append((candidate, order.protocol))
         self.before(order)
         if self.clock:
-            is_screen = order.protocol is Depth.SCREEN
-            self.clock.now += self.screen_s if is_screen else self.confirm_s
+            self.clock.now += self.screen_s if order.protocol.is_quick else self.confirm_s
         verdict = self._judged(order)
         if self.log:
             with self.log.open("a") as lines:
@@ -199,7 +198,7 @@ class PlayedReferee:
         return verdict
 
     def _judged(self, order: Order) -> Verdict:
-        if order.champion and self.falls(order):
+        if order.champion and not order.protocol.is_quick and self.falls(order):
             champion = order.model_copy(update={"source": order.champion, "champion": ""})
             found = self._judged(order.model_copy(update={"champion": ""}))
             return found.model_copy(update={"champion": self._failed(champion, Status.CRASHED)})
@@ -211,8 +210,10 @@ class PlayedReferee:
         latency_us = self._latency_us(order, order.source)
         speedup = {"torch eager": _around(BASELINE_US / latency_us)}
         if order.champion:
-            speedup["champion"] = _around(self._latency_us(order, order.champion) / latency_us)
-        confirmed = order.protocol is not Depth.SCREEN
+            ratio = _around(self._latency_us(order, order.champion) / latency_us)
+            blocks = 1 if order.protocol is Depth.SCREEN else 12
+            speedup["champion"] = ratio.model_copy(update={"blocks": blocks})
+        confirmed = not order.protocol.is_quick
         measurement = Measurement(
             workload="usual",
             candidate=_timing(latency_us),

@@ -22,7 +22,7 @@ def fill(additions: list[tuple[int, str, float]], kept: int = 3) -> Archive:
     niche_of: dict[int, str] = {}
     for number, niche, score in additions:
         niche = niche_of.setdefault(number, niche)
-        archive.add(f"c{number}", niche, verdict_with(score))
+        archive.add(f"c{number}", niche, score)
     return archive
 
 
@@ -80,12 +80,12 @@ def test_a_better_member_is_drawn_more_often() -> None:
 
 def test_the_statuses_are_ordered_and_say_what_happened() -> None:
     archive = Archive(2)
-    assert archive.add("a", "row", verdict_with(1.0)) is AddStatus.NEW
-    assert archive.add("b", "row", verdict_with(2.0)) is AddStatus.NEW
-    assert archive.add("c", "row", verdict_with(0.5)) is AddStatus.NOT_ADDED
-    assert archive.add("d", "row", verdict_with(3.0)) is AddStatus.IMPROVED
-    assert archive.add("d", "row", verdict_with(4.0)) is AddStatus.IMPROVED
-    assert archive.add("d", "row", verdict_with(3.5)) is AddStatus.NOT_ADDED
+    assert archive.add("a", "row", 1.0) is AddStatus.NEW
+    assert archive.add("b", "row", 2.0) is AddStatus.NEW
+    assert archive.add("c", "row", 0.5) is AddStatus.NOT_ADDED
+    assert archive.add("d", "row", 3.0) is AddStatus.IMPROVED
+    assert archive.add("d", "row", 4.0) is AddStatus.IMPROVED
+    assert archive.add("d", "row", 3.5) is AddStatus.NOT_ADDED
     assert [e.candidate for e in archive.elites()] == ["d", "b"]
     assert AddStatus.NOT_ADDED < AddStatus.IMPROVED < AddStatus.NEW
 
@@ -98,8 +98,8 @@ def test_a_figure_that_is_no_number_cannot_even_be_recorded(credited: float) -> 
 
 def test_a_member_that_fails_its_confirmation_leaves() -> None:
     archive = Archive()
-    archive.add("a", "row", verdict_with(2.0))
-    assert archive.add("a", "row", verdict_with(None)) is AddStatus.NOT_ADDED
+    archive.add("a", "row", 2.0)
+    assert archive.add("a", "row", None) is AddStatus.NOT_ADDED
     assert archive.elites() == ()
     assert archive.niches == ()
     assert archive.parents(random.Random(0)) == ()

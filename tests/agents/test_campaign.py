@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents.books.progress import Progress
-from kernelwright.agents.search.championship import screened_median
 from kernelwright.agents.stop import Stop
 from kernelwright.errors import SandboxError, UnknownNameError, UsageError
 from kernelwright.kernelbench.problem import Workload
@@ -105,7 +104,7 @@ def test_the_result_is_the_document_of_the_command_line(store: Store) -> None:
         "stopped_by",
     ]
     assert list(document["best"]) == ["candidate", "status", "latency_us", "roofline", "speedup"]
-    assert list(document["best"]["speedup"]["torch eager"]) == ["median", "low", "high"]
+    assert list(document["best"]["speedup"]["torch eager"]) == ["median", "low", "high", "blocks"]
 
 
 def test_it_reaches_the_best_point_of_a_small_space(store: Store) -> None:
@@ -147,9 +146,13 @@ def test_candidates_no_better_than_the_noise_do_not_displace(store: Store) -> No
     referee = PlayedReferee(noise=0.005)
     result = run_campaign(request(), store, referee, players=players(flat))
     history = derive(store.events(result.campaign))
-    confirmed = [c for c, protocol in referee.asked if protocol is Depth.CONFIRM]
-    assert len(confirmed) > 1
-    assert len(history.changes) == 1
+    protocols = [protocol for _, protocol in referee.asked]
+    searched = protocols[: protocols.index(Depth.RACE)]
+    assert searched.count(Depth.CONFIRM) == 1
+    # One of equals has to win the race; it is not the same as gaining.
+    assert len(history.changes) <= 2
+    gained = [change.event.credited for change in history.changes]
+    assert max(gained) / min(gained) < 1.03
 
 
 @pytest.mark.parametrize("status", FAILURES)
@@ -197,7 +200,7 @@ def test_time_is_overrun_by_one_evaluation_at_most(tmp_path: Path, limit_s: floa
             request(seconds=limit_s), store, referee, players=players(), clock=clock
         )
     assert result.stopped_by == "seconds"
-    assert limit_s <= result.wall_s < limit_s + 5.0
+    assert 0.8 * limit_s <= result.wall_s < limit_s + 5.0
     if limit_s > 2.0:
         assert result.best is not None
 
@@ -206,7 +209,7 @@ def test_time_is_overrun_by_one_evaluation_at_most(tmp_path: Path, limit_s: floa
 def test_what_waits_is_confirmed_before_the_time_is_over(
     tmp_path: Path, seed: int, limit_s: int
 ) -> None:
-    """A better candidate that is left unconfirmed was screened too late to be confirmed."""
+    """Who seems better and is left unconfirmed is left for want of time."""
     clock = Clock()
     rising = (recipe("row-balanced", step=tuple(range(40))),)
     with Store.open(tmp_path / "home", clock=clock) as store:
@@ -216,16 +219,12 @@ def test_what_waits_is_confirmed_before_the_time_is_over(
         )
         history = derive(store.events(result.campaign))
         progress = Progress(store.events(result.campaign))
-    assert limit_s <= result.wall_s < limit_s + 1.0
-
-    def median(candidate: str | None) -> float:
-        screened = progress.candidates[candidate].screened if candidate else None
-        return screened_median(screened) or 0.0
-
-    waiting = progress.challenger
-    if waiting and median(waiting) > median(progress.champion):
-        screened_at = history.entries[waiting].at + 1.0
-        assert screened_at > history.started_at + limit_s - 8.0
+    assert result.wall_s < limit_s + 1.0
+    assert any(protocol is Depth.RACE for _, protocol in referee.asked)
+    # A heat and the confirmation that may follow it take nine seconds.
+    assert progress.challenger is None or result.wall_s > limit_s - 9.0
+    assert history.finished is not None
+    assert history.finished.sureness is not None
 
 
 def test_the_workload_at_hand_is_the_one_recorded(store: Store) -> None:
@@ -245,11 +244,11 @@ def test_a_challenger_without_time_waits_for_a_resumption(tmp_path: Path) -> Non
         first = run_campaign(request(seconds=30), store, referee, players=players(), clock=clock)
         assert 30 <= first.wall_s < 31
         assert [p for _, p in referee.asked].count(Depth.CONFIRM) == 1
-        waiting = Progress(store.events(first.campaign)).challenger
+        assert Progress(store.events(first.campaign)).challenger
         resume_campaign(
             first.campaign, store, referee, {"seconds": 60}, players=players(), clock=clock
         )
-        assert (waiting, Depth.CONFIRM) in referee.asked
+        assert [p for _, p in referee.asked].count(Depth.CONFIRM) == 2
 
 
 def test_resuming_counts_what_was_spent_and_takes_new_limits(tmp_path: Path) -> None:
@@ -265,7 +264,7 @@ def test_resuming_counts_what_was_spent_and_takes_new_limits(tmp_path: Path) -> 
             first.campaign, store, referee, {"seconds": 40}, players=players(), clock=clock
         )
         assert more.evaluated > first.evaluated
-        assert 40 <= more.wall_s < 45
+        assert first.wall_s < more.wall_s < 45
         assert derive(store.events(first.campaign)).resumes == 2
         assert len(set(referee.asked)) == len(referee.asked)
 

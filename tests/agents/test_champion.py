@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.agents.search.championship import displaces, may_challenge
+from kernelwright.agents.search.scale import Estimate
 from kernelwright.tests.agents.played import verdict_with
 from kernelwright.traces.records import Status
 
@@ -34,12 +35,11 @@ def test_without_a_paired_timing_against_it_the_champion_stays() -> None:
     assert not confirmed()
 
 
-@pytest.mark.parametrize(("median", "expected"), [(1.97, True), (1.96, False), (1.0, False)])
-def test_a_screening_close_to_the_champion_may_challenge(median: float, expected: bool) -> None:
-    assert may_challenge(verdict_with(median), verdict_with(2.0)) is expected
+@pytest.mark.parametrize(("ahead", "expected"), [(0.1, True), (-0.01, True), (-0.03, False)])
+def test_who_is_within_the_noise_of_a_screening_may_challenge(ahead: float, expected: bool) -> None:
+    assert may_challenge(Estimate(ahead, 0.05), has_champion=True) is expected
 
 
-def test_who_was_not_timed_or_failed_may_not_challenge() -> None:
-    assert not may_challenge(None, None)
-    assert not may_challenge(verdict_with(None), None)
-    assert may_challenge(verdict_with(0.2), None)
+def test_who_was_not_timed_beside_the_champion_may_not_challenge_it() -> None:
+    assert not may_challenge(None, has_champion=True)
+    assert may_challenge(None, has_champion=False)

@@ -7,13 +7,12 @@ from collections import Counter
 
 from kernelwright.agents.search.archive import Elite
 from kernelwright.agents.search.islands import Birth, Islands, weigh
-from kernelwright.tests.agents.played import verdict_with
 
 CELL, OTHER = "m0 a0 c0 memory", "m2 a1 c0 memory"
 
 
 def birth(candidate: str, island: int, score: float | None, niche: str = CELL) -> Birth:
-    return Birth(candidate, 0, island, niche, verdict_with(score))
+    return Birth(candidate, 0, island, niche, score)
 
 
 def islands(every: int, *births: Birth) -> Islands:

@@ -44,7 +44,8 @@ def test_a_resumption_prepares_outside_of_the_budget_too(tmp_path: Path) -> None
         )
         events = store.events(first.campaign)
     assert again.evaluated > first.evaluated
-    assert again.wall_s == pytest.approx(60.0, abs=6)
+    # What was kept for the race is spent where there is somebody to race.
+    assert 40.0 < again.wall_s < 66.0
     assert Progress(events).spent_s == pytest.approx(again.wall_s)
     assert derive(events).preparation_s == 202.0
 

@@ -66,7 +66,12 @@ def test_show_as_json_is_the_document_of_run_and_more(kw_here: Command, campaign
     assert set(best) >= {"candidate", "status", "latency_us", "roofline", "speedup"}
     assert best["candidate"] == stored.IDS[1]
     assert best["protocol"] == "confirm"
-    assert best["speedup"]["torch eager"] == {"median": 2.0, "low": 1.9, "high": 2.1}
+    assert best["speedup"]["torch eager"] == {
+        "median": 2.0,
+        "low": 1.9,
+        "high": 2.1,
+        "blocks": 1,
+    }
     assert document["by_status"] == {"VERIFIED": 1, "INCORRECT": 1}
     assert [c["status"] for c in document["candidates"]] == ["INCORRECT", "VERIFIED", None]
     assert document["candidates"][2]["is_cut_off"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...errors import KernelwrightError
 from ..fold import Entry
 from ..history import History
-from ..outcome import why_no_winner
+from ..outcome import how_sure, why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
 from .code import CodeDifference, difference, highlight
@@ -51,6 +51,11 @@ class CampaignRow:
     def why_no_winner(self) -> str:
         """The sentence; empty where there is a winner, or may still be one."""
         return "" if self.state.word == "running" else why_no_winner(self.history)
+
+    @property
+    def how_sure(self) -> str:
+        """That its winner is the fastest of its candidates."""
+        return how_sure(self.history)
 
     @property
     def credited(self) -> float:

@@ -24,7 +24,7 @@ from ..clock.timed_sides import CandidateSide
 from ..truth import gates
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
-_CHANGES = {Depth.SCREEN: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
+_CHANGES = {Depth.SCREEN: 2, Depth.RACE: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
 _TWINS = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 18}
 """Other patterns on each of two structures; a screening has those of its timed calls."""
 _ATTEMPTS = 24
@@ -54,7 +54,7 @@ def run_trials(
     )
     structures = [smallest]
     # Of a large answer each call shows a part: what was kept shows in timed calls.
-    if protocol is not Depth.SCREEN and not is_large(stage.problem, stage.target.axes):
+    if not protocol.is_quick and not is_large(stage.problem, stage.target.axes):
         structures.append(stage.target)
     for structure in structures:
         checks += _metamorphic(side, stage.problem, structure, _CHANGES[protocol], rng)

@@ -69,7 +69,9 @@ def speedup(
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     # The estimate itself is always inside: a skewed bootstrap could leave it a hair outside.
     low, high = min(float(low), told), max(float(high), told)
-    return Speedup(median=math.exp(told), low=math.exp(low), high=math.exp(high))
+    return Speedup(
+        median=math.exp(told), low=math.exp(low), high=math.exp(high), blocks=len(candidate)
+    )
 
 
 def _spread(logs: list[np.ndarray]) -> list[np.ndarray]:
@@ -82,14 +84,14 @@ def _spread(logs: list[np.ndarray]) -> list[np.ndarray]:
     if len(logs) < 2:
         return logs
     centres = np.array([_middle(block) for block in logs])
-    more = math.sqrt(len(logs) / (len(logs) - 1)) * _wider(len(logs)) - 1
+    more = math.sqrt(len(logs) / (len(logs) - 1)) * wider(len(logs)) - 1
     shifts = (centres - centres.mean()) * more
     return [block + shift for block, shift in zip(logs, shifts, strict=True)]
 
 
 @cache
-def _wider(blocks: int) -> float:
-    """Student's t over the normal quantile, for so many blocks."""
+def wider(blocks: int) -> float:
+    """Student's t over the normal quantile, for so many blocks: two at least."""
     from scipy.special import stdtrit
 
     return float(stdtrit(blocks - 1, (1 + LEVEL) / 2)) / NORMAL_QUANTILE
@@ -159,7 +161,7 @@ def is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> boo
         return False
     apart = float(centres.std(ddof=1))
     luck = LUCK * apart * math.sqrt(max(0.0, 1 / done - 1 / most))
-    half = apart * _wider(most) * NORMAL_QUANTILE / math.sqrt(most)
+    half = apart * wider(most) * NORMAL_QUANTILE / math.sqrt(most)
     return float(centres.mean()) + luck - half < math.log1p(MINIMUM_GAIN)
 
 

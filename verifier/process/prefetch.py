@@ -54,12 +54,14 @@ class Ahead:
     def foresee(self, orders: Iterable[Order]) -> None:
         """Takes in what is expected next, in this order; what is known already costs nothing."""
         if self._workers > 0:
-            self._expected |= {order: None for order in orders if order not in self._jobs}
+            alone = [_leave_rival(order) for order in orders]
+            self._expected |= {order: None for order in alone if order not in self._jobs}
         if not self._by_batch:
             self._begin(len(self._expected))
 
     def take(self, order: Order) -> Verdict | None:
         """The verdict that was found ahead, if any; nothing that would disturb it goes on."""
+        order = _leave_rival(order)
         self._expected.pop(order, None)
         if self._by_batch and self._expected and order not in self._jobs:
             self._expected = {order: None} | self._expected
@@ -110,6 +112,11 @@ def _evaluations_on(stand: Stand) -> Work:
             free.put(own)
 
     return work
+
+
+def _leave_rival(order: Order) -> Order:
+    """Who will be champion by then is not known, and is built already."""
+    return order.model_copy(update={"champion": ""})
 
 
 def _give_way() -> None:

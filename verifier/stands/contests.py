@@ -33,7 +33,7 @@ from .champion_side import ChampionSide, blame_champion, champions_own
 from .reference import Baselines
 from .session import CALL_S, Session
 
-BLOCKS = {Depth.SCREEN: 1, Depth.FULL: 6, Depth.CONFIRM: 5, Depth.RECORD: 12}
+BLOCKS = {Depth.SCREEN: 1, Depth.RACE: 2, Depth.FULL: 6, Depth.CONFIRM: 5, Depth.RECORD: 12}
 """Runner processes that are timed one after the other. They are what the interval is made of: two
 processes of one program differ by more than their calls do."""
 OPEN_BLOCKS = 12
@@ -43,11 +43,14 @@ LOST_BLOCKS = 3
 OPEN_S = 6.0
 """And none of those beyond BLOCKS begins later than this after the first."""
 ROUNDS = {
-    Depth.SCREEN: timing.Rounds(24, budget_s=1.5, judged=6),
+    Depth.SCREEN: timing.Rounds(24, budget_s=0.35, least=8, judged=3, warm_up=2),
+    Depth.RACE: timing.Rounds(60, budget_s=1.0, least=8, judged=3, warm_up=2, tests=1),
     Depth.FULL: timing.Rounds(80, budget_s=0.4, least=10, judged=8, tests=2),
     Depth.CONFIRM: timing.Rounds(60, budget_s=0.3, least=8, judged=8, warm_up=2, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
+BESIDE_LIBRARY = timing.Rounds(6, budget_s=0.1, least=3, judged=1, warm_up=1)
+"""Of a quick look beside a champion: it only tells about how fast the library is."""
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
 rounds in each."""
@@ -66,6 +69,7 @@ NEAR = 2.0
 """Baselines within this factor of the fastest are timed in the next blocks, too."""
 EVALUATION_S = {
     Depth.SCREEN: 120.0,
+    Depth.RACE: 120.0,
     Depth.FULL: 600.0,
     Depth.CONFIRM: 600.0,
     Depth.RECORD: 3600.0,
@@ -124,7 +128,8 @@ class Contest:
         self._is_large = is_large(session.problem, session.stage.target.axes)
         fewer = DEAR_SHARE if self._is_large else dear
         self._least = -(-BLOCKS[protocol] // fewer)
-        self._most = max(self._least, OPEN_BLOCKS // fewer) if champion else self._least
+        is_open = champion is not None and not protocol.is_quick
+        self._most = max(self._least, OPEN_BLOCKS // fewer) if is_open else self._least
         base = ROUNDS[protocol]
         self._base = replace(
             base,
@@ -162,26 +167,27 @@ class Contest:
             return [session.pool.item(structure, self._rng) for structure in drawn]
 
         with ExitStack() as stack:
-            sides: list[Side] = list(self._held_against())
             rival = stack.enter_context(self._start_champion(champion, side)) if champion else None
             self._place(side, rival)
-            sides += [rival] if rival else []
             self._judges.settle()
             self._begun = self._begun if self.blocks else time.monotonic()
-            timing.sample_block(
-                self.series,
-                side,
-                sides,
-                items,
-                session.slots,
-                self._rounds(),
-                self._rng,
-                self._tests,
-            )
+            for sides, rounds in self._turns(rival):
+                timing.sample_block(
+                    self.series, side, sides, items, session.slots, rounds, self._rng, self._tests
+                )
             self._judges.give(side.answers(), Failed.of_answer)
             if rival:
                 self._judges.give(rival.answers(), blame_champion)
         self.blocks += 1
+
+    def _turns(self, rival: ChampionSide | None) -> list[tuple[list[Side], timing.Rounds]]:
+        """Who is timed beside the candidate's next process, and how long."""
+        libraries: list[Side] = list(self._held_against())
+        if rival is None or not self._protocol.is_quick:
+            return [(libraries + ([rival] if rival else []), self._rounds())]
+        # Candidates are ranked beside candidates. The shorter a round, the less comes between.
+        turns: list[tuple[list[Side], timing.Rounds]] = [([rival], self._rounds())]
+        return turns + ([(libraries, BESIDE_LIBRARY)] if libraries else [])
 
     @contextmanager
     def process(self, hear: Callable[[str], None] | None = None) -> Iterator[CandidateSide]:
@@ -255,7 +261,7 @@ class Contest:
 
     def _is_open(self) -> bool:
         done, least, most = self.blocks, self._least, self._most
-        if not self._champion or done >= most or done < min(least, LOST_BLOCKS):
+        if most == least or not self._champion or done >= most or done < min(least, LOST_BLOCKS):
             return done < least
         series = self.series
         ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
@@ -277,8 +283,8 @@ class Contest:
     def _held_against(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
         reference, block = self._baselines.reference, self.blocks
-        if self._protocol is Depth.SCREEN:
-            return reference.sides(within=1.0)
+        if self._protocol.is_quick:
+            return [] if block > 0 else reference.sides(within=1.0)
         if block < (1 if self._is_large else FULL_BLOCKS):
             return reference.sides()
         is_over = self._champion is not None and block >= NEAR_BLOCKS

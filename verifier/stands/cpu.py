@@ -20,7 +20,7 @@ from ...kernelbench.features import features
 from ...kernelbench.languages import language_of
 from ...kernelbench.machine import processor
 from ...sandbox.run.program import Program
-from ...traces.records import Depth, Measurement, Preparation, Profile, Status
+from ...traces.records import Measurement, Preparation, Profile, Status
 from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
 from ..clock.roofline import Peaks
@@ -85,7 +85,7 @@ class CpuStand(TimingStand):
             raise Failed(Status.UNSUPPORTED, reason)
         with ThreadPoolExecutor(1) as beside:
             # Neither build waits for the other, and no process of the candidate is alive yet.
-            promoted = is_native and order.protocol is not Depth.SCREEN
+            promoted = is_native and not order.protocol.is_quick
             sanitized = beside.submit(self.sanitizers.prepare, order.source) if promoted else None
             with draft.span("build"):
                 launched = preparing.launch(self.session, order.source, order.language)
@@ -99,7 +99,7 @@ class CpuStand(TimingStand):
         """The candidate built with sanitizers, where there are any and it is to be promoted."""
         if build is None:
             language = draft.order.language
-            if draft.order.protocol is not Depth.SCREEN:
+            if not draft.order.protocol.is_quick:
                 draft.unchecked.append(f"sanitizers: not run, there are none for {language}")
             return None
         with draft.span("sanitize"):
@@ -157,7 +157,7 @@ class MountedOnCpu(MountedToBeTimed):
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: looks at stray accesses, then repeats, under load and very often."""
         draft = self.draft
-        if draft.order.protocol is Depth.SCREEN:
+        if draft.order.protocol.is_quick:
             return
         if language_of(draft.order.language).is_native:
             self._look_beside(side)

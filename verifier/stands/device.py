@@ -16,7 +16,7 @@ from ...kernelbench.problem import Structure
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import EXTRA_BYTES, room
 from ...sandbox.run.device.program import device_program
-from ...traces.records import Depth, Preparation, Profile
+from ...traces.records import Preparation, Profile
 from ..checks.checking import run_trials
 from ..clock.timed_sides import CandidateSide
 from ..request import Order
@@ -170,7 +170,7 @@ class MountedOnDevice(MountedToBeTimed):
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted."""
         del side
-        if self.draft.order.protocol is not Depth.SCREEN:
+        if not self.draft.order.protocol.is_quick:
             with self.draft.span("sanitize"):
                 device_tools.sanitize(self.draft, self._stand.leased, self._on_device, self.rng)
 

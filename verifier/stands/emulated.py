@@ -85,7 +85,7 @@ class EmulatedStand(Stand):
 
 def _is_needed(variant: EmulatedVariant, protocol: Depth) -> bool:
     """Whether a candidate that is right is built so."""
-    return variant is not EmulatedVariant.ASAN or protocol is not Depth.SCREEN
+    return variant is not EmulatedVariant.ASAN or not protocol.is_quick
 
 
 class MountedInEmulation:
@@ -156,7 +156,7 @@ class MountedInEmulation:
 
     def _trials(self, side: CandidateSide) -> list[Check]:
         stage, protocol, rng = self._draft.session.stage, self._draft.order.protocol, self._rng
-        if protocol is Depth.SCREEN:
+        if protocol.is_quick:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
             return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
@@ -169,7 +169,7 @@ class MountedInEmulation:
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: between fences, where our compiled runner emulates it."""
         draft = self._draft
-        if self._made.is_native and draft.order.protocol is not Depth.SCREEN:
+        if self._made.is_native and not draft.order.protocol.is_quick:
             with draft.span("verify"):
                 draft.checks.append(fenced_memory.examine(side, draft.session.stage, self._rng))
 
@@ -189,7 +189,7 @@ class MountedInEmulation:
         """Races first: one call shows them, and the sanitizers take a dozen of slow ones."""
         draft = self._draft
         report = emulated_looks.look_for_races(draft, made, self._rng)
-        if draft.order.protocol is not Depth.SCREEN and draft.is_right:
+        if not draft.order.protocol.is_quick and draft.is_right:
             emulated_looks.run_sanitized(draft, made, self._rng)
         if draft.is_right:
             self._counted = emulated_looks.profile_emulated(draft, made, report, self._rng)

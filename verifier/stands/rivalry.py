@@ -38,7 +38,12 @@ def judge_order(
     """
     try:
         return look(order)
-    except ChampionFailed:
+    except ChampionFailed as failed:
+        if order.protocol.is_quick:
+            # It shows where the candidate stands; whether the champion holds, a confirmation asks.
+            found = look(order.model_copy(update={"champion": ""}))
+            said = f"beside the champion: it failed there ({failed})"
+            return found.model_copy(update={"unchecked": (*found.unchecked, said)})
         alone = look(order.model_copy(update={"source": order.champion, "champion": ""}))
     if alone.status in FALLEN:
         found = look(order.model_copy(update={"champion": ""}))

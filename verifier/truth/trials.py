@@ -134,8 +134,8 @@ def plan(
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
     drawn = drawn or hidden_shapes(stage, rng)
-    if protocol is Depth.SCREEN:
-        count = shapes[protocol]
+    if protocol.is_quick:
+        count = shapes[Depth.SCREEN]
         return _screening(stage, sharp or families, special or families, drawn, count, rng)
     trials = list(_on_others(stage, sharp, rng))
     usual, seen = itertools.cycle(families), _Seen()

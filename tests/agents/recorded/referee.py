@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernelwright.agents.models.replay import Recording
-from kernelwright.traces.records import Isolation, Preparation, Verdict, candidate_id
+from kernelwright.traces.records import Depth, Isolation, Preparation, Verdict, candidate_id
 from kernelwright.verifier.request import Order
 
 
@@ -24,8 +24,15 @@ class RecordedReferee:
         """Nothing is built."""
 
     def evaluate(self, order: Order) -> Verdict:
-        """What was found then; KeyError for a candidate that was not evaluated so."""
-        return self.recording.verdicts[candidate_id(order.source), order.protocol]
+        """What was found then; KeyError for a candidate that was not evaluated so.
+
+        Where there was no race yet, it shows what the screening did: beside nobody.
+        """
+        candidate, found = candidate_id(order.source), self.recording.verdicts
+        if order.protocol is Depth.RACE and (candidate, Depth.RACE) not in found:
+            screened = found[candidate, Depth.SCREEN]
+            return screened.model_copy(update={"protocol": Depth.RACE})
+        return found[candidate, order.protocol]
 
     @property
     def isolation(self) -> Isolation:

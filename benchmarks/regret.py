@@ -1,0 +1,190 @@
+"""How much slower a campaign's winner is than the fastest of the campaign's own candidates.
+
+    python benchmarks/regret.py [--problems spmm_csr,softmax,gspmm_reduce,gemm] [--seeds 5]
+                                [--seconds 90] [--loaded] [--out docs/results/regret.md]
+
+After each campaign every right candidate is built again and timed head to head by a timer that has
+nothing of the referee (head_to_head.py), in several processes with fresh placements. With --loaded
+a process that comes and goes disturbs the campaign, and not the timer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from coverage import load
+from fairness import built
+from head_to_head import rank
+from machine import machine
+
+import kernelwright
+from kernelwright.kernelbench import registry
+from kernelwright.traces.fold import Entry
+from kernelwright.traces.records import Depth, Sureness
+from kernelwright.verifier.request import Task
+from kernelwright.verifier.stands.opening import open_stand
+
+QUIET, LOADED = "quiet", "loaded"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One campaign, and what the other timer says of it."""
+
+    problem: str
+    seed: int
+    evaluated: int
+    right: int
+    winner: int
+    best: int
+    """Numbers of the winner, and of the candidate that is the fastest by the other timer."""
+    regret: float
+    """The winner's time over the fastest's, less one."""
+    error: float
+    """Standard error of its logarithm, from one process of the timer to the next."""
+    per_minute: float
+    confirming: float
+    """Share of the budget that went to confirmations ahead of the race."""
+    sureness: Sureness | None
+
+
+def campaign(problem: str, seed: int, seconds: float, *, loaded: bool) -> Ended:
+    """Runs it, then times its right candidates."""
+    with tempfile.TemporaryDirectory() as home:
+        with load(seed) if loaded else nullcontext():
+            done = kernelwright.optimize(
+                problem, target="cpu", max_time=seconds, seed=seed, home=home
+            )
+        entries = done.history.entries
+        right = [
+            each
+            for each in done.candidates
+            if entries[each.id].verdicts
+            and all(v.status.is_pass for v in entries[each.id].verdicts)
+        ]
+        logs = _time(problem, [each.source for each in right], home)
+    means = logs.mean(axis=0)
+    champion = next(at for at, each in enumerate(right) if each.id == done.history.champion)
+    best = int(means.argmin())
+    apart = logs[:, champion] - logs[:, best]
+    history, finished = done.history, done.history.finished
+    confirm_s = sum(
+        sum(verdict.seconds.values())
+        for entry in entries.values()
+        for verdict in entry.verdicts
+        if verdict.protocol is Depth.CONFIRM
+    )
+    return Ended(
+        problem=problem,
+        seed=seed,
+        evaluated=history.evaluated,
+        right=len(right),
+        winner=right[champion].number,
+        best=right[best].number,
+        regret=float(np.expm1(apart.mean())),
+        error=float(apart.std(ddof=1) / np.sqrt(len(apart))),
+        per_minute=60.0 * history.evaluated / seconds,
+        confirming=confirm_s / seconds,
+        sureness=finished.sureness if finished else None,
+    )
+
+
+def is_right(entry: Entry) -> bool:
+    """Whether it was judged, and nothing wrong was found."""
+    return bool(entry.verdicts) and all(v.status.is_pass for v in entry.verdicts)
+
+
+def _time(problem_name: str, sources: list[str], folder: str) -> np.ndarray:
+    problem = registry.get(problem_name)
+    task = Task(
+        problem=problem_name,
+        workload=problem.default_workload,
+        cache_dir=f"{folder}/timer",
+        baselines=("torch eager",),
+    )
+    stand = open_stand(task)
+    try:
+        libraries = []
+        for number, source in enumerate(sources):
+            library = Path(folder) / f"{number}.so"
+            library.write_bytes(built(stand.session, source).built.artefact)
+            libraries.append(library)
+        structure, cpus = stand.session.stage.target, len(stand.session.workshop.cpus)
+    finally:
+        stand.close()
+    return rank(problem, structure, libraries, cpus=cpus)
+
+
+def line(found: Ended) -> str:
+    """A campaign's line of the table."""
+    sure = found.sureness
+    told = f"{sure.chance:.0%}, {sure.regret_at_most:.1%}" if sure else "–"
+    return (
+        f"| {found.problem} | {found.seed} | {found.evaluated} | {found.right} | #{found.winner} | "
+        f"#{found.best} | {found.regret:.1%} ± {found.error:.1%} | {told} | "
+        f"{found.per_minute:.0f} | {found.confirming:.0%} |"
+    )
+
+
+def section(name: str, found: list[Ended]) -> list[str]:
+    """The table of one kind of machine, with what it comes to."""
+    regrets = np.array([each.regret for each in found])
+    firsts = sum(each.winner == 1 for each in found)
+    return [
+        f"## {name}",
+        "",
+        f"{datetime.date.today().isoformat()}. Median regret **{np.median(regrets):.1%}**, worst "
+        f"**{regrets.max():.1%}**, {len(found)} campaigns; candidate #1 won {firsts}.",
+        "",
+        "| problem | seed | evaluated | right | winner | fastest by the other timer | regret | "
+        "the campaign's own word: chance, regret at most | candidates a minute | confirmations' "
+        "share |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+        *map(line, found),
+        "",
+    ]
+
+
+def kept(page: Path, name: str) -> list[str]:
+    """The section that an earlier run wrote."""
+    text = page.read_text() if page.exists() else ""
+    _, found, rest = text.partition(f"## {name}\n")
+    return [f"## {name}", *rest.partition("\n## ")[0].rstrip().splitlines(), ""] if found else []
+
+
+def main() -> None:
+    """Runs all campaigns and writes the page after each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", default="spmm_csr,softmax,gspmm_reduce,gemm")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=90.0)
+    parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/regret.md"))
+    asked = parser.parse_args()
+    name, other = (LOADED, QUIET) if asked.loaded else (QUIET, LOADED)
+    before, found = kept(asked.out, other), []
+    for seed in range(asked.seeds):
+        for problem in asked.problems.split(","):
+            found.append(campaign(problem, seed, asked.seconds, loaded=asked.loaded))
+            print(line(found[-1]), flush=True)
+            now = section(name, found)
+            lines = [
+                "# How much slower a winner is than the fastest candidate of its campaign",
+                "",
+                f"Made by `make regret`: {machine()}. Campaigns of `tune` on `cpu`, "
+                f"{asked.seconds:.0f} s each; afterwards all right candidates were timed head to "
+                "head by another timer (benchmarks/head_to_head.py).",
+                "",
+                *(now + before if name == QUIET else before + now),
+            ]
+            asked.out.write_text("\n".join(lines).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()
