@@ -24,6 +24,7 @@ from .agents.books.request import BestFound, CampaignRequest, CampaignResult, fi
 from .agents.casting.cast import Players, seat_players
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
+from .agents.roles import KnowsKnobs
 from .agents.stop import Stop
 from .agents.workflows import admission, race
 from .agents.workflows.loop import Loop
@@ -38,6 +39,7 @@ from .traces.events import (
     Event,
 )
 from .traces.options import Options
+from .traces.records import KnobShare
 from .verifier.request import Referee
 
 __all__ = [
@@ -220,9 +222,15 @@ def _work_on(
                 stopped_by=stopped_by,
                 best=progress.champion,
                 sureness=race.compute_sureness(loop),
+                knobs=_weigh_knobs(loop),
             )
         )
     return result_of(ledger, budget.spent_s, stopped_by)
+
+
+def _weigh_knobs(loop: Loop) -> tuple[KnobShare, ...]:
+    coder = loop.coder
+    return coder.weigh_knobs(loop.situation(())) if isinstance(coder, KnowsKnobs) else ()
 
 
 def _prepared(ledger: Ledger, referee: Referee, stop: Stop) -> bool:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts, Knobs, KnobValue
 from ..traces.place import NOWHERE, Place
-from ..traces.records import Advice, Speedup, Verdict
+from ..traces.records import Advice, KnobShare, Speedup, Verdict
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,14 @@ class Situation:
     candidates."""
     waiting: tuple[TriedPoint, ...] = ()
     """What was proposed and not judged yet, likewise."""
+
+
+@runtime_checkable
+class KnowsKnobs(Protocol):
+    """A Coder whose candidates are points of one space of knobs."""
+
+    def weigh_knobs(self, situation: Situation) -> tuple[KnobShare, ...]:
+        """Which of them decide, by all that was tried; () where that is too little."""
 
 
 class Coder(Protocol):

@@ -54,6 +54,10 @@ def campaign_document(
         "preparation": preparation_document(history),
         "why_no_winner": None if is_running else why_no_winner(history) or None,
         "sureness": sureness_document(history),
+        "knobs": [
+            knob.model_dump(mode="json")
+            for knob in (history.finished.knobs if history.finished else ())
+        ],
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,

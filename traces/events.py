@@ -16,7 +16,16 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 from .decisions import StoredDecision, earlier_form
 from .options import Options
 from .place import NOWHERE, StoredPlace
-from .records import Advice, Preparation, Record, Speedup, Status, Sureness, Verdict
+from .records import (
+    Advice,
+    KnobShare,
+    Preparation,
+    Record,
+    Speedup,
+    Status,
+    Sureness,
+    Verdict,
+)
 
 
 class CampaignStarted(Options):
@@ -226,6 +235,8 @@ class CampaignFinished(Record):
     best: str | None = None
     sureness: Sureness | None = None
     """That `best` is the fastest; None where nothing was timed, and of earlier versions."""
+    knobs: tuple[KnobShare, ...] = ()
+    """What decides, of a search over recipes."""
 
 
 class AuditOutcome(StrEnum):

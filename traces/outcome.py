@@ -14,6 +14,8 @@ from .history import History
 from .records import Verdict
 from .wording import micros, tokens, usd
 
+DECIDING, IDLE = 0.05, 0.01
+"""Shares of the variance from which a knob decides, and below which it does nothing."""
 LONGEST_CAUSE = 200
 """Characters of a compiler's or a check's own words; a candidate's page has them all."""
 
@@ -79,6 +81,23 @@ def how_sure(history: History) -> str:
         f"the fastest of {sureness.candidates} right candidates with {sureness.chance:.0%} "
         f"certainty; {sureness.regret_at_most:.1%} slower than the fastest at most (95 %)"
     )
+
+
+def what_decides(history: History) -> str:
+    """Which knobs decided how fast a recipe is and which did next to nothing, as a sentence.
+
+    Empty of campaigns without recipes, of too few candidates, and while one runs.
+    """
+    knobs = history.finished.knobs if history.finished else ()
+    deciding = [
+        f"{knob.knob} {knob.share:.0%} ({knob.best} best, {knob.worst} {knob.gain:.0%} slower or more)"
+        for knob in knobs
+        if knob.share >= DECIDING
+    ]
+    idle = [knob.knob for knob in knobs if knob.share < IDLE]
+    parts = [f"decided by {', '.join(deciding)}"] if deciding else []
+    parts += [f"next to nothing by {', '.join(idle)}"] if idle else []
+    return "; ".join(parts)
 
 
 def _end(history: History) -> str:

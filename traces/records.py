@@ -173,6 +173,21 @@ class Sureness(Record):
     """The same, with 95 % certainty."""
 
 
+class KnobShare(Record):
+    """How much one knob decides, as a search's model of all that it tried has it."""
+
+    knob: str
+    share: float
+    """Of the variance of the logarithms of times, over the whole space: 0 does nothing. Shares do
+    not add up to 1: the rest is how knobs work together."""
+    best: str
+    worst: str
+    """Its values with the shortest and the longest time in the mean over all others."""
+    gain: float
+    """By what share the worst takes longer than the best, likewise; at least, since all slow points
+    are alike to the model."""
+
+
 class Level(StrEnum):
     """How a metric came about."""
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from ...errors import UsageError
 from ...kernelbench.recipe import Facts, Knob, Knobs, KnobValue, Recipe
 from ...kernelbench.space import FAMILY, Space, space_of_recipes
-from ...traces.records import candidate_id
+from ...traces.records import KnobShare, candidate_id
 from ..roles import Member, Proposal, Situation
 from ..search.expected_gain import ModelGuided
+from ..search.importance import weigh_knobs
 from ..search.strategy import Told
 
 SAMPLES_PER_FAMILY = 3
@@ -80,6 +81,12 @@ class RecipeCoder:
             )
         return None
 
+    def weigh_knobs(self, situation: Situation) -> tuple[KnobShare, ...]:
+        """See KnowsKnobs."""
+        space = self._space(situation.facts)
+        told = self._list_told(space, situation)
+        return weigh_knobs(space, told, situation.seed)
+
     def _ideas(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
         """Points in the order they are to be tried; the last of them are the whole space."""
         families = len(self._recipes)
@@ -124,10 +131,7 @@ class RecipeCoder:
         """What the search asks for, given all that was tried; in the end, the whole space."""
         space = self._space(situation.facts)
         search = ModelGuided(space, situation.seed, at_random=0)
-        for tried in situation.tried:
-            number = space.find({FAMILY: tried.family, **tried.knobs})
-            if number is not None:
-                search.tell([Told(number, tried.value, tried.error)])
+        search.tell(self._list_told(space, situation))
         points = (space.find({FAMILY: each.family, **each.knobs}) for each in situation.waiting)
         search.await_points(number for number in points if number is not None)
         while asked := search.ask():
@@ -137,6 +141,10 @@ class RecipeCoder:
             note = _change(parent.knobs, knobs) if parent else f"a point of {recipe.family}"
             parents = (parent.candidate,) if parent else ()
             yield Point(recipe, knobs, GUIDED, parents, note)
+
+    def _list_told(self, space: Space, situation: Situation) -> list[Told]:
+        tried = ((space.find({FAMILY: t.family, **t.knobs}), t) for t in situation.tried)
+        return [Told(at, each.value, each.error) for at, each in tried if at is not None]
 
     def _space(self, facts: Facts) -> Space:
         key = tuple(sorted(facts.items()))

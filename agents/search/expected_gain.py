@@ -108,6 +108,13 @@ class ModelGuided:
                 self._waiting.remove(point)
             self._values[point], self._errors[point] = value, error
 
+    def expect_all(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points of the space, all of a small one, and what is expected of their values."""
+        with _libraries().limit(limits=1):
+            self._learn()
+            mean, _ = self._surrogate.predict()
+        return self._surrogate.watched, mean * self._scale.deviation + self._scale.middle
+
     def close(self) -> None:
         """See Strategy."""
 

@@ -43,8 +43,8 @@ WORKFLOWS = {
     for workflow in (
         Workflow(
             "tune",
-            1,
-            "tries hand-written recipes, the fittest of which have offspring [default]",
+            2,
+            "searches hand-written recipes by what was timed, without a model [default]",
             has_model=False,
         ),
         Workflow(

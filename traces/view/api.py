@@ -174,6 +174,7 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "booked": history.booked._asdict(),
         "why_no_winner": row.why_no_winner or None,
         "how_sure": row.how_sure or None,
+        "what_decides": row.what_decides or None,
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...errors import KernelwrightError
 from ..fold import Entry
 from ..history import History
-from ..outcome import how_sure, why_no_winner
+from ..outcome import how_sure, what_decides, why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..store import Store
 from .code import CodeDifference, difference, highlight
@@ -56,6 +56,11 @@ class CampaignRow:
     def how_sure(self) -> str:
         """That its winner is the fastest of its candidates."""
         return how_sure(self.history)
+
+    @property
+    def what_decides(self) -> str:
+        """Which knobs of its recipes did."""
+        return what_decides(self.history)
 
     @property
     def credited(self) -> float:
