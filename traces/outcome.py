@@ -90,7 +90,8 @@ def what_decides(history: History) -> str:
     """
     knobs = history.finished.knobs if history.finished else ()
     deciding = [
-        f"{knob.knob} {knob.share:.0%} ({knob.best} best, {knob.worst} {knob.gain:.0%} slower or more)"
+        f"{knob.knob} {knob.share:.0%} "
+        f"({knob.best} best, {knob.worst} {knob.gain:.0%} slower or more)"
         for knob in knobs
         if knob.share >= DECIDING
     ]
