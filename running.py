@@ -19,9 +19,11 @@ from .agents.books.asking import book_cut_off
 from .agents.books.budget import Budget, Clock, check_limits, check_priced
 from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
+from .agents.books.past import PastPoint, find_past, past_of
 from .agents.books.progress import Progress
 from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
 from .agents.casting.cast import Players, seat_players
+from .agents.models import replay
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
 from .agents.roles import KnowsKnobs
@@ -64,6 +66,9 @@ class CampaignStore(Recorder, Protocol):
     def events(self, campaign: str, after: int = 0) -> list[Event]:
         """The campaign's events in order."""
 
+    def starts(self) -> Iterator[tuple[str, CampaignStarted]]:
+        """Every campaign with its first event, oldest first."""
+
     def lease(self, campaign: str) -> AbstractContextManager[object]:
         """Keeps every other process off the campaign."""
 
@@ -103,7 +108,8 @@ def run_campaign(
         check_priced(request.limits, players.models)
         if request.source:
             store.put_blob(request.source)
-        campaign = store.create(plan_campaign(request, players, workload, referee))
+        past = _past_for(request, store, players, workload)
+        campaign = store.create(plan_campaign(request, players, workload, referee, past))
         if on_event:
             on_event(store.events(campaign)[0])
         with store.lease(campaign):
@@ -111,13 +117,29 @@ def run_campaign(
             return _work_on(ledger, store, referee, players, stop or Stop(), clock)
 
 
+def _past_for(
+    request: CampaignRequest, store: CampaignStore, players: Players, workload: Workload
+) -> tuple[PastPoint, ...]:
+    """What a search over recipes begins with; a replay with what its recording began with."""
+    if request.model.startswith(replay.PREFIX):
+        return past_of(campaign_started(store, request.model.removeprefix(replay.PREFIX)))
+    if players.models or not request.transfer:
+        return ()
+    asked = (request.problem, request.target, request.language, workload.name)
+    return find_past(store, *asked)
+
+
 def plan_campaign(
-    request: CampaignRequest, players: Players, workload: Workload, referee: Referee
+    request: CampaignRequest,
+    players: Players,
+    workload: Workload,
+    referee: Referee,
+    past: tuple[PastPoint, ...] = (),
 ) -> CampaignStarted:
     """The first event of a campaign that is to begin."""
     version = admission.version_of(request.workflow, asks_models=bool(players.models))
     card = card_of(request.target, referee) if players.models else None
-    return first_event(request, players.problem, workload, referee, version, card)
+    return first_event(request, players.problem, workload, referee, version, card, past)
 
 
 def resume_campaign(
@@ -266,6 +288,7 @@ def _loop(
         asks_models=bool(players.models),
         aids=aids,
         source=ledger.source(started.source) if started.source else "",
+        past=past_of(started),
         cursor=store.cursor_path(ledger.campaign),
     )
 

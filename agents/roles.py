@@ -203,6 +203,8 @@ class Situation:
     candidates."""
     waiting: tuple[TriedPoint, ...] = ()
     """What was proposed and not judged yet, likewise."""
+    past: tuple[tuple[str, Mapping[str, KnobValue]], ...] = ()
+    """Families and knobs that were fast in earlier campaigns, to begin with."""
 
 
 @runtime_checkable

@@ -84,6 +84,7 @@ class Bench:
             rounds=NO_BOUND,
             patience=NO_BOUND,
             limits=dict(self.limits),
+            transfer=False,
             seed=trial.seed,
             trial=self.key(trial),
         )

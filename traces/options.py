@@ -62,6 +62,16 @@ class Options(Record):
         ),
     ] = Field(default_factory=dict)
     """Settings of the workflow, by name; each has its own."""
+    transfer: Annotated[
+        bool,
+        Flag(
+            "--no-transfer",
+            "Begin without the fastest points of earlier campaigns on the problem.",
+            bool,
+            lambda written: not written,
+        ),
+    ] = True
+    """Whether a search over recipes begins with them."""
     seed: Annotated[int, Flag("--seed", "Of every random choice [default: 0].")] = 0
 
     @classmethod

@@ -230,6 +230,13 @@ class Progress(Fold[KnownCandidate]):
             return None
         return Estimate(math.log(found.score / worth), PROCESS_ERROR)
 
+    def standing_of(self, candidate: KnownCandidate) -> float | None:
+        """The logarithm of its speed as all pairs say, else of its score; None: it has none."""
+        speed = self.scale.speed_of(candidate.candidate)
+        if speed is not None:
+            return speed.mean
+        return math.log(candidate.score) if candidate.score else None
+
     def observe(self, candidate: KnownCandidate) -> tuple[float | None, float] | None:
         """For a search over knobs: the logarithm of its time, and the standard error of that.
 

@@ -21,6 +21,7 @@ from ...verifier.request import Referee
 from ..offered import usual_workflow
 from .budget import CAPS, check_limits
 from .ledger import Ledger
+from .past import PastPoint, dump_past
 from .progress import Progress
 
 
@@ -93,6 +94,7 @@ def first_event(
     referee: Referee,
     workflow_version: str,
     card: Record | None = None,
+    past: tuple[PastPoint, ...] = (),
 ) -> CampaignStarted:
     """The resolved request, the machine and the versions: a resumption needs no more."""
     return CampaignStarted(
@@ -118,6 +120,7 @@ def first_event(
             "facts": dict(referee.facts),
             "isolation": referee.isolation.model_dump(mode="json"),
             **({"card": card.model_dump(mode="json")} if card else {}),
+            **({"past": dump_past(past)} if past else {}),
         },
     )
 

@@ -29,7 +29,7 @@ SAMPLES_PER_FAMILY = 3
 TRIES = 24
 """Draws of advice before the search goes on by itself; duplicates use them up."""
 
-INITIAL, ADVISED, GUIDED = "initial", "advised", "guided"
+INITIAL, PAST, ADVISED, GUIDED = "initial", "past", "advised", "guided"
 ADVISED_SHARE = 0.2
 """Of the candidates that follow the first ones."""
 
@@ -89,16 +89,29 @@ class RecipeCoder:
 
     def _ideas(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
         """Points in the order they are to be tried; the last of them are the whole space."""
-        families = len(self._recipes)
-        recipe = self._recipes[situation.round % families]
-        if situation.round < families:
+        families, past = len(self._recipes), self._list_past(situation)
+        if situation.round < len(past):
+            yield past[situation.round]
+        turn = max(0, situation.round - len(past))
+        recipe = self._recipes[turn % families]
+        if turn < families:
             note = f"the default of {recipe.family}"
             yield Point(recipe, recipe.first_knobs(), INITIAL, note=note)
-        if situation.round < families * SAMPLES_PER_FAMILY:
+        # Whoever knows what was fast does not have to find out which family is.
+        if turn < families * (1 if past else SAMPLES_PER_FAMILY):
             yield from (_sample_point(recipe, rng) for _ in range(TRIES))
         elif rng.random() < ADVISED_SHARE:
             yield from self._advised_points(situation, rng)
         yield from self._guided_points(situation)
+
+    def _list_past(self, situation: Situation) -> list[Point]:
+        """What was fast before, where it is legal here."""
+        points = [
+            Point(self._by_family[family], dict(knobs), PAST, note="fast in an earlier campaign")
+            for family, knobs in situation.past
+            if family in self._by_family
+        ]
+        return [point for point in points if self._is_legal(point, situation.facts)]
 
     def _advised_points(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
         for _ in range(TRIES):

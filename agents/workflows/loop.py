@@ -14,6 +14,7 @@ from ..aids import Aids
 from ..books.budget import Budget
 from ..books.candidate import KnownCandidate
 from ..books.ledger import Ledger
+from ..books.past import PastPoint
 from ..books.progress import Progress
 from ..prompting.history import history
 from ..roles import Assignment, Coder, Judge, Lineage, Situation, TriedPoint
@@ -42,6 +43,8 @@ class Loop:
     aids: Aids = field(default_factory=Aids)
     source: str = ""
     """The foreign source to begin from, where the user gave one."""
+    past: tuple[PastPoint, ...] = ()
+    """What earlier campaigns found, to begin with."""
     cursor: Path | None = None
     """Where the workflow's checkpoints may stand; without them it begins at START."""
 
@@ -67,6 +70,7 @@ class Loop:
             history=self._history(given),
             tried=self._list_tried(),
             waiting=self._list_waiting(),
+            past=tuple((point.family, point.knobs) for point in self.past),
         )
 
     def _list_tried(self) -> tuple[TriedPoint, ...]:

@@ -1,0 +1,71 @@
+"""A search over recipes begins with what earlier campaigns on the problem found to be fast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelwright.agents.books.past import MOST, find_past, past_of
+from kernelwright.kernelbench.problem import Workload
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.traces.history import History, derive
+from kernelwright.traces.store import Store
+
+ASKED = ("doubling", "cpu", "cpp", "usual")
+
+
+def play(store: Store, evaluations: int, seed: int = 0, **more: Any) -> History:
+    limits = {"evaluations": evaluations}
+    asked = CampaignRequest(problem="doubling", limits=limits, seed=seed, **more)
+    done = run_campaign(asked, store, PlayedReferee(noise=0.002), players=players())
+    return derive(store.events(done.campaign))
+
+
+def knobs_of(history: History, number: int) -> tuple[str, dict[str, Any]]:
+    entry = next(each for each in history.entries.values() if each.number == number)
+    return entry.family, dict(entry.knobs)
+
+
+def test_the_first_candidate_is_the_winner_of_the_campaign_before(store: Store) -> None:
+    first = play(store, 40)
+    second = play(store, 8, seed=1)
+    assert first.best is not None
+    assert knobs_of(second, 1) == (first.best.family, dict(first.best.knobs))
+    assert second.best is not None
+    operators = [each.operator for each in second.entries.values()]
+    assert operators.count("past") == 3
+    assert operators[3:5] == ["initial", "initial"]
+    assert past_of(second.started)[0].campaign == first.campaign
+
+
+def test_it_may_begin_without(store: Store) -> None:
+    play(store, 20)
+    alone = play(store, 8, seed=1, transfer=False)
+    assert "past" not in {each.operator for each in alone.entries.values()}
+    assert past_of(alone.started) == ()
+
+
+def test_the_same_workload_comes_first_and_nothing_comes_twice(store: Store) -> None:
+    usual = play(store, 30)
+    other = Workload(name="other", kind="realistic", axes={"M": 17})
+    asked = CampaignRequest(problem="doubling", limits={"evaluations": 30}, seed=5)
+    run_campaign(asked, store, PlayedReferee(), players=players(), workload=other)
+    found = find_past(store, *ASKED)
+    assert found[0].campaign == usual.campaign
+    assert len(found) <= MOST
+    assert len({(each.family, *sorted(each.knobs.items())) for each in found}) == len(found)
+    assert find_past(store, "doubling", "sm_90", "cpp", "usual") == ()
+    assert find_past(store, "softmax", "cpu", "cpp", "usual") == ()
+
+
+def test_a_resumed_campaign_begins_with_what_it_began_with(store: Store) -> None:
+    play(store, 20)
+    begun = play(store, 2, seed=1)
+    play(store, 20, seed=2)
+    limits = {"evaluations": 8.0}
+    resume_campaign(begun.campaign, store, PlayedReferee(), limits, players=players())
+    resumed = derive(store.events(begun.campaign))
+    points = past_of(begun.started)
+    assert points
+    told = [knobs_of(resumed, number + 1) for number in range(len(points))]
+    assert told == [(point.family, dict(point.knobs)) for point in points]
