@@ -20,6 +20,8 @@ MOST_ENTRIES = 1 << 17
 LONGEST_LIGHT = 200
 LONG_ROWS = 8
 """The most rows of a pattern that are long."""
+LONG, NEARLY_LONG = 1000, 7
+"""Where the longest row has so many entries, there is room for as many others, whatever is beside."""
 
 
 def _poisson(rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -91,6 +93,9 @@ def draw_pattern(
     left = entries - longest
     _keep_within(lengths, left, rng)
     left -= int(lengths.sum())
+    if longest >= LONG:
+        # Beside a wide factor, too, there are some that are nearly as long as the longest.
+        left = max(left, min(MOST_ENTRIES, (1 + NEARLY_LONG) * longest) - longest)
     for place, length in _long_rows(rows, cols, longest, left, rng):
         lengths[place] = length
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
@@ -111,10 +116,16 @@ def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) ->
 def _long_rows(
     rows: int, cols: int, longest: int, left: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, int]]:
-    """Where they stand, and their lengths: others as far as entries are left, and the longest."""
-    places = rng.permutation(rows)
-    for place in places[1 : LONG_ROWS if longest > 2 * RESIDUES else 1]:
+    """Where they stand, and their lengths: others as far as entries are left, and the longest.
+
+    Some are nearly as long as that, with remainders modulo 64 that lie nine apart, and so differ
+    modulo 8, too: what is wrong for last pieces of long rows alone is wrong for some remainders.
+    """
+    places, first = rng.permutation(rows), int(rng.integers(RESIDUES))
+    for number, place in enumerate(places[1 : LONG_ROWS if longest > 2 * RESIDUES else 1]):
         length = min(draw_edge(EDGES[int(rng.integers(len(EDGES)))], rng), cols)
+        if longest >= LONG and number < NEARLY_LONG:
+            length = longest // RESIDUES * RESIDUES - (first + 9 * number) % RESIDUES
         left -= length
         if left < 0:
             break
