@@ -43,13 +43,13 @@ LOST_BLOCKS = 3
 OPEN_S = 6.0
 """And none of those beyond BLOCKS begins later than this after the first."""
 ROUNDS = {
-    Depth.SCREEN: timing.Rounds(24, budget_s=0.35, least=8, judged=3, warm_up=2),
+    Depth.SCREEN: timing.Rounds(24, budget_s=0.35, least=6, judged=3, warm_up=2),
     Depth.RACE: timing.Rounds(60, budget_s=1.0, least=8, judged=3, warm_up=2, tests=1),
     Depth.FULL: timing.Rounds(80, budget_s=0.4, least=10, judged=8, tests=2),
     Depth.CONFIRM: timing.Rounds(60, budget_s=0.3, least=8, judged=8, warm_up=2, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
-BESIDE_LIBRARY = timing.Rounds(6, budget_s=0.1, least=3, judged=1, warm_up=1)
+BESIDE_LIBRARY = timing.Rounds(4, budget_s=0.1, least=2, judged=1, warm_up=1)
 """Of a quick look beside a champion: it only tells about how fast the library is."""
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
