@@ -21,7 +21,8 @@ LONGEST_LIGHT = 200
 LONG_ROWS = 8
 """The most rows of a pattern that are long."""
 LONG, NEARLY_LONG = 1000, 7
-"""Where the longest row has so many entries, there is room for as many others, whatever is beside."""
+"""Where the longest row has so many entries there is room for as many others, beside wide factors,
+too."""
 
 
 def _poisson(rows: int, rng: np.random.Generator) -> np.ndarray:
