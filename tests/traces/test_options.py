@@ -17,7 +17,13 @@ from kernelwright.traces.events import CampaignStarted
 from kernelwright.traces.options import Options
 from kernelwright.traces.store import Store
 
-EVERY: dict[str, Any] = {"rounds": 2, "patience": 3, "options": {"confirm_after": 1}, "seed": 4}
+EVERY: dict[str, Any] = {
+    "rounds": 2,
+    "patience": 3,
+    "options": {"confirm_after": 1},
+    "transfer": False,
+    "seed": 4,
+}
 
 
 def test_every_option_reaches_the_first_event_and_the_loop(
