@@ -17,6 +17,7 @@ import pytest
 from kernelwright.errors import NoStoreError
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.traces.history import derive
+from kernelwright.traces.records import Depth
 from kernelwright.traces.store import Store
 
 from .conftest import Done, environment
@@ -245,7 +246,9 @@ def test_killed_at_ten_random_instants_it_loses_nothing(tmp_path: Path, shared_c
         for e in events
         if e.payload.kind == "evaluation.finished"
     ]
-    assert len(finished) == len(set(finished))
+    # Only heats of a race are run more than once.
+    once = [each for each in finished if each[1] is not Depth.RACE]
+    assert len(once) == len(set(once))
     assert {c for c, _ in finished} == set(history.entries)
     assert history.champion in history.entries
     assert no_process_names(str(tmp_path))
