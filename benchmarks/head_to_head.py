@@ -33,7 +33,7 @@ def rank(
     structure: Structure,
     libraries: Sequence[Path],
     *,
-    processes: int = 6,
+    processes: int = 8,
     rounds: int = 20,
     cpus: int = 2,
 ) -> np.ndarray:
