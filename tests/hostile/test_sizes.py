@@ -33,11 +33,8 @@ def test_a_kernel_that_is_wrong_for_some_sizes_is_refused(court: Any, row: dict[
     right = skeleton(registry.get(row["problem"]), CPP)
     assert right.count(row["find"]) == 1
     wrong = right.replace(row["find"], row["put"])
-    expected = (Status.INCORRECT, Status.VERIFIED)
-    verdict = court.judge(wrong, row["problem"], Depth.FULL, expected=expected, workload="tiny")
-    if verdict.status is Status.VERIFIED:
-        # Hidden shapes are a sample: in one of twenty plans none has what the rarest of these rows
-        # is wrong for (K % 128 < 4 beyond 4,096). A champion is judged by two plans that differ.
-        verdict = court.judge(wrong, row["problem"], Depth.FULL, expected=expected, workload="tiny")
+    verdict = court.judge(
+        wrong, row["problem"], Depth.FULL, expected=(Status.INCORRECT,), workload="tiny"
+    )
     assert verdict.status is Status.INCORRECT
     assert any(word in verdict.reasons[0] for word in CHECKS), verdict.reasons
