@@ -30,6 +30,9 @@ EDGES = tuple((power, offset) for power in range(7, 13) for offset in (1, -1, 0,
 Those of smaller tiles are remainders modulo 64."""
 LAST_PIECE = 8
 MOST_AT_EDGES = 3 << 12
+FIRST_EDGE = 0.25
+"""Of the lengths at edges, those at the first one of a tile: what is wrong behind many whole tiles
+alone shows at later ones."""
 MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
@@ -241,7 +244,7 @@ def draw_edge(edge: tuple[int, int], rng: np.random.Generator) -> int:
     power, offset = edge
     if offset > 1:
         offset = int(rng.integers(offset, LAST_PIECE + 1))
-    multiple = 1 if rng.random() < 0.5 else 1 + int(rng.integers(MOST_AT_EDGES >> power))
+    multiple = 1 if rng.random() < FIRST_EDGE else 1 + int(rng.integers(MOST_AT_EDGES >> power))
     return (multiple << power) + offset
 
 
