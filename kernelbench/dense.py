@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from ..errors import UsageError
-from .problem import Structure, Workload
-from .sizes import Range, draw_bulk, draw_sizes, is_telling
+from .problem import Structure, Variations, Workload
+from .sizes import Range, Tried, draw_bulk, draw_sizes, is_telling
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:
@@ -27,13 +27,13 @@ def structure_maker(*names: str) -> Callable[[Workload], Structure]:
     return make
 
 
-def variations_of(
-    ranges: Mapping[str, Range],
-) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
+def variations_of(ranges: Mapping[str, Range]) -> Variations:
     """The `variations` of a dense problem whose axes have these ranges."""
 
-    def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
-        for axes in draw_sizes(ranges, structure.axes, rng):
+    def vary(
+        structure: Structure, rng: np.random.Generator, tried: Tried | None = None
+    ) -> Iterator[Structure]:
+        for axes in draw_sizes(ranges, structure.axes, rng, tried=tried):
             yield Structure(axes, is_telling=is_telling(ranges, axes))
 
     return vary

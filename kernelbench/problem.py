@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .dtypes import DTYPES, FLOAT32, dtype_of
+from .sizes import Tried
 from .targets import target_of
 
 Arrays = dict[str, np.ndarray]
@@ -219,6 +220,20 @@ def no_bulk(_structure: Structure, _rng: np.random.Generator) -> Iterator[Struct
     return iter(())
 
 
+class Variations(Protocol):
+    """Draws the hidden shapes of a problem."""
+
+    def __call__(
+        self, structure: Structure, rng: np.random.Generator, tried: Tried | None = None, /
+    ) -> Iterator[Structure]:
+        """Shapes without end, beginning with those that were not tried yet.
+
+        Args:
+            structure: the workload's.
+            tried: by earlier evaluations; it is told what this one takes.
+        """
+
+
 @dataclass(frozen=True)
 class Problem:
     """An operator: its definition, its inputs and outputs, its truth and its cost."""
@@ -244,7 +259,7 @@ class Problem:
     bytes_moved: Callable[[Axes], float]
     """Compulsory bytes: each input read once, each output written once."""
     baselines: tuple[Baseline, ...]
-    variations: Callable[[Structure, np.random.Generator], Iterator[Structure]]
+    variations: Variations
     """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
     some of the later ones, have a size beyond 16 bits."""
     bulk: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_bulk

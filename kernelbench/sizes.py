@@ -9,19 +9,20 @@ nothing hides it. Lengths beside a leading one take remainders in an order in wh
 follow each other differ modulo 8; long lengths take each remainder modulo 8, since vectorised
 paths have tails of their own. Edges of tiles come in an order of their own for each axis, none
 twice before all were tried. What is fixed is the range; every number is drawn.
+
+A campaign's evaluations share one memory of what was tried (`Tried`): each goes on where the one
+before it ended, so that what was tried is tried last.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-
-from .problem import Axes
 
 RESIDUES = 64
 BEYOND_16_BITS = (1 << 16) + 2048
@@ -116,6 +117,10 @@ class _Remainders:
         stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
         self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
         self._left = list(self._all)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins another evaluation: each has all remainders modulo LANES of long lengths."""
         self._of_long = {band: set(range(LANES)) for band in BANDS}
         self.long = 0
 
@@ -150,39 +155,80 @@ class _Remainders:
         return [self._of_long[band] for band in reversed(BANDS) if length >= band]
 
 
+class Tried:
+    """What sizes of one problem were tried so far: those are tried last."""
+
+    def __init__(self) -> None:
+        self._remainders: dict[str, _Remainders] = {}
+        self._edges: dict[str, Iterator[int]] = {}
+        self._turns: Iterator[int] | None = None
+        self._short: list[dict[str, int]] = []
+
+    def begin(self, axes: Sequence[str], rng: np.random.Generator) -> dict[str, _Remainders]:
+        """Begins another evaluation's sizes; the remainders of each axis."""
+        for name in axes:
+            if name in self._remainders:
+                self._remainders[name].begin()
+            else:
+                self._remainders[name] = _Remainders(rng)
+                self._edges[name] = itertools.cycle(rng.permutation(len(EDGES)))
+        return {name: self._remainders[name] for name in axes}
+
+    def next_edge(self, axis: str) -> tuple[int, int]:
+        """The one of EDGES that was not tried for longest."""
+        return EDGES[next(self._edges[axis])]
+
+    def next_turn(self, axes: int, rng: np.random.Generator) -> int:
+        """The number of a ROUND: it says which axis leads first."""
+        if self._turns is None:
+            self._turns = itertools.count(int(rng.integers(axes)))
+        return next(self._turns)
+
+    def next_short(self, most: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+        """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
+
+        Args:
+            most: of each axis.
+        """
+        if not self._short:
+            turns = {name: rng.permutation(RESIDUES) for name in most}
+            self._short = [
+                {
+                    name: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
+                    if most[name] >= SHORT
+                    else 1 + int(turn[number]) % most[name]
+                    for name, turn in turns.items()
+                }
+                for number in reversed(range(RESIDUES))
+            ]
+        return self._short.pop()
+
+
 def draw_sizes(
     ranges: Mapping[str, Range],
     own: Mapping[str, int],
     rng: np.random.Generator,
     steps: int | None = MOST_OF_ALL,
-) -> Iterator[Axes]:
+    tried: Tried | None = None,
+) -> Iterator[dict[str, int]]:
     """Sizes of one shape after the other, without end. The first has an axis beyond 16 bits.
 
     Args:
         ranges: of each axis, in the problem's order.
         own: the workload's.
         steps: the most of all axes together; None: they are never multiplied.
+        tried: by the evaluations before; it is told what this one takes.
     """
-    leading, short = _draw_leading(ranges, own, rng, steps), _draw_short(ranges, rng)
+    tried = tried or Tried()
+    leading = _draw_leading(ranges, own, rng, steps, tried)
+    most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
+    short = (tried.next_short(most, rng) for _ in itertools.count())
     while True:
-        for drawn in (*itertools.islice(leading, len(ROUND)), *itertools.islice(short, SHORT_ONES)):
+        of_round = itertools.islice(leading, len(ROUND)), itertools.islice(short, SHORT_ONES)
+        for drawn in itertools.chain(*of_round):
             yield {
                 name: drawn[name] if name in drawn else int(rng.choice(kind.choices))
                 for name, kind in ranges.items()
-            }
-
-
-def _draw_short(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[dict[str, int]]:
-    """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it."""
-    most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
-    while True:
-        turns = {name: rng.permutation(RESIDUES) for name in most}
-        for number in range(RESIDUES):
-            yield {
-                name: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
-                if most[name] >= SHORT
-                else 1 + int(turn[number]) % most[name]
-                for name, turn in turns.items()
             }
 
 
@@ -197,23 +243,26 @@ def _draw_leading(
     own: Mapping[str, int],
     rng: np.random.Generator,
     steps: int | None,
+    tried: Tried,
 ) -> Iterator[dict[str, int]]:
     """Lengths of which one leads through all scales."""
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     wide = [name for name in lengths if ranges[name].most >= BEYOND_16_BITS]
-    remainders = {name: _Remainders(rng) for name in lengths}
-    edges = {name: itertools.cycle(rng.permutation(len(EDGES))) for name in lengths}
-    first = int(rng.integers(len(lengths)))
-    for number in itertools.count():
-        turn, place = divmod(number, len(ROUND))
+    remainders = tried.begin(lengths, rng)
+    turn = 0
+    for place in itertools.cycle(range(len(ROUND))):
+        turn = turn if place else tried.next_turn(len(lengths), rng)
         scale = ROUND[place]
         can = wide if wide and scale is Scale.WIDE else lengths
-        turned = [can[(first + turn + place + one) % len(can)] for one in range(len(can))]
+        turned = [can[(turn + place + one) % len(can)] for one in range(len(can))]
         lead = turned[0]
         if scale in (Scale.WIDE, Scale.LONG):
             # Each is as often beyond what is short as another, also who cannot be wide.
             lead = min(turned, key=lambda name: remainders[name].long)
-        sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng, edges[lead])}
+        if scale is Scale.EDGE:
+            sizes = {lead: min(draw_edge(tried.next_edge(lead), rng), ranges[lead].most)}
+        else:
+            sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng)}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):
             most = min(SHORT, ranges[name].most, _room(sizes, steps))
             sizes[str(name)] = remainders[name].take(1, most, rng)
@@ -228,13 +277,10 @@ def _leading(
     own: int,
     remainders: _Remainders,
     rng: np.random.Generator,
-    edges: Iterator[int],
 ) -> int:
     least, most = scale.value
     if scale is Scale.OWN:
         return int(np.clip(own, 1, min(most, kind.most)))
-    if scale is Scale.EDGE:
-        return min(draw_edge(EDGES[next(edges)], rng), kind.most)
     most = min(most, kind.most)
     return remainders.take(least if least <= most else 1, most, rng)
 
@@ -256,7 +302,7 @@ def _room(sizes: Mapping[str, int], steps: int | None) -> int:
     return max(1, room)
 
 
-def draw_bulk(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[Axes]:
+def draw_bulk(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[dict[str, int]]:
     """Sizes in which two axes are long at once, each pair of axes in turn, without end.
 
     Of every two shapes of a pair one has whole vectors along both axes, as some paths demand.

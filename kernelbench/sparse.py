@@ -31,8 +31,17 @@ from .families import (
 )
 from .graphs import Pattern
 from .patterns import MOST_ENTRIES, draw_pattern, laws, light_pattern, wide_pattern, widen
-from .problem import Axes, Family, Structure, Tensor, Workload
-from .sizes import BEYOND_16_BITS, BULK, MOST_OF_TWO, Range, draw_pair, draw_sizes, is_telling
+from .problem import Axes, Family, Structure, Tensor, Variations, Workload
+from .sizes import (
+    BEYOND_16_BITS,
+    BULK,
+    MOST_OF_TWO,
+    Range,
+    Tried,
+    draw_pair,
+    draw_sizes,
+    is_telling,
+)
 
 INDPTR = Tensor(
     name="indptr",
@@ -238,9 +247,7 @@ def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
     return matrix
 
 
-def variations_of(
-    *names: str, dense: Mapping[str, Range] | None = None
-) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
+def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Variations:
     """The `variations` of a sparse problem; rows and columns have any number.
 
     Args:
@@ -250,10 +257,12 @@ def variations_of(
     ranges = {"M": Range(), "K": Range(), LONGEST: Range(), **(dense or {})}
     lengths = [name for name, kind in (dense or {}).items() if not kind.choices]
 
-    def vary(structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
+    def vary(
+        structure: Structure, rng: np.random.Generator, tried: Tried | None = None
+    ) -> Iterator[Structure]:
         own = {LONGEST: int(row_lengths(structure).max(initial=1)), "K": structure.axes["M"]}
         in_turn, turns = laws(rng), itertools.cycle((True, False))
-        for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, steps=None):
+        for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, None, tried):
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
             if max(rows, cols, most) >= BEYOND_16_BITS:
                 is_long = most >= BEYOND_16_BITS or next(turns)

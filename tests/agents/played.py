@@ -76,7 +76,7 @@ def problem() -> Problem:
         flops=lambda axes: float(axes["M"]),
         bytes_moved=lambda axes: 8.0 * axes["M"],
         baselines=(),
-        variations=lambda s, _rng: iter([s]),
+        variations=lambda s, _rng, _tried=None: iter([s]),
     )
 
 

@@ -62,7 +62,7 @@ def toy(
         flops=lambda axes: 1.0 * axes["M"] * axes["N"],
         bytes_moved=lambda axes: 8.0 * axes["M"] * axes["N"],
         baselines=(),
-        variations=lambda _structure, _rng: iter(()),
+        variations=lambda _structure, _rng, _tried=None: iter(()),
         families=(Family.NORMAL, Family.UNIFORM),
     )
 

@@ -17,6 +17,7 @@ from kernelwright.kernelbench.sizes import (
     MOST_OF_TWO,
     RESIDUES,
     Range,
+    Tried,
     draw_edge,
     draw_sizes,
     is_telling,
@@ -93,17 +94,52 @@ def test_an_edge_lies_beside_a_multiple_of_its_tile(edge: tuple[int, int]) -> No
     assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
 
 
-def test_two_verifications_try_nearly_every_edge_of_every_axis() -> None:
-    wanted = {(power, offset) for power, offset in EDGES if offset < 2}
-    for seed in range(5):
-        shapes = drawn(("M", "N"), seed) + drawn(("M", "N"), seed + 100)
-        for name in ("M", "N"):
-            lengths = {shape[name] for shape in shapes}
-            seen = {
-                (power, offset)
-                for power, offset in wanted
-                if any(
-                    length >= 127 and (length - offset) % (1 << power) == 0 for length in lengths
-                )
-            }
-            assert len(seen) >= len(wanted) - 1
+def drawn_in_turn(names: tuple[str, ...], seed: int, counts: list[int]) -> list[dict[str, int]]:
+    """The shapes of several evaluations of a campaign."""
+    ranges, own, tried = dict.fromkeys(names, Range()), dict.fromkeys(names, 300), Tried()
+    return [
+        shape
+        for number, count in enumerate(counts)
+        for shape in itertools.islice(
+            draw_sizes(ranges, own, np.random.default_rng([seed, number]), tried=tried), count
+        )
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_verifications_of_a_campaign_try_every_edge_of_every_axis(seed: int) -> None:
+    shapes = drawn_in_turn(("M", "N", "K"), seed, [SHAPES, SHAPES])
+    for name in ("M", "N", "K"):
+        lengths = {shape[name] for shape in shapes if shape[name] >= 127}
+        for power, offset in EDGES:
+            pieces = range(offset, LAST_PIECE + 1) if offset > 1 else (offset,)
+            assert any(
+                (length - piece) % (1 << power) == 0 for length in lengths for piece in pieces
+            )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_screenings_of_a_campaign_go_on_where_the_one_before_ended(seed: int) -> None:
+    together = drawn_in_turn(("M", "N"), seed, [16] * 5)
+    apart = [shape for number in range(5) for shape in drawn(("M", "N"), 5 * seed + number, 16)]
+    for name in ("M", "N"):
+        all_tried, by_chance = (
+            len({shape[name] % RESIDUES for shape in shapes}) for shapes in (together, apart)
+        )
+        assert all_tried > by_chance
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+def test_every_verification_of_a_campaign_has_all_that_one_alone_has(
+    names: tuple[str, ...],
+) -> None:
+    shapes = drawn_in_turn(names, 3, [16, 16, SHAPES, 16, SHAPES])
+    ranges = dict.fromkeys(names, Range())
+    for one in (shapes[32 : 32 + SHAPES], shapes[-SHAPES:]):
+        assert max(one[0].values()) >= BEYOND_16_BITS
+        for name in names:
+            telling = {shape[name] % RESIDUES for shape in one if is_telling(ranges, shape)}
+            assert telling == set(range(RESIDUES))
+            for band in BANDS:
+                long = {shape[name] % LANES for shape in one if shape[name] >= band}
+                assert long == set(range(LANES))

@@ -95,7 +95,7 @@ def relu(low: float, high: float, **more: object) -> Problem:
         flops=lambda axes: 1.0 * axes["N"],
         bytes_moved=lambda axes: 8.0 * axes["N"],
         baselines=(),
-        variations=lambda _structure, _rng: iter(()),
+        variations=lambda _structure, _rng, _tried=None: iter(()),
         families=(Family.NORMAL, Family.UNIFORM),
     )
     return replace(problem, **more)  # type: ignore[arg-type]

@@ -10,14 +10,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import Rows, is_parted, take_rows
-from ...kernelbench.sizes import RESIDUES
+from ...kernelbench.sizes import RESIDUES, Tried
 from ...traces.records import Depth
 
 LEAST_TRIALS = 30
@@ -106,6 +106,8 @@ class Stage:
     target: Structure
     target_name: str
     others: tuple[tuple[str, Structure], ...]
+    tried: Tried = field(default_factory=Tried)
+    """The hidden sizes of all evaluations so far."""
 
 
 def make_item(
@@ -251,8 +253,11 @@ def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
 
 
 def hidden_shapes(stage: Stage, rng: np.random.Generator) -> Iterator[tuple[str, Structure]]:
-    """Endless shapes that exist nowhere but here, each with a name for people."""
-    return _name("hidden shape", stage.problem.variations(stage.target, rng))
+    """Endless shapes that exist nowhere but here, each with a name for people.
+
+    What the stage's evaluations have tried before comes last.
+    """
+    return _name("hidden shape", stage.problem.variations(stage.target, rng, stage.tried))
 
 
 def _name(kind: str, structures: Iterator[Structure]) -> Iterator[tuple[str, Structure]]:
