@@ -18,7 +18,7 @@ from kernelwright.kernelbench.problem import (
     Tensor,
     Workload,
 )
-from kernelwright.traces.records import Depth
+from kernelwright.traces.records import CHAMPION, Depth
 from kernelwright.verifier.clock import timing
 from kernelwright.verifier.clock.clocks import Clocks
 from kernelwright.verifier.truth import null_kernels
@@ -136,8 +136,8 @@ def measured(candidate_us: float, baselines: dict[str, float]):
     return timing.measurement(
         series(candidate_us, baselines),
         "candidate",
-        list(baselines),
-        None,
+        [name for name in baselines if name != CHAMPION],
+        CHAMPION if CHAMPION in baselines else None,
         missing={},
         workload="tiny",
         floor_us=0.1,
@@ -149,6 +149,16 @@ def measured(candidate_us: float, baselines: dict[str, float]):
 def test_a_call_too_short_to_time_is_marked() -> None:
     assert measured(3.0, {"torch eager": 4.0}).is_launch_bound
     assert not measured(3000.0, {"torch eager": 4000.0}).is_launch_bound
+
+
+def test_what_a_seat_is_worth_is_credited_to_nobody() -> None:
+    """Equal samples say nothing of the seat; a champion sits in the candidate's own."""
+    found = measured(100.0, {"torch eager": 101.0, CHAMPION: 101.0}).speedup
+    beside_library, beside_champion = found["torch eager"], found[CHAMPION]
+    assert beside_library.median == pytest.approx(1.01)
+    assert beside_library.low < 1.0 < beside_library.high
+    assert beside_champion.low == pytest.approx(1.01)
+    assert beside_champion.high == pytest.approx(1.01)
 
 
 def test_the_fastest_baseline_counts() -> None:

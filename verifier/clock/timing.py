@@ -167,6 +167,7 @@ def measurement(
         name: statistics.speedup(series.blocks_of(candidate, name), series.blocks_of(name), rng)
         for name in compared
     }
+    speedup |= {name: statistics.beside_library(speedup[name]) for name in baselines}
     own = statistics.timing(series.blocks_of(candidate))
     ratio = clocks.ratio(series.seen)
     return Measurement(
