@@ -210,7 +210,9 @@ def _ledger(
     on_event: OnEvent | None,
 ) -> Ledger:
     progress = Progress(store.events(campaign))
-    return Ledger(store, campaign, referee, progress, on_event, recorded=players.recorded)
+    return Ledger(
+        store, campaign, referee, progress, on_event, recorded=players.recorded, tuned=players.tuned
+    )
 
 
 def _work_on(

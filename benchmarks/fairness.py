@@ -309,7 +309,7 @@ def page(
         truth or kept(old, TRUTH),
         "",
         "One kernel in both seats, as a candidate and as a baseline: what the seat is worth. "
-        f"Intervals against libraries hold {100 * statistics.SEATS:.1f} % on both sides for it.",
+        f"Intervals against libraries hold {100 * statistics.SEATS:.0f} % on both sides for it.",
         "",
         "| kernel | runs | geometric mean | intervals that hold 1 | each | date |",
         "|---|---|---|---|---|---|",

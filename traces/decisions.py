@@ -329,6 +329,21 @@ class HandedOver(AnyDecision):
     champion: OptionalId
 
 
+class KnobsTuned(AnyDecision):
+    """Other numbers of a new leader were tried without a model."""
+
+    what: Literal["knobs tuned"] = "knobs tuned"
+    leader: str
+    best: str
+    """The fastest of it and its variants."""
+    tried: int
+    """Variants that were screened."""
+    points: int
+    """Of the space that the leader declares."""
+    why: str
+    """Why no more were tried."""
+
+
 _Known = (
     NothingLeft
     | BaseChosen
@@ -356,6 +371,7 @@ _Known = (
     | ModuleChecked
     | Challenged
     | HandedOver
+    | KnobsTuned
 )
 KINDS: tuple[type[AnyDecision], ...] = get_args(_Known)
 _KNOWN: TypeAdapter[AnyDecision] = TypeAdapter(Annotated[_Known, Field(discriminator="what")])

@@ -20,6 +20,9 @@ from ...verifier.profile.model import LAUNCH_US
 from ..search.archive import score_of
 from ..search.scale import Estimate
 
+VARIANT = "knobs"
+"""The operator of a candidate that is another one with other numbers (workflows/knobs.py)."""
+
 NEAR_FLOOR = 1.03
 """Of bytes and launches alone: what is left is less than the doubt about any modelled time."""
 
@@ -45,6 +48,11 @@ class KnownCandidate(Entry):
         """A candidate with the verdicts on it."""
         fresh = entry_of(cls, proposed, 0.0)
         return cls(**{**vars(fresh), "verdicts": relied_on, "relied_on": relied_on})
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether it is another candidate with other numbers, of which no model knows."""
+        return self.operator == VARIANT
 
     @cached_property
     def looks(self) -> Mapping[Depth, Verdict]:

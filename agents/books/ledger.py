@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ...errors import SandboxError, StorageError
-from ...traces.decisions import AnyDecision
+from ...traces.decisions import AnyDecision, KnobsTuned
 from ...traces.events import (
     AdviceGiven,
     CandidateMissing,
@@ -69,13 +69,19 @@ class Ledger:
         on_event: OnEvent | None = None,
         *,
         recorded: Recorded | None = None,
+        tuned: Mapping[str, KnobsTuned] | None = None,
     ) -> None:
+        """Args:
+        recorded: In a replay, the verdicts that decisions rest on.
+        tuned: In a replay, how the tuning of each leader's knobs ended.
+        """
         self.campaign = campaign
         self.progress = progress
         self._recorder = recorder
         self._referee = referee
         self._on_event = on_event
         self._recorded = recorded or {}
+        self._tuned = tuned or {}
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
 
@@ -207,6 +213,10 @@ class Ledger:
         recorded = self._recorded.get((candidate, protocol))
         is_same = recorded is not None and _is_same_outcome(recorded, verdict)
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
+
+    def recall_tuning(self, leader: str) -> KnobsTuned | None:
+        """In a replay: how the tuning of a leader's knobs ended when it was recorded."""
+        return self._tuned.get(leader)
 
     def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...errors import StorageError
-from ...traces.decisions import SecondOpinion
+from ...traces.decisions import KnobsTuned, SecondOpinion
 from ...traces.events import (
     AdviceGiven,
     CampaignAudited,
@@ -201,6 +201,17 @@ class Progress(Fold[KnownCandidate]):
                 hint="the store was changed by something else; start a new campaign",
             )
         return found
+
+    def find_tuned(self, candidate: str, by: int | None = None) -> str:
+        """The fastest variant of a candidate with other numbers; itself where there is none.
+
+        Args:
+            by: See KnownCandidate.is_sound.
+        """
+        for decided in self.decisions.get_all(KnobsTuned).values():
+            if decided.leader == candidate and self.entries[decided.best].is_sound(by):
+                return decided.best
+        return candidate
 
     def is_suspected(self, place: Place) -> bool:
         """Whether a second look holds the candidate of this place for unearned."""

@@ -17,6 +17,7 @@ from typing import TypeVar
 from ...config import DEFAULT_PATIENCE_S
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
+from ...traces.decisions import KnobsTuned
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
 from ...traces.records import Depth, Verdict
@@ -50,6 +51,8 @@ class Players:
     patience_s: float = DEFAULT_PATIENCE_S
     """How long a call that an endpoint refuses is tried again."""
     sleep: Callable[[float], None] = time.sleep
+    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
+    """In a replay: how the tuning of each leader ended then, which clocks may have decided."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -201,4 +204,5 @@ def _replay_players(
         judge=roster.judge(recording.started.judge_model, recipes, find),
         aids=roster.aids((recording.started.judge_model, recording.coder), find),
         recorded=recording.verdicts,
+        tuned=recording.tuned,
     )

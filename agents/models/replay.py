@@ -22,14 +22,16 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...errors import ProviderError, StorageError
+from ...traces.decisions import KnobsTuned
 from ...traces.events import (
     CampaignFinished,
     CampaignStarted,
     CandidateProposed,
+    Decided,
     EvaluationFinished,
     Event,
     ModelFailed,
@@ -84,6 +86,8 @@ class Recording:
     verdicts: Mapping[tuple[str, Depth], Verdict]
     candidates: int
     records: RecordedAnswers
+    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
+    """How the tuning of each leader's knobs ended."""
     same_words: bool = True
     """Whether it was made with the prompts of today; if not, the place alone tells the answer."""
 
@@ -121,6 +125,7 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
     asked: dict[str, tuple[Place, str]] = {}
     answers: dict[tuple[Place, str], Answer] = {}
     verdicts: dict[tuple[str, Depth], Verdict] = {}
+    tuned: dict[str, KnobsTuned] = {}
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelReplied | ModelFailed) and payload.call not in asked:
@@ -138,13 +143,17 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
                 # Of a campaign that was itself a replay, what its decisions rested on.
                 verdict = payload.decided_on or payload.verdict
                 verdicts[verdict.candidate, verdict.protocol] = verdict
+            case Decided(decision=KnobsTuned() as ended):
+                tuned[ended.leader] = ended
             case CampaignFinished():
                 stopped_by = payload.stopped_by
     started = events[0].payload
     coder = started.model
     if coder.startswith(PREFIX):
         coder = load(records, coder.removeprefix(PREFIX)).coder
-    return Recording(campaign, started, coder, stopped_by, answers, verdicts, candidates, records)
+    return Recording(
+        campaign, started, coder, stopped_by, answers, verdicts, candidates, records, tuned
+    )
 
 
 class ReplayModel:

@@ -50,11 +50,20 @@ def before(assignment: Assignment) -> Callable[[Place], bool]:
 
 
 def list_known(progress: Progress, assignment: Assignment) -> list[KnownCandidate]:
-    """Every evaluated candidate that the assignment's place may be told of, oldest first."""
+    """Every evaluated candidate that the assignment's place may be told of, oldest first.
+
+    Of one whose numbers were tuned, the best variant beside itself.
+    """
     is_before = before(assignment)
     return [
-        each for each in progress.candidates.values() if each.relied_on and is_before(each.place)
+        each
+        for each in progress.candidates.values()
+        if each.relied_on and is_before(each.place) and _is_told(progress, each)
     ]
+
+
+def _is_told(progress: Progress, each: KnownCandidate) -> bool:
+    return not each.is_variant or progress.find_tuned(each.parents[0]) == each.candidate
 
 
 def attempt(progress: Progress, made: KnownCandidate, source: Source | None = None) -> TriedChange:

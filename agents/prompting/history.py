@@ -66,7 +66,7 @@ def strategies(
     said = [
         each.strategy
         for each in progress.candidates.values()
-        if is_before(each.place) and each.place.is_since(since)
+        if is_before(each.place) and each.place.is_since(since) and not each.is_variant
     ]
     told = list(dict.fromkeys(text for text in said if text))[-most:]
     return tuple(others_strategy(text) for text in told)

@@ -23,7 +23,7 @@ from ...traces.place import Place
 from ..prompting.history import strategies
 from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
-from . import driver, steps
+from . import driver, knobs, steps
 from .loop import Loop
 from .rules import NoSettings, Questions, Rules
 
@@ -99,6 +99,8 @@ def promote(state: State, loop: Loop) -> State:
     champion = state["champion"]
     if state["current"]:
         champion = steps.promote(loop, state["current"], champion)
+        if leader := knobs.find_leader(loop, [state["current"]], champion):
+            champion = knobs.tune(loop, leader, champion).champion
     return {"champion": champion, "slot": state["slot"] + 1}
 
 

@@ -13,7 +13,7 @@ from typing import TypedDict
 from langgraph.graph import END, StateGraph
 from langgraph.typing import StateT
 
-from . import steps
+from . import knobs, steps
 from .loop import Loop
 
 
@@ -33,10 +33,14 @@ def evaluate(state: Link, loop: Loop) -> Link:
 
 
 def promote(state: Link, loop: Loop) -> Link:
-    """Confirms a candidate that may be the new champion."""
+    """Confirms a candidate that may be the new champion, and tunes it; its best is the round's."""
     if not state["current"]:
         return {}
-    return {"champion": steps.promote(loop, state["current"], state["champion"])}
+    current, champion = state["current"], state["champion"]
+    champion = steps.promote(loop, current, champion)
+    if leader := knobs.find_leader(loop, [current], champion):
+        current, champion = knobs.tune(loop, leader, champion)
+    return {"current": current, "champion": champion}
 
 
 def close(

@@ -149,9 +149,14 @@ def assignment(loop: Loop, place: Place) -> Assignment:
 def scores(loop: Loop, before: int) -> dict[str, float]:
     """What ranks each right candidate that was born before a round and may be shown to others."""
     progress = loop.progress
+    written = (
+        progress.get_candidate(progress.find_tuned(each.candidate, before - 1))
+        for each in progress.candidates.values()
+        if not each.is_variant
+    )
     return {
         each.candidate: each.score
-        for each in progress.candidates.values()
+        for each in written
         if each.place.is_before(before)
         and each.score is not None
         and each.is_sound(before - 1)

@@ -178,13 +178,13 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     for candidate in before:
         fastest = choose_better(fastest, candidate)
     base = fastest or max(before, key=_rank_progress, default=None)
-    member = loop.ledger.member(base.candidate) if base else None
+    member = loop.ledger.member(loop.progress.find_tuned(base.candidate, depth)) if base else None
     figures = figures_of(member) if member else {}
     bound = str(niches.bound_of(figures))
     known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
     names, worth = [technique.name for technique in known], _table(loop, depth)
     planned = FeaturesPlanned(
-        base=base.candidate if base else None,
+        base=member.candidate if member else None,
         bound=bound,
         slots=tuple(_draws(names, worth, bound, depth, count, loop.asked.seed)),
         is_repair=base is not None and fastest is None,

@@ -243,7 +243,8 @@ class Generation:
         for candidate in self.progress.screened_in(self.number):
             leader = choose_better(leader, candidate)
         if leader is not None:
-            base, place = self.loop.ledger.member(leader.candidate), self._at("leader")
+            base = self.loop.ledger.member(self.progress.find_tuned(leader.candidate, self.number))
+            place = self._at("leader")
             steps.judge(self.loop, Assignment(place=place, mode=Mode.OPTIMISE, base=base))
 
     def reflect(self) -> None:
@@ -339,16 +340,17 @@ def _writing(island: int) -> PlannedSlot:
 
 def _births(progress: Progress, number: int) -> Iterator[Birth]:
     for born in progress.decisions.in_round(number, Born).values():
-        found = progress.get_candidate(born.candidate)
+        # A kernel is worth what it is with its best numbers.
+        found = progress.get_candidate(progress.find_tuned(born.candidate, number))
         # A confirmation is of the candidate's own generation, so that the past is settled: who
         # failed it is nobody's parent. Scores are compared as they were screened, all alike.
         looks = (found.looks.get(depth) for depth in (Depth.SCREEN, Depth.CONFIRM))
         has_failed = any(verdict and not verdict.status.is_pass for verdict in looks)
         yield Birth(
-            candidate=born.candidate,
+            candidate=found.candidate,
             generation=number,
             island=born.island,
             niche=born.niche,
             score=None if has_failed else found.score,
-            parents=found.parents,
+            parents=progress.get_candidate(born.candidate).parents,
         )

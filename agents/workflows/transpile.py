@@ -31,6 +31,7 @@ from ..prompting.words import source_checked
 from ..roles import Assignment, Mode, Proposal
 from ..text import foreign_source
 from ..text.constants import ConstantVariant, variants
+from ..text.tunable import find_tunable
 from . import chain, driver, steps
 from .loop import Loop
 from .rules import Questions, Rules
@@ -207,7 +208,9 @@ def _kind(state: State, loop: Loop) -> str:
     first = state["first"]
     if first is None or state["best"] is None:
         return FIX if state["round"] else TRANSLATE
-    wanted = settings(loop).tunings
+    # What the translation itself declares was tried already (knobs.py).
+    is_declared = find_tunable(loop.ledger.source(first), loop.language) is not None
+    wanted = 0 if is_declared else settings(loop).tunings
     is_left = state["tunings"] < min(wanted, len(_variants(first, loop)) if wanted else 0)
     return TUNE if is_left else OPTIMISE
 

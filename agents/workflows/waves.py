@@ -23,7 +23,7 @@ from ...traces.place import Place
 from ..books.candidate import KnownCandidate
 from ..roles import Assignment
 from ..stop import BudgetSpent, Halt
-from . import steps
+from . import knobs, steps
 from .loop import Loop
 
 Plan = Callable[[Loop, Place], Assignment]
@@ -158,8 +158,10 @@ class RoundEnd(NamedTuple):
 
 
 def crown(state: Round, loop: Loop, candidates: Sequence[KnownCandidate]) -> RoundEnd:
-    """Confirms the best of a round if it may be the new champion."""
+    """Confirms the best of a round if it may be the new champion, and tunes it then."""
     champion = steps.promote_best(loop, candidates, state["champion"])
+    if leader := knobs.find_leader(loop, [each.candidate for each in candidates], champion):
+        champion = knobs.tune(loop, leader, champion).champion
     return RoundEnd(champion, 0 if champion != state["champion"] else state["stale"] + 1)
 
 

@@ -7,7 +7,6 @@ expressions. `resolve` knows the problem, the workload and the target.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,9 +15,9 @@ from ..front_matter import MalformedError, Path
 from .cuda_signature import CudaSource
 from .declared import DeclaredLaunch, DeclaredScratch, Plan
 from .dialects import dialect_of
-from .expressions import FUNCTIONS, MAX_INTEGER, WORDS
 from .faults import PlanFault, PlanRefusedError, explain_missing, fault_at, quote
 from .fields import Fields
+from .knobs import check_name, read_knobs
 from .limits import MAX_SCRATCH
 from .signature import Signature
 from .triton_signature import TritonSource
@@ -32,7 +31,6 @@ _HOST_TOP = (*_TOP, "entry")
 """A Triton file with host code may say which entry point counts, as Python candidates do."""
 _ZERO = ("zero", "when")
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 
 
 def parse(source: str, language: str) -> Plan | PlanFault:
@@ -65,7 +63,7 @@ class _Reader(Fields):
         self._language(facts)
         if not launches and not (is_host and has_entry):
             raise self.refusal_error(self.dialect.no_launch, ())
-        knobs = self._knobs(facts)
+        knobs = {knob.name: knob.value for knob in read_knobs(self.matter)}
         self._agreement(knobs, source)
         self._recipe(facts)
         declared = tuple(self._launch(table, index) for index, table in enumerate(launches))
@@ -111,17 +109,6 @@ class _Reader(Fields):
                 ("language",),
             )
 
-    def _knobs(self, facts: dict[str, Any]) -> dict[str, int]:
-        knobs = self.table(facts, ("knobs",))
-        for name, value in knobs.items():
-            self._name(name, ("knobs", name))
-            if type(value) is not int or abs(value) > MAX_INTEGER:
-                raise self.refusal_error(
-                    f"the knob {quote(name)} is {quote(value)}; knobs are integers below 2^63",
-                    ("knobs", name),
-                )
-        return knobs
-
     def _agreement(self, knobs: dict[str, int], source: CudaSource | TritonSource) -> None:
         """A knob and a constant of the same name in the source are two copies of one number."""
         for name, value in knobs.items():
@@ -133,15 +120,6 @@ class _Reader(Fields):
                     ("knobs", name),
                 )
 
-    def _name(self, name: str, path: Path) -> None:
-        if not _NAME.match(name) or name in FUNCTIONS or name in WORDS:
-            raise self.refusal_error(
-                f"{quote(name)} cannot be a name: use letters, digits and _, no digit first, and "
-                f"none of {', '.join([*FUNCTIONS, *sorted(WORDS)])}",
-                path,
-                of_key=True,
-            )
-
     def _scratch(self, facts: dict[str, Any], knobs: dict[str, int]) -> tuple[DeclaredScratch, ...]:
         tables = self.table(facts, ("scratch",))
         if len(tables) > MAX_SCRATCH:
@@ -152,7 +130,7 @@ class _Reader(Fields):
         for name in tables:
             path = ("scratch", name)
             table = self.table(tables, path)
-            self._name(name, path)
+            check_name(self.matter, name, path)
             if name in knobs:
                 raise self.refusal_error(f"{quote(name)} is both a knob and a scratch buffer", path)
             self.keys(table, path, ("shape", "dtype"))

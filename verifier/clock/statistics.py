@@ -36,10 +36,12 @@ GLANCE = 1_000
 """Resamples that tell whether more blocks are needed."""
 SPLITS = 1_000
 KEPT_SAMPLES = 60
-SEATS = 0.015
-"""What it may be worth, as a share, to sit in the candidate's process or in the baselines'. One
-kernel in both was 1.2 % faster to 3.3 % slower as a candidate, in the mean of each of six problems
-(docs/results/fairness.md): its answer is written to cold memory and summed up."""
+SEATS = 0.03
+"""What it may be worth, as a share, to sit in the candidate's process or in the baselines': one
+kernel in both was up to 3 % slower or faster as a candidate, on one problem 6 % faster
+(docs/results/fairness.md). A candidate is charged for its answer's way and for whatever it uses
+before and behind a call; a library is called from Python, and in a process full of torch what
+gathers is a little slower."""
 _CHUNK = 100
 
 

@@ -15,6 +15,7 @@ from ...sandbox.builders import cpp, python
 from ...sandbox.builders.model import BuildFailed, BuildVariant, Built
 from ...sandbox.plan.faults import PlanFault
 from ...sandbox.plan.pattern_plan import PatternPlan, read_pattern_plan
+from ...sandbox.plan.source_knobs import explain_knobs
 from ...sandbox.run.host_code import host_program
 from ...sandbox.run.native import native_program
 from ...sandbox.run.program import Program
@@ -43,8 +44,9 @@ def build_cpp(
     """A C++ source, built with the function that makes its plan where it declares one.
 
     Raises:
-        Failed: its plan cannot be.
+        Failed: its plan cannot be, or its knobs.
     """
+    _ensure_knobs(source, CPP)
     problem, plan = session.problem, pattern_plan(session.problem, source)
     return cpp.build(
         session.workshop,
@@ -64,11 +66,18 @@ def pattern_plan(problem: Problem, source: str) -> PatternPlan | None:
     return found
 
 
+def _ensure_knobs(source: str, language: Language) -> None:
+    """Raises Failed where a knob that may be another changes nothing, or disagrees."""
+    if fault := explain_knobs(source, language):
+        raise Failed(status_of(fault), fault.sentence)
+
+
 def _cpp(session: Session, source: str) -> Program:
     return native_program(session.workshop, built_or_failed(build_cpp(session, source)))
 
 
 def _python(session: Session, source: str) -> Program:
+    _ensure_knobs(source, PYTHON)
     module = built_or_failed(python.check(source, session.problem))
     return host_program(session.workshop, module.built, session.problem, module.entry)
 

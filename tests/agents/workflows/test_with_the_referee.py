@@ -13,16 +13,19 @@ from typing import Any
 
 import pytest
 
+from kernelwright.agents.casting.cast import recording_of, replay_request
 from kernelwright.agents.models.choosing import ModelSettings
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes.catalogue import recipes_for
 from kernelwright.running import CampaignRequest, CampaignResult, run_campaign
+from kernelwright.tests.agents.deciding import decisions
 from kernelwright.tests.agents.workflows.staged import decided
 from kernelwright.traces.decisions import (
     Compared,
     Credited,
     ExemplarsChosen,
     GenerationPlanned,
+    KnobsTuned,
     ModuleChecked,
 )
 from kernelwright.traces.events import (
@@ -183,6 +186,46 @@ def test_transpile_cuda_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
         events = store.events(result.campaign)
         assert len([e for e in events if isinstance(e.payload, AdviceGiven)]) == 1
     assert result.best is not None
+
+
+TUNABLE = """/*---
+[knobs]
+PASSES = {value = 6, try = [1, 3, 6]}
+---*/
+""" + source(0).replace(
+    "extern", "constexpr int PASSES = 6;  // over each row: one is enough\nextern"
+).replace(
+    "    double sum = 0;\n",
+    "    double sum = 0;\n    for (int pass = 0; pass < PASSES; ++pass) { sum = 0;\n",
+).replace("sum += out[j]; }\n", 'sum += out[j]; }\n    asm volatile("" ::: "memory"); }\n')
+
+
+@pytest.mark.timed
+def test_the_knobs_of_the_first_kernel_are_tuned_without_a_call(
+    tmp_path: Path, referee: RefereeProcess
+) -> None:
+    turns = [{"purpose": "write", "text": said(TUNABLE)}]
+    result, store = play(tmp_path, referee, "forge", turns, rounds=1)
+    with store:
+        events = store.events(result.campaign)
+        asked = [e for e in events if isinstance(e.payload, ModelRequested)]
+        (tuned,) = decided(events, KnobsTuned)
+        assert statuses(store, result) == [Status.SCREENED] * 3
+        assert result.best is not None
+        best = store.get_blob(result.best.candidate).decode()
+        again = run_campaign(
+            replay_request(
+                CampaignRequest(problem="softmax"), recording_of(store, result.campaign)
+            ),
+            store,
+            referee,
+        )
+        assert decisions(store.events(again.campaign)) == decisions(events)
+    assert len(asked) == 1
+    assert (tuned.best, tuned.tried, tuned.points) == (result.best.candidate, 2, 3)
+    assert result.best.status == Status.VERIFIED
+    assert "constexpr int PASSES = 1;" in best
+    assert "PASSES = {value = 1," in best
 
 
 @pytest.mark.timed
