@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tune`: a search over hand-written recipes, without a model to write candidates.
 
-propose → (evaluate → judge → challenge → promote) for each of a batch → propose → …
+propose → evaluate → judge → challenge → promote → propose → …
 
-A batch is proposed at once, so that its candidates can be built side by side before the first one
-is timed. A confirmation takes as long as many screenings; so a challenger meets the champion only
-once a few more candidates were screened, a better one among them in its place, and at once where
-there is no champion yet. Confirmations take no more than a share of the time: who is the fastest is
-found out in the race at the end (race.py). Who meets the champion is recorded before it does.
+As many candidates as can be built at once wait to be evaluated: they are built while the one before
+them is verified. A confirmation takes as long as many screenings; so a challenger meets the
+champion only once a few more candidates were screened, a better one among them in its place, and at
+once where there is no champion yet. Confirmations take no more than a share of the time: who is the
+fastest is found out in the race at the end (race.py). Who meets the champion is recorded before it
+does.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from contextlib import suppress
 from typing import TypedDict
@@ -33,7 +35,7 @@ MOST_CONFIRMING = 0.25
 CONFIRMATION_S = 6.0
 """What one takes, while none was timed yet."""
 MOST_ABREAST = 4
-"""Of a larger batch the last ones are proposed knowing too little."""
+"""Candidates that wait; of more the last ones would be proposed knowing too little."""
 
 
 class Settings(Record):
@@ -48,15 +50,16 @@ class State(TypedDict, total=False):
     """The cursor. Every key takes the last value written."""
 
     round: int
+    """How often something was proposed."""
     queue: list[str]
-    """The candidates of this round that are not screened yet."""
+    """The candidates that are not screened yet."""
     current: str | None
     """The one that is judged now."""
     challenger: str | None
     """Who meets the champion then."""
     champion: str | None
     ended_by: str
-    """Why no candidate follows those of this round."""
+    """Why no candidate follows those that wait."""
     stopped_by: str
 
 
@@ -71,13 +74,14 @@ START_STATE: State = {
 
 
 def propose(state: State, loop: Loop) -> State:
-    """The round's candidates, whose parents are drawn from the best of every family."""
-    queue: list[str] = []
-    by = ""
-    is_past = steps.is_placed(loop, Place(state["round"] + 1, 0))
-    for slot in range(_count_abreast(loop)):
-        place = Place(state["round"], slot)
-        if is_past and not steps.is_placed(loop, place):
+    """As many candidates as may wait, with parents from the best of every family."""
+    queue, number, by = list(state["queue"]), state["round"], ""
+    wanted = _count_abreast(loop) - len(queue)
+    is_past = steps.is_placed(loop, Place(number + 1, 0))
+    for slot in itertools.count():
+        place = Place(number, slot)
+        # What was proposed on a machine with more CPUs waits here as well.
+        if not steps.is_placed(loop, place) and (is_past or slot >= wanted):
             break
         by = _why_ended(loop, place) or ""
         try:
@@ -88,8 +92,8 @@ def propose(state: State, loop: Loop) -> State:
         if by:
             break
         queue += [found] if found and found not in queue else []
-    loop.ledger.foresee(queue)
-    return {"queue": queue, "ended_by": by}
+    loop.ledger.foresee(queue[1:])
+    return {"queue": queue, "ended_by": by, "round": number + 1}
 
 
 def evaluate(state: State, loop: Loop) -> State:
@@ -131,12 +135,11 @@ def promote(state: State, loop: Loop) -> State:
     champion = state["champion"]
     if state["challenger"]:
         champion = steps.confirm(loop, state["challenger"], champion)
-    done = 0 if state["queue"] else 1
-    return {"champion": champion, "round": state["round"] + done}
+    return {"champion": champion}
 
 
 def _place_of(state: State, loop: Loop) -> Place:
-    """Of the candidate that is judged now; where there is none, of the round."""
+    """Of the candidate that is judged now; where there is none, of what would be proposed next."""
     current = loop.progress.find(state["current"])
     return current.place if current else Place(state["round"], 0)
 
@@ -145,7 +148,7 @@ def _is_past(state: State, loop: Loop) -> bool:
     """Whether what comes next was done already, by a process that is gone."""
     if state["queue"]:
         return loop.progress.get_candidate(state["queue"][0]).screened is not None
-    return steps.is_placed(loop, Place(state["round"] + 1, 0))
+    return steps.is_placed(loop, Place(state["round"], 0))
 
 
 def _why_ended(loop: Loop, place: Place) -> str | None:
@@ -157,7 +160,7 @@ def _why_ended(loop: Loop, place: Place) -> str | None:
 
 
 def _count_abreast(loop: Loop) -> int:
-    """Candidates of a round: as many as can be built at once."""
+    """Candidates that wait: as many as can be built at once."""
     return max(1, min(MOST_ABREAST, int(loop.facts.get("cpus", 1))))
 
 
@@ -167,7 +170,8 @@ def _find_due(state: State, loop: Loop) -> str | None:
     best = progress.challenger
     if best is None or not state["champion"]:
         return best
-    waited = progress.count - progress.get_candidate(best).number
+    screened = progress.count - len(state["queue"])
+    waited = screened - progress.get_candidate(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     return best if waited >= confirm_after and _has_time_to_confirm(loop) else None
 
@@ -198,15 +202,12 @@ def graph() -> StateGraph[State, Loop, State, State]:
     def route(state: State) -> str:
         return END if state.get("stopped_by") else "promote"
 
-    def go_on(state: State) -> str:
-        return "evaluate" if state["queue"] else "propose"
-
     search.add_edge(START, "propose")
     search.add_edge("propose", "evaluate")
     search.add_edge("evaluate", "judge")
     search.add_edge("judge", "challenge")
     search.add_conditional_edges("challenge", route, ["promote", END])
-    search.add_conditional_edges("promote", go_on, ["evaluate", "propose"])
+    search.add_edge("promote", "propose")
     return search
 
 

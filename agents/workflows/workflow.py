@@ -43,7 +43,7 @@ WORKFLOWS = {
     for workflow in (
         Workflow(
             "tune",
-            2,
+            3,
             "searches hand-written recipes by what was timed, without a model [default]",
             has_model=False,
         ),

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...errors import SandboxError
@@ -75,11 +76,9 @@ def run(
         env={**compiler.environment, "TMPDIR": str(place.folder)},
         cwd=place.folder,
     )
-    job = workshop.jail.start(command, confinement, LIMITS)
-    try:
+    start = partial(workshop.jail.start, command, confinement, LIMITS)
+    with workshop.standstill.work(start) as job:
         return job.wait()
-    finally:
-        job.kill()
 
 
 def explain_stop(outcome: Outcome, log: str) -> str:

@@ -6,11 +6,12 @@ Opened once by whoever evaluates and handed on as one value. It builds nothing a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..isolation.model import Jail
 from .cache import BuildCache
+from .standstill import Standstill
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Workshop:
     """What is made once per machine lies here: builds, runners, headers, measured peaks."""
     cpus: tuple[int, ...] = ()
     """That candidates run on."""
+    standstill: Standstill = field(default_factory=Standstill, compare=False)
+    """Of builds, while something is timed."""
 
     @property
     def cache(self) -> BuildCache:

@@ -16,6 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from ...errors import SandboxError
@@ -94,6 +95,8 @@ class WatchedJob:
         self._usage = tree.TreeUsage(0, 0.0, 0)
         self._peak = 0
         self._next_count = 0.0
+        self._launched: StartedTree | None = None
+        self._stands_since = self._stood_s = 0.0
         thread = threading.Thread(target=self._run, name="kernelwright-job", daemon=True)
         thread.start()
         self._running.wait()
@@ -116,6 +119,30 @@ class WatchedJob:
             self._stop(End.WALL, f"not done within the {timeout_s:g} s it was waited for")
             self._done.wait()
         return self._result()
+
+    def stand(self) -> None:
+        """Has the whole process tree stand still, at no cost of its time, until `go_on`.
+
+        What is started while it is stopped is met by the next pass.
+        """
+        with self._lock:
+            if self._launched is None or self._stands_since or self._done.is_set():
+                return
+            stopped: set[int] = set()
+            while new := [pid for pid in self._launched.members() if pid not in stopped]:
+                _signal(new, signal.SIGSTOP)
+                stopped.update(new)
+            self._stands_since = time.monotonic()
+
+    def go_on(self) -> None:
+        """Has it go on, if it stands still."""
+        with self._lock:
+            if self._launched is None or not self._stands_since:
+                return
+            self._stood_s += time.monotonic() - self._stands_since
+            self._stands_since = 0.0
+            if not self._done.is_set():
+                _signal(self._launched.members(), signal.SIGCONT)
 
     def kill(self) -> Outcome:
         """Kills the whole process tree and waits until it is gone. May be called again."""
@@ -169,7 +196,7 @@ class WatchedJob:
             finally:
                 os.close(out_w)
                 os.close(err_w)
-            self._pid = launched.pid
+            self._pid, self._launched = launched.pid, launched
             self._running.set()
             self._watch(launched, streams, began)
             ending = launched.reap()
@@ -217,9 +244,12 @@ class WatchedJob:
             now = time.monotonic()
             if self._wake_r in ready:
                 os.read(self._wake_r, 64)
-            is_late = now - began > self._limits.wall_s
-            if now >= next_sample or is_late or any(s.is_flood for s in streams.values()):
-                self._sample(launched, streams, now - began)
+            worked_s = now - began - self._stood_s
+            is_late = worked_s > self._limits.wall_s
+            if self._stands_since:
+                next_sample = now + self._tick_s
+            elif now >= next_sample or is_late or any(s.is_flood for s in streams.values()):
+                self._sample(launched, streams, worked_s)
                 next_sample = time.monotonic() + self._tick_s
             if self._reason is not None:
                 killed_at = killed_at or now
@@ -236,7 +266,8 @@ class WatchedJob:
         """How long the watcher may sleep if nothing happens."""
         if self._reason is not None:
             return TICK_S
-        due = min(next_sample, began + self._limits.wall_s) - time.monotonic()
+        ends = began + self._limits.wall_s + self._stood_s
+        due = (next_sample if self._stands_since else min(next_sample, ends)) - time.monotonic()
         return max(due, 0.001)
 
     def _sample(self, launched: StartedTree, streams: dict[int, Stream], wall_s: float) -> None:
@@ -292,6 +323,12 @@ def _with_words(error: SandboxError, stderr: int) -> SandboxError:
     _drain(stderr, said)
     words = said.kept.decode(errors="replace").strip()
     return SandboxError(f"{error}: {words}" if words else str(error), hint=error.hint)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            os.kill(pid, number)
 
 
 def _drain(descriptor: int, stream: Stream) -> int:

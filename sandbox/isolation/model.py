@@ -105,6 +105,12 @@ class Job(Protocol):
     def wait(self, timeout_s: float | None = None) -> Outcome:
         """Waits for the end (at most the wall limit), kills the tree, says how it ended."""
 
+    def stand(self) -> None:
+        """Has the whole process tree stand still, at no cost of its time, until `go_on`."""
+
+    def go_on(self) -> None:
+        """Has it go on, if it stands still."""
+
     def kill(self) -> Outcome:
         """Kills the whole process tree, daemons included, and waits until it is gone."""
 

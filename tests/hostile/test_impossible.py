@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 from pathlib import Path
 
@@ -142,6 +143,25 @@ def sampled(first_us: float) -> list[Recorder]:
     )
     assert [len(block) for block in series.blocks_of("candidate")] == [6]
     return sides
+
+
+@pytest.mark.parametrize(("behind", "rounds"), [(math.inf, 6), (0.25, 2), (3.0, 6)])
+def test_nobody_is_timed_for_long_who_is_far_behind(behind: float, rounds: int) -> None:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("tiny"))
+    rng, slow = np.random.default_rng(1), Recorder("candidate", 10.0)
+    slow.take = lambda items, first: Recorder.take(slow, items, first) * 2  # type: ignore[method-assign]
+    series = timing.Series(batch=1)
+    timing.sample_block(
+        series,
+        slow,
+        [Recorder("champion", 10.0)],
+        lambda n: [make_item(problem, structure, Family.NORMAL, rng) for _ in range(n)],
+        8,
+        timing.Rounds(6, budget_s=1e9, least=2, behind=behind),
+        rng,
+    )
+    assert [len(block) for block in series.blocks_of("candidate")] == [rounds]
 
 
 def test_a_slow_start_changes_no_count():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
+from kernelwright.sandbox.isolation import tree
 from kernelwright.tests.verifier.test_seven import below
 from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import open_referee
@@ -77,8 +79,8 @@ class Works:
 def ahead_with() -> Iterator[Callable[..., Ahead]]:
     with ExitStack() as stack:
 
-        def make(work: Work, workers: int, *, by_batch: bool = False) -> Ahead:
-            made = Ahead(work, workers, by_batch=by_batch)
+        def make(work: Work, workers: int) -> Ahead:
+            made = Ahead(work, workers)
             stack.callback(made.close)
             return made
 
@@ -131,25 +133,6 @@ def test_without_a_free_cpu_nothing_is_done_ahead(ahead_with: Callable[..., Ahea
     assert works.begun == []
 
 
-def test_where_the_machine_is_timed_a_batch_is_done_before_and_nothing_beside(
-    ahead_with: Callable[..., Ahead],
-) -> None:
-    works = Works()
-    ahead = ahead_with(works, 2, by_batch=True)
-    ahead.foresee([order("b"), order("c"), order("d")])
-    assert works.begun == []
-    ahead.take(order("a"))
-    assert sorted(works.begun) == ["a", "b"]
-    ahead.foresee([order("c"), order("d")])
-    ahead.take(order("b"))
-    assert sorted(works.begun) == ["a", "b"]
-    ahead.take(order("c"))
-    assert sorted(works.begun) == ["a", "b", "c", "d"]
-    ahead.take(order("d"))
-    ahead.take(order("unforeseen"))
-    assert len(works.begun) == 4
-
-
 def test_what_was_not_begun_is_given_up_at_the_end() -> None:
     works = Works()
     ahead = Ahead(works, 1)
@@ -163,8 +146,13 @@ def test_what_was_not_begun_is_given_up_at_the_end() -> None:
     assert works.begun[0] == "slow"
 
 
+def used_s() -> float:
+    """CPU time of everything below this process, as far as it lives."""
+    return tree.usage(below(os.getpid())).cpu_s
+
+
 @pytest.mark.slow
-def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
+def test_on_cpu_the_next_source_is_built_beside_an_evaluation_and_not_while_it_is_timed(
     shared_cache: Path,
 ) -> None:
     task = Task(
@@ -179,12 +167,18 @@ def test_on_cpu_the_next_source_is_built_beside_the_one_that_is_asked_for(
             pytest.skip("there is no CPU for it")
         honest = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
         now, then = (Order(source=f"{honest}// ahead {n}\n", language="cpp") for n in range(2))
+        stand.wait_prepared()
         with closing(ahead_of(stand)) as ahead:
             ahead.foresee([then])
-            assert ahead.take(now) is None
-            for each in (now, then):
-                program = build_program(stand.session, each.source, each.language)
-                assert program.built.is_cached
+            time.sleep(0.1)
+            with stand.session.workshop.standstill.hold():
+                before = used_s()
+                time.sleep(0.5)
+                assert ahead.take(now) is None
+                assert used_s() - before < 0.1
+            ahead.take(then)
+            program = build_program(stand.session, then.source, then.language)
+            assert program.built.is_cached
     finally:
         stand.close()
 

@@ -8,6 +8,7 @@ candidate (C9). What a candidate's sample counts as is for clocks.py to say.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -75,6 +76,9 @@ class Rounds:
     """Rounds that come first and do not count."""
     tests: int = 0
     """Calls of the candidate on other families of inputs, scattered among the others."""
+    behind: float = math.inf
+    """A block ends once it has `least` rounds and says that the candidate takes so much longer than
+    the first of the others: the logarithm of the ratio. Nobody needs to know it any better."""
 
 
 def batch_for(reference_us: float, room: int) -> int:
@@ -115,7 +119,8 @@ def sample_block(
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
     for number in range(rounds.count):
-        if number >= rounds.least and time.monotonic() - start > rounds.budget_s:
+        is_over = time.monotonic() - start > rounds.budget_s
+        if number >= rounds.least and (is_over or _is_behind(samples, sides, rounds.behind)):
             break
         given, first = _draw_calls(items, batch, slots, rng)
         for index in rng.permutation(len(sides)):
@@ -128,6 +133,14 @@ def sample_block(
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
         series.prepare_us += candidate.plans.us
+
+
+def _is_behind(samples: dict[str, list[float]], sides: list[Side], behind: float) -> bool:
+    """Whether the first side takes so much longer than the second, as far as is known."""
+    if math.isinf(behind):
+        return False
+    ours, theirs = (np.asarray(samples[side.name]) for side in sides[:2])
+    return bool(np.median(np.log(ours / theirs)) > behind)
 
 
 def _draw_calls(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done before it is asked for, on CPUs that the running evaluation leaves free.
 
-While a device is timed the next candidates are built: the build cache holds them by the time they
+The next candidates are built while one is evaluated: the build cache holds them by the time they
 are asked about. Where nothing is timed whole verdicts are found ahead. On the target `cpu` a timing
-needs the machine to itself: there a batch is built side by side before its first one is evaluated.
-Nothing that fails here is told: the evaluation meets it again and says so.
+needs the machine to itself: builds stand still meanwhile (sandbox/builders/standstill.py). Nothing
+that fails here is told: the evaluation meets it again and says so.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import LifoQueue
 
 from ...traces.records import Verdict
@@ -29,21 +29,16 @@ Work = Callable[[Order], Verdict | None]
 
 
 class Ahead:
-    """Orders that are expected, and what was done of them. For one thread."""
+    """What was begun of orders that are expected. For one thread."""
 
-    def __init__(
-        self, work: Work, workers: int, *, by_batch: bool = False, gives_way: bool = False
-    ) -> None:
+    def __init__(self, work: Work, workers: int, *, gives_way: bool = False) -> None:
         """Without workers nothing is done ahead.
 
         Args:
-            by_batch: nothing runs beside an evaluation.
-            gives_way: what runs beside one only takes what it leaves.
+            gives_way: what runs beside an evaluation only takes what that leaves.
         """
         self._work = work
         self._workers = workers
-        self._by_batch = by_batch
-        self._expected: dict[Order, None] = {}
         self._jobs: dict[Order, Future[Verdict | None]] = {}
         self._pool = ThreadPoolExecutor(
             max(1, workers),
@@ -53,21 +48,13 @@ class Ahead:
 
     def foresee(self, orders: Iterable[Order]) -> None:
         """Takes in what is expected next, in this order; what is known already costs nothing."""
-        if self._workers > 0:
-            alone = [_leave_rival(order) for order in orders]
-            self._expected |= {order: None for order in alone if order not in self._jobs}
-        if not self._by_batch:
-            self._begin(len(self._expected))
+        for order in map(_leave_rival, orders if self._workers > 0 else ()):
+            if order not in self._jobs:
+                self._jobs[order] = self._pool.submit(self._work, order)
 
     def take(self, order: Order) -> Verdict | None:
         """The verdict that was found ahead, if any; nothing that would disturb it goes on."""
-        order = _leave_rival(order)
-        self._expected.pop(order, None)
-        if self._by_batch and self._expected and order not in self._jobs:
-            self._expected = {order: None} | self._expected
-            self._begin(self._workers)
-            wait(self._jobs.values())
-        job = self._jobs.pop(order, None)
+        job = self._jobs.pop(_leave_rival(order), None)
         if job is None or job.cancel():
             return None
         return None if job.exception() else job.result()
@@ -76,21 +63,13 @@ class Ahead:
         """Gives up what was not begun, and waits for the rest."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _begin(self, count: int) -> None:
-        for order in list(self._expected)[:count]:
-            del self._expected[order]
-            self._jobs[order] = self._pool.submit(self._work, order)
-
 
 def ahead_of(stand: Stand) -> Ahead:
     """What can be done ahead of its orders; on one CPU nothing can."""
     known = count_abreast(stand.session.workshop.cpus)
-    workers = known if known > 1 else 0
-    if not isinstance(stand, TimingStand):
-        return Ahead(_evaluations_on(stand), workers)
-    if stand.builds_beside:
-        return Ahead(stand.build_ahead, workers - 1, gives_way=True)
-    return Ahead(stand.build_ahead, workers, by_batch=True)
+    if isinstance(stand, TimingStand):
+        return Ahead(stand.build_ahead, known - 1, gives_way=True)
+    return Ahead(_evaluations_on(stand), known if known > 1 else 0)
 
 
 def _evaluations_on(stand: Stand) -> Work:

@@ -49,7 +49,10 @@ ROUNDS = {
     Depth.CONFIRM: timing.Rounds(60, budget_s=0.3, least=8, judged=8, warm_up=2, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
-BESIDE_LIBRARY = timing.Rounds(4, budget_s=0.1, least=2, judged=1, warm_up=1)
+FAR_BEHIND = 0.25
+"""Of the logarithm of a time beside the champion's: such a candidate is looked at no longer. A
+round's ratio varies by some 16 %, the median of six by 8."""
+BESIDE_LIBRARY = timing.Rounds(3, budget_s=0.05, least=2, judged=1, warm_up=1)
 """Of a quick look beside a champion: it only tells about how fast the library is."""
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
@@ -186,7 +189,8 @@ class Contest:
         if rival is None or not self._protocol.is_quick:
             return [(libraries + ([rival] if rival else []), self._rounds())]
         # Candidates are ranked beside candidates. The shorter a round, the less comes between.
-        turns: list[tuple[list[Side], timing.Rounds]] = [([rival], self._rounds())]
+        alone = replace(self._rounds(), behind=FAR_BEHIND)
+        turns: list[tuple[list[Side], timing.Rounds]] = [([rival], alone)]
         return turns + ([(libraries, BESIDE_LIBRARY)] if libraries else [])
 
     @contextmanager

@@ -48,7 +48,6 @@ class CpuStand(TimingStand):
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
     turns: Turns
-    builds_beside = False
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
@@ -197,7 +196,8 @@ class MountedOnCpu(MountedToBeTimed):
         """See Mounted."""
         if self.is_timed_as_tried and not self._contest.blocks:
             self.await_baselines()
-        with self._hold_turn(), self.draft.span("time"):
+        builds = self.draft.session.workshop.standstill
+        with self._hold_turn(), builds.hold(), self.draft.span("time"):
             self._contest.add(side)
 
     @contextmanager

@@ -42,7 +42,6 @@ class DeviceStand(TimingStand):
     tools: GpuTools
     leased: Leased
     baselines: Baselines
-    builds_beside = True
     languages = tuple(gpu_tools.MAKERS)
     takes = gpu_tools.TAKES
 

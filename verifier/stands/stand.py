@@ -122,8 +122,6 @@ class TimingStand(Stand):
     """
 
     is_emulated = False
-    builds_beside: ClassVar[bool]
-    """Whether builds may go on beside an evaluation, which is timed elsewhere."""
 
     @abstractmethod
     def build_ahead(self, order: Order) -> None:

@@ -67,7 +67,7 @@ def test_a_challenger_meets_the_champion_after_so_many_more(
         for number, candidate in zip(met[1:], confirmed[1:], strict=True)
     ]
     assert met[0] == 1
-    # Who is not the best of those that wait may wait for longer. Half of them were proposed ahead.
+    # Who is not the best of those that wait may wait for longer.
     assert confirm_after <= min(waited) <= confirm_after + 1
     best = max(history.entries.values(), key=lambda entry: int(str(entry.knobs["step"])))
     assert result.best is not None

@@ -133,6 +133,47 @@ def test_kill_takes_the_tree_and_may_be_repeated(jail: Jail) -> None:
     assert marked("5151.5") == []
 
 
+def test_a_tree_stands_still_as_long_as_it_is_wanted_and_its_clock_does_too(jail: Jail) -> None:
+    loop = "while :; do :; done"
+    job = start(jail, ["/bin/sh", "-c", f"({loop}) & : 4242.75; {loop}"], wall_s=1.5, cpu_s=60.0)
+    try:
+        time.sleep(0.3)
+        job.stand()
+        job.stand()
+        standing = used_by("4242.75")
+        assert len(standing) >= 2
+        time.sleep(1.6)
+        assert used_by("4242.75") == standing
+        assert job.poll() is None, "what it was made to wait is not its own time"
+        job.go_on()
+        job.go_on()
+        time.sleep(0.3)
+        going = used_by("4242.75")
+        assert sum(going.values()) > sum(standing.values())
+        assert job.wait().end is End.WALL
+        job.stand()
+        job.go_on()
+    finally:
+        job.kill()
+    assert marked("4242.75") == []
+
+
+def test_what_stands_still_can_be_killed(jail: Jail) -> None:
+    job = start(jail, ["/bin/sh", "-c", ": 4242.85; while :; do :; done"])
+    job.stand()
+    assert job.kill().end is End.KILLED
+    assert marked("4242.85") == []
+
+
+def used_by(marker: str) -> dict[int, int]:
+    """Ticks of CPU time of each living process with the marker."""
+    found = {}
+    for pid in marked(marker):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        found[pid] = int(fields[11]) + int(fields[12])
+    return found
+
+
 def test_killing_what_has_ended_tells_how_it_ended(jail: Jail) -> None:
     job = start(jail, ["true"])
     assert job.wait().end is End.EXITED
