@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
-	hostile attacks mutants search regret noise isolation static clean
+	hostile attacks mutants search regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -177,6 +177,10 @@ search: $(STAMP)
 regret: $(STAMP)
 	$(BIN)/python benchmarks/regret.py
 	$(BIN)/python benchmarks/regret.py --loaded
+
+# Campaigns that begin with what an earlier one found, and without; writes docs/results/transfer.md.
+transfer: $(STAMP)
+	$(BIN)/python benchmarks/transfer.py
 
 # What a screening's error is made of; writes docs/results/noise.md.
 noise: $(STAMP)

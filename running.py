@@ -211,7 +211,13 @@ def _ledger(
 ) -> Ledger:
     progress = Progress(store.events(campaign))
     return Ledger(
-        store, campaign, referee, progress, on_event, recorded=players.recorded, tuned=players.tuned
+        store,
+        campaign,
+        referee,
+        progress,
+        on_event,
+        recorded=players.recorded,
+        recalled=players.recalled,
     )
 
 

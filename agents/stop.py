@@ -47,5 +47,12 @@ class Interrupted(Halt):
         super().__init__("interrupted")
 
 
+class NothingToGain(Halt):
+    """Less is expected of everything that was not tried than could be measured."""
+
+    def __init__(self) -> None:
+        super().__init__("no gain expected")
+
+
 class BudgetSpent(Halt):
     """What was to be done next could pass a cap; it was not begun."""

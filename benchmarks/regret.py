@@ -62,13 +62,9 @@ def campaign(problem: str, seed: int, seconds: float, *, loaded: bool) -> Ended:
                 problem, target="cpu", max_time=seconds, seed=seed, home=home
             )
         entries = done.history.entries
-        right = [
-            each
-            for each in done.candidates
-            if entries[each.id].verdicts
-            and all(v.status.is_pass for v in entries[each.id].verdicts)
-        ]
-        logs = _time(problem, [each.source for each in right], home)
+        right = [each for each in done.candidates if is_right(entries[each.id])]
+        usual = registry.get(problem).default_workload.name
+        logs = time_apart(problem, usual, [each.source for each in right], home)
     champion = next(at for at, each in enumerate(right) if each.id == done.history.champion)
     best = int(logs.mean(axis=0).argmin())
     apart = behind(logs, champion)
@@ -114,11 +110,12 @@ def is_right(entry: Entry) -> bool:
     return bool(entry.verdicts) and all(v.status.is_pass for v in entry.verdicts)
 
 
-def _time(problem_name: str, sources: list[str], folder: str) -> np.ndarray:
+def time_apart(problem_name: str, workload: str, sources: list[str], folder: str) -> np.ndarray:
+    """`rank` of sources on a workload, built as candidates are."""
     problem = registry.get(problem_name)
     task = Task(
         problem=problem_name,
-        workload=problem.default_workload,
+        workload=problem.workload(workload),
         cache_dir=f"{folder}/timer",
         baselines=("torch eager",),
     )

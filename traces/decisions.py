@@ -329,6 +329,13 @@ class HandedOver(AnyDecision):
     champion: OptionalId
 
 
+class Postponed(AnyDecision):
+    """A challenger was left to the race: confirmations had had their share of the time."""
+
+    what: Literal["confirmation postponed"] = "confirmation postponed"
+    candidate: str
+
+
 class KnobsTuned(AnyDecision):
     """Other numbers of a new leader were tried without a model."""
 
@@ -372,6 +379,7 @@ _Known = (
     | Challenged
     | HandedOver
     | KnobsTuned
+    | Postponed
 )
 KINDS: tuple[type[AnyDecision], ...] = get_args(_Known)
 _KNOWN: TypeAdapter[AnyDecision] = TypeAdapter(Annotated[_Known, Field(discriminator="what")])

@@ -231,7 +231,7 @@ class CampaignFinished(Record):
     kind: Literal["campaign.finished"] = "campaign.finished"
     stopped_by: str
     """A cap's name, `rounds`, `plateau`, `roofline`, `nothing left`, `space exhausted`,
-    `interrupted`, `provider`, `error`."""
+    `no gain expected`, `interrupted`, `provider`, `error`."""
     best: str | None = None
     sureness: Sureness | None = None
     """That `best` is the fastest; None where nothing was timed, and of earlier versions."""

@@ -25,6 +25,7 @@ _ENDS = {
     "error": "an error of the harness ended it",
     "nothing left": "nothing was left to try",
     "space exhausted": "nothing was left to try",
+    "no gain expected": "next to nothing was to be expected of what was left to try",
     "rounds": "its rounds were over",
     "plateau": "several rounds in a row had gained nothing",
     "roofline": "it had come to the roofline",

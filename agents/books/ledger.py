@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ...errors import SandboxError, StorageError
-from ...traces.decisions import AnyDecision, KnobsTuned
+from ...traces.decisions import AnyDecision
 from ...traces.events import (
     AdviceGiven,
     CandidateMissing,
@@ -33,6 +33,7 @@ from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, NoProposal, Proposal
 from ..search.championship import champion_after
+from .decided import Recalled
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Depth], Verdict]
@@ -69,11 +70,11 @@ class Ledger:
         on_event: OnEvent | None = None,
         *,
         recorded: Recorded | None = None,
-        tuned: Mapping[str, KnobsTuned] | None = None,
+        recalled: Recalled | None = None,
     ) -> None:
         """Args:
         recorded: In a replay, the verdicts that decisions rest on.
-        tuned: In a replay, how the tuning of each leader's knobs ended.
+        recalled: In a replay, what clocks decided.
         """
         self.campaign = campaign
         self.progress = progress
@@ -81,7 +82,7 @@ class Ledger:
         self._referee = referee
         self._on_event = on_event
         self._recorded = recorded or {}
-        self._tuned = tuned or {}
+        self.recalled = recalled
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
 
@@ -213,10 +214,6 @@ class Ledger:
         recorded = self._recorded.get((candidate, protocol))
         is_same = recorded is not None and _is_same_outcome(recorded, verdict)
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
-
-    def recall_tuning(self, leader: str) -> KnobsTuned | None:
-        """In a replay: how the tuning of a leader's knobs ended when it was recorded."""
-        return self._tuned.get(leader)
 
     def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""

@@ -22,6 +22,7 @@ from ..roles import Member, Proposal, Situation
 from ..search.expected_gain import ModelGuided
 from ..search.importance import weigh_knobs
 from ..search.strategy import Told
+from ..stop import NothingToGain
 
 SAMPLES_PER_FAMILY = 3
 """The default and two random ones: enough to rank families without spending the budget on them."""
@@ -30,6 +31,11 @@ TRIES = 24
 """Draws of advice before the search goes on by itself; duplicates use them up."""
 
 INITIAL, PAST, ADVISED, GUIDED = "initial", "past", "advised", "guided"
+LEAST_GAIN = 0.002
+"""Of the time: where less is expected of every point that is left, the search ends. A race cannot
+tell less apart either (workflows/race.py)."""
+LEAST_TOLD = 40
+"""Points that were tried before that: of fewer a model is surer than it may be."""
 ADVISED_SHARE = 0.2
 """Of the candidates that follow the first ones."""
 
@@ -62,7 +68,11 @@ class RecipeCoder:
         self._spaces: dict[tuple[tuple[str, float], ...], Space] = {}
 
     def propose(self, situation: Situation) -> Proposal | None:
-        """The next candidate, or None once every legal point has been proposed."""
+        """The next candidate, or None once every legal point has been proposed.
+
+        Raises:
+            NothingToGain: no point that is left is worth a try.
+        """
         rng = random.Random(f"{situation.seed}:{situation.round}")
         for point in self._ideas(situation, rng):
             if not self._is_legal(point, situation.facts):
@@ -143,8 +153,10 @@ class RecipeCoder:
     def _guided_points(self, situation: Situation) -> Iterator[Point]:
         """What the search asks for, given all that was tried; in the end, the whole space."""
         space = self._space(situation.facts)
-        search = ModelGuided(space, situation.seed, at_random=0)
-        search.tell(self._list_told(space, situation))
+        told = self._list_told(space, situation)
+        least_gain = LEAST_GAIN if len(told) >= LEAST_TOLD else 0.0
+        search = ModelGuided(space, situation.seed, at_random=0, least_gain=least_gain)
+        search.tell(told)
         points = (space.find({FAMILY: each.family, **each.knobs}) for each in situation.waiting)
         search.await_points(number for number in points if number is not None)
         while asked := search.ask():
@@ -154,6 +166,8 @@ class RecipeCoder:
             note = _change(parent.knobs, knobs) if parent else f"a point of {recipe.family}"
             parents = (parent.candidate,) if parent else ()
             yield Point(recipe, knobs, GUIDED, parents, note)
+        if search.has_left:
+            raise NothingToGain
 
     def _list_told(self, space: Space, situation: Situation) -> list[Told]:
         tried = ((space.find({FAMILY: t.family, **t.knobs}), t) for t in situation.tried)

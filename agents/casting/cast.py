@@ -17,13 +17,13 @@ from typing import TypeVar
 from ...config import DEFAULT_PATIENCE_S
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
-from ...traces.decisions import KnobsTuned
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
 from ...traces.records import Depth, Verdict
 from ..aids import Aids
 from ..books.asking import Asker, Asking
 from ..books.budget import CAPS_OF_WORK, Budget
+from ..books.decided import Recalled
 from ..books.ledger import Ledger
 from ..books.request import CampaignRequest
 from ..model import Model
@@ -51,8 +51,8 @@ class Players:
     patience_s: float = DEFAULT_PATIENCE_S
     """How long a call that an endpoint refuses is tried again."""
     sleep: Callable[[float], None] = time.sleep
-    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
-    """In a replay: how the tuning of each leader ended then, which clocks may have decided."""
+    recalled: Recalled | None = None
+    """In a replay: what clocks decided then."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -204,5 +204,5 @@ def _replay_players(
         judge=roster.judge(recording.started.judge_model, recipes, find),
         aids=roster.aids((recording.started.judge_model, recording.coder), find),
         recorded=recording.verdicts,
-        tuned=recording.tuned,
+        recalled=recording.recalled,
     )

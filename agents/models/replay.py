@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...errors import ProviderError, StorageError
-from ...traces.decisions import KnobsTuned
+from ...traces.decisions import KnobsTuned, Postponed
 from ...traces.events import (
     CampaignFinished,
     CampaignStarted,
@@ -41,6 +41,7 @@ from ...traces.events import (
 from ...traces.place import Place
 from ...traces.records import Depth, Verdict
 from ...traces.spending import never_asked
+from ..books.decided import Recalled
 from ..model import Ask, CostBound, FaultKind, Model, ModelFault, Reply, TokenUsage
 from ..stop import Halt
 
@@ -53,6 +54,7 @@ _OWN_ENDS = frozenset(
         "roofline",
         "nothing left",
         "space exhausted",
+        "no gain expected",
         "no candidate",
     }
 )
@@ -86,8 +88,8 @@ class Recording:
     verdicts: Mapping[tuple[str, Depth], Verdict]
     candidates: int
     records: RecordedAnswers
-    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
-    """How the tuning of each leader's knobs ended."""
+    recalled: Recalled = field(default_factory=Recalled)
+    """What clocks decided."""
     same_words: bool = True
     """Whether it was made with the prompts of today; if not, the place alone tells the answer."""
 
@@ -126,6 +128,7 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
     answers: dict[tuple[Place, str], Answer] = {}
     verdicts: dict[tuple[str, Depth], Verdict] = {}
     tuned: dict[str, KnobsTuned] = {}
+    postponed: set[str] = set()
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelReplied | ModelFailed) and payload.call not in asked:
@@ -145,14 +148,17 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
                 verdicts[verdict.candidate, verdict.protocol] = verdict
             case Decided(decision=KnobsTuned() as ended):
                 tuned[ended.leader] = ended
+            case Decided(decision=Postponed() as left):
+                postponed.add(left.candidate)
             case CampaignFinished():
                 stopped_by = payload.stopped_by
     started = events[0].payload
     coder = started.model
     if coder.startswith(PREFIX):
         coder = load(records, coder.removeprefix(PREFIX)).coder
+    recalled = Recalled(tuned, frozenset(postponed))
     return Recording(
-        campaign, started, coder, stopped_by, answers, verdicts, candidates, records, tuned
+        campaign, started, coder, stopped_by, answers, verdicts, candidates, records, recalled
     )
 
 

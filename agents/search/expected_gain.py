@@ -76,6 +76,11 @@ class ModelGuided:
         """The largest expected improvement when it was asked last."""
 
     @property
+    def has_left(self) -> bool:
+        """Whether there are points that were neither asked for nor told."""
+        return bool(self._is_free.any())
+
+    @property
     def weights(self) -> np.ndarray:
         """Of each column of the space: how much it counts."""
         return self._surrogate.weights

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from ...traces.decisions import BaseChosen, NothingLeft
+from ...traces.decisions import BaseChosen, NothingLeft, Postponed
 from ...traces.place import Place
 from ..books.candidate import KnownCandidate, choose_better
 from ..roles import Assignment, Mode
@@ -149,6 +149,8 @@ def _has_gained(state: State, loop: Loop, leader: KnownCandidate | None) -> bool
         return False
     if current.basis is not None and current.basis.emulated:
         return leader == current
+    if leader == current and loop.progress.find_decision(current.place, Postponed):
+        return True  # the race will tell
     return state["champion"] == current.candidate
 
 

@@ -187,7 +187,8 @@ class _Tuning:
     def _why_ended(self, turn: int) -> str:
         """Why no further variant is tried, or nothing."""
         loop, progress = self._loop, self._loop.progress
-        if then := loop.ledger.recall_tuning(self._leader.candidate):
+        recalled = loop.ledger.recalled
+        if recalled and (then := recalled.tuned.get(self._leader.candidate)):
             return then.why if turn >= then.tried else ""
         if turn >= MOST:
             return f"{MOST} of one leader were tried"

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from langgraph.runtime import Runtime
 
 from ...errors import SandboxError
-from ...traces.decisions import NothingLeft
+from ...traces.decisions import NothingLeft, Postponed
 from ...traces.place import Place
 from ...traces.records import Advice, Depth, Status, Verdict
 from ..books.asking import PromptTooLong
@@ -26,6 +26,13 @@ from ..search.championship import best_of, may_challenge
 from ..stop import Halt
 from ..text.found import ReplyOutcome
 from .loop import Loop
+
+MOST_CONFIRMING = 0.25
+"""Of the time that was spent, confirmations may have taken so much ahead of the race."""
+LEAST_CONFIRMING_S = 15.0
+"""And so much in any case where models write candidates, since they take longer than that."""
+CONFIRMATION_S = 6.0
+"""What one takes, while none was timed yet."""
 
 DUPLICATE = "duplicate"
 """The outcome of a reply that repeats a candidate to the letter."""
@@ -227,7 +234,37 @@ def promote(loop: Loop, candidate: str, champion: str | None) -> str | None:
     ahead = progress.compare_screened(candidate, champion) if champion else None
     if not may_challenge(ahead, has_champion=champion is not None):
         return champion
+    if champion and _is_postponed(loop, candidate):
+        return champion
     return confirm(loop, candidate, champion)
+
+
+def _is_postponed(loop: Loop, candidate: str) -> bool:
+    """Whether a challenger is left to the race, since confirmations had their share of the time.
+
+    Decided once, whatever the clock says later.
+    """
+    known = loop.progress.get_candidate(candidate)
+    if known.confirmed is not None:
+        return False
+    if loop.progress.find_decision(known.place, Postponed):
+        return True
+    recalled = loop.ledger.recalled
+    was_postponed = recalled is not None and candidate in recalled.postponed
+    if not was_postponed and (recalled or has_time_to_confirm(loop, LEAST_CONFIRMING_S)):
+        return False
+    loop.ledger.decide(known.place, Postponed(candidate=candidate))
+    return True
+
+
+def has_time_to_confirm(loop: Loop, least_s: float = 0.0) -> bool:
+    """Whether confirmations ahead of the race stay within their share of the time that was spent,
+    or within so many seconds, and one more ends in time."""
+    progress, budget = loop.progress, loop.budget
+    next_s = progress.last_took_s.get(Depth.CONFIRM, CONFIRMATION_S)
+    taken_s = progress.took_s[Depth.CONFIRM] + next_s
+    is_fair = taken_s <= max(least_s, MOST_CONFIRMING * budget.spent_s)
+    return is_fair and budget.compute_remaining(0).seconds >= next_s
 
 
 def confirm(loop: Loop, candidate: str, champion: str | None) -> str | None:

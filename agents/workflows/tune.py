@@ -23,17 +23,16 @@ from pydantic import Field
 
 from ...traces.decisions import Challenged
 from ...traces.place import Place
-from ...traces.records import Depth, Record
+from ...traces.records import Record
 from ..roles import Assignment, Mode
-from ..stop import BudgetSpent
+from ..stop import BudgetSpent, NothingToGain
 from . import driver, steps
 from .loop import Loop
 from .rules import Questions, Rules
 
-MOST_CONFIRMING = 0.25
-"""Of the time that was spent, confirmations may have taken so much ahead of the race."""
-CONFIRMATION_S = 6.0
-"""What one takes, while none was timed yet."""
+WORTH_CONFIRMING = 0.05
+"""By so much a challenger seems faster, at least, as a logarithm: for less it can wait for the
+race, and whoever ends a campaign by hand has lost no more."""
 MOST_ABREAST = 4
 """Candidates that wait; of more the last ones would be proposed knowing too little."""
 
@@ -87,8 +86,8 @@ def propose(state: State, loop: Loop) -> State:
         try:
             assignment = Assignment(place=place)
             found = None if by else steps.propose(loop, assignment, _parents(loop, place))
-        except steps.Exhausted as exhausted:
-            found, by = None, exhausted.by
+        except (steps.Exhausted, NothingToGain) as ended:
+            found, by = None, ended.by
         if by:
             break
         queue += [found] if found and found not in queue else []
@@ -166,23 +165,17 @@ def _count_abreast(loop: Loop) -> int:
 
 def _find_due(state: State, loop: Loop) -> str | None:
     """The best of those that wait for a confirmation, if it is not to wait any longer."""
-    progress = loop.progress
+    progress, champion = loop.progress, state["champion"]
     best = progress.challenger
-    if best is None or not state["champion"]:
+    if best is None or not champion:
         return best
+    ahead = progress.scale.compare(best, champion)
+    if ahead is None or ahead.mean < WORTH_CONFIRMING:
+        return None
     screened = progress.count - len(state["queue"])
     waited = screened - progress.get_candidate(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
-    return best if waited >= confirm_after and _has_time_to_confirm(loop) else None
-
-
-def _has_time_to_confirm(loop: Loop) -> bool:
-    """Whether confirmations stay within their share of the time that was spent."""
-    progress, budget = loop.progress, loop.budget
-    next_s = progress.last_took_s.get(Depth.CONFIRM, CONFIRMATION_S)
-    taken_s = progress.took_s[Depth.CONFIRM] + next_s
-    is_fair = taken_s <= MOST_CONFIRMING * budget.spent_s
-    return is_fair and budget.compute_remaining(0).seconds >= next_s
+    return best if waited >= confirm_after and steps.has_time_to_confirm(loop) else None
 
 
 def _parents(loop: Loop, place: Place) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from langgraph.graph import END, StateGraph
 from langgraph.types import Send
 from langgraph.typing import StateT
 
-from ...traces.decisions import Cut
+from ...traces.decisions import Cut, Postponed
 from ...traces.place import Place
 from ..books.candidate import KnownCandidate
 from ..roles import Assignment
@@ -162,7 +162,10 @@ def crown(state: Round, loop: Loop, candidates: Sequence[KnownCandidate]) -> Rou
     champion = steps.promote_best(loop, candidates, state["champion"])
     if leader := knobs.find_leader(loop, [each.candidate for each in candidates], champion):
         champion = knobs.tune(loop, leader, champion).champion
-    return RoundEnd(champion, 0 if champion != state["champion"] else state["stale"] + 1)
+    # Of who is left to the race nobody knows yet whether it is a gain.
+    is_open = any(loop.progress.find_decision(each.place, Postponed) for each in candidates)
+    is_stale = champion == state["champion"] and not is_open
+    return RoundEnd(champion, state["stale"] + 1 if is_stale else 0)
 
 
 def if_it_goes_on(state: Round) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelwright.agents.brains.recipe import RecipeCoder
 from kernelwright.agents.roles import Member, Proposal, Situation, TriedPoint
+from kernelwright.agents.stop import NothingToGain
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.tests.agents.played import (
@@ -149,6 +150,27 @@ def test_what_was_tried_guides_the_search() -> None:
     optimum = min(cost(r, k) for r in recipes() for k in r.space(FACTS))
     assert sorted(guided)[len(guided) // 2] == pytest.approx(optimum)
     assert sum(guided) < sum(blind)
+
+
+def search_on(coder: RecipeCoder, of: Recipe, tried: list[TriedPoint]) -> None:
+    """Until the coder ends it, or the space does; what is told is good to a tenth of a per cent."""
+    while len(tried) < of.size(FACTS):
+        now = situation(len(tried), seen=frozenset(t.candidate for t in tried))
+        proposal = coder.propose(replace(now, tried=tuple(tried)))
+        assert proposal is not None
+        value = cost(of, proposal.knobs)
+        candidate = candidate_id(proposal.source)
+        tried.append(TriedPoint(candidate, proposal.family, proposal.knobs, value, 0.001))
+
+
+def test_it_ends_where_next_to_nothing_is_to_be_gained_and_has_the_best_by_then() -> None:
+    wide = recipe("row-balanced", **{f"k{n}": (1, 2, 4, 8) for n in range(6)})
+    tried: list[TriedPoint] = []
+    with pytest.raises(NothingToGain):
+        search_on(RecipeCoder([wide]), wide, tried)
+    assert len(tried) < wide.size(FACTS) / 10
+    optimum = min(cost(wide, knobs) for knobs in wide.space(FACTS))
+    assert min(t.value for t in tried if t.value is not None) == pytest.approx(optimum)
 
 
 def test_a_guided_candidate_names_the_nearest_parent_and_what_it_moves() -> None:

@@ -174,7 +174,7 @@ def test_a_replay_tunes_the_same_numbers_although_every_timing_differs(store: St
     players = dataclasses.replace(
         seats(ReplayModel(recording, "played/one")),  # type: ignore[arg-type]
         recorded=recording.verdicts,
-        tuned=recording.tuned,
+        recalled=recording.recalled,
     )
     wanted = replay_request(
         CampaignRequest(problem="doubling", limits={"evaluations": 90}), recording
