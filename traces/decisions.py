@@ -7,6 +7,9 @@ not have its form, is kept as it was stored: it can be shown, and no workflow re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal, get_args
 
@@ -349,6 +352,16 @@ class KnobsTuned(AnyDecision):
     """Of the space that the leader declares."""
     why: str
     """Why no more were tried."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What clocks decided in a campaign that is replayed."""
+
+    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
+    """How the tuning of each leader's knobs ended."""
+    postponed: AbstractSet[str] = frozenset()
+    """Who was left to the race."""
 
 
 _Known = (

@@ -4,25 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from ...traces.decisions import AnyDecision, KnobsTuned
+from ...traces.decisions import AnyDecision
 from ...traces.events import Decided
 from ...traces.place import Place
 
 D = TypeVar("D", bound=AnyDecision)
-
-
-@dataclass(frozen=True)
-class Recalled:
-    """What clocks decided in a campaign that is replayed."""
-
-    tuned: Mapping[str, KnobsTuned] = field(default_factory=dict)
-    """How the tuning of each leader's knobs ended."""
-    postponed: AbstractSet[str] = frozenset()
-    """Who was left to the race."""
 
 
 class Decisions:

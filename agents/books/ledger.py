@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ...errors import SandboxError, StorageError
-from ...traces.decisions import AnyDecision
+from ...traces.decisions import AnyDecision, Recalled
 from ...traces.events import (
     AdviceGiven,
     CandidateMissing,
@@ -33,7 +33,6 @@ from ...verifier.request import Order, Referee
 from ..model import Ask, Reply
 from ..roles import Member, NoProposal, Proposal
 from ..search.championship import champion_after
-from .decided import Recalled
 from .progress import Progress
 
 Recorded = Mapping[tuple[str, Depth], Verdict]

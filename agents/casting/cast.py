@@ -17,13 +17,13 @@ from typing import TypeVar
 from ...config import DEFAULT_PATIENCE_S
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
+from ...traces.decisions import Recalled
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
 from ...traces.records import Depth, Verdict
 from ..aids import Aids
 from ..books.asking import Asker, Asking
 from ..books.budget import CAPS_OF_WORK, Budget
-from ..books.decided import Recalled
 from ..books.ledger import Ledger
 from ..books.request import CampaignRequest
 from ..model import Model

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...errors import ProviderError, StorageError
-from ...traces.decisions import KnobsTuned, Postponed
+from ...traces.decisions import KnobsTuned, Postponed, Recalled
 from ...traces.events import (
     CampaignFinished,
     CampaignStarted,
@@ -41,7 +41,6 @@ from ...traces.events import (
 from ...traces.place import Place
 from ...traces.records import Depth, Verdict
 from ...traces.spending import never_asked
-from ..books.decided import Recalled
 from ..model import Ask, CostBound, FaultKind, Model, ModelFault, Reply, TokenUsage
 from ..stop import Halt
 

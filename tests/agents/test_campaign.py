@@ -109,8 +109,8 @@ def test_the_result_is_the_document_of_the_command_line(store: Store) -> None:
 
 def test_it_reaches_the_best_point_of_a_small_space(store: Store) -> None:
     result = run(store, PlayedReferee())
-    assert result.stopped_by == "space exhausted"
-    assert result.evaluated == sum(r.size(FACTS) for r in recipes())
+    assert result.stopped_by in ("space exhausted", "no gain expected")
+    assert 40 <= result.evaluated <= sum(r.size(FACTS) for r in recipes())
     best = derive(store.events(result.campaign)).entries[result.best.candidate]  # type: ignore[union-attr]
     assert best.knobs == {"width": 4, "unroll": 2, "prefetch": 8}
 

@@ -56,4 +56,5 @@ def tuned(store: Store, target: str) -> PlayedReferee:
 def test_recipes_are_foreseen_as_many_as_are_built_at_once(store: Store, target: str) -> None:
     played = tuned(store, target)
     assert played.facts["cpus"] == 2.0
-    assert played.foreseen == screened(played)
+    # The first of those that wait is evaluated at once.
+    assert played.foreseen == screened(played)[1:]
