@@ -54,8 +54,8 @@ def screened(count: int, cache: str) -> None:
         print(f"  {name:20s} {statistics.median(values):7.3f} s")
 
 
-def campaign(seconds: int) -> None:
-    """Prints the candidates per minute of a campaign on the tiny workload."""
+def campaign(workload: str, seconds: int) -> None:
+    """Prints the candidates per minute of a campaign, and how its time was used."""
     with tempfile.TemporaryDirectory() as home:
         command = [
             sys.executable,
@@ -68,17 +68,18 @@ def campaign(seconds: int) -> None:
             "--target",
             "cpu",
             "--workload",
-            "tiny",
+            workload,
             "--max-time",
             f"{seconds}s",
             "--json",
         ]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     result = json.loads(done.stdout)
-    rate = result["evaluated"] / result["wall_s"] * 60
+    pace = result["pace"]
     print(
-        f"campaign: {result['evaluated']} candidates in {result['wall_s']:.0f} s, "
-        f"{rate:.0f} per minute"
+        f"campaign on {workload}: {result['evaluated']} candidates in {result['wall_s']:.0f} s, "
+        f"{pace['candidates_per_minute']:.0f} per minute, something timed in "
+        f"{pace['timed_share']:.0%} of the time"
     )
 
 
@@ -90,7 +91,8 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
         screened(asked.candidates, str(Path(cache)))
-    campaign(asked.campaign_seconds)
+    for workload in ("tiny", registry.get(PROBLEM).default_workload.name):
+        campaign(workload, asked.campaign_seconds)
 
 
 if __name__ == "__main__":

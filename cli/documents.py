@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..traces.audits import last_audit_sentence
 from ..traces.fold import Entry
 from ..traces.history import History
-from ..traces.outcome import why_no_winner
+from ..traces.outcome import find_pace, why_no_winner
 from ..traces.records import Verdict
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def campaign_document(
             knob.model_dump(mode="json")
             for knob in (history.finished.knobs if history.finished else ())
         ],
+        "pace": pace_document(history),
         "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
@@ -69,6 +70,17 @@ def sureness_document(history: History) -> dict[str, Any] | None:
     """How sure it is that the winner is the fastest; None where nothing was raced."""
     sureness = history.finished.sureness if history.finished else None
     return sureness.model_dump(mode="json") if sureness else None
+
+
+def pace_document(history: History) -> dict[str, float] | None:
+    """How its time was used; None where nothing was timed."""
+    pace = find_pace(history)
+    if pace is None:
+        return None
+    return {
+        "candidates_per_minute": round(pace.per_minute, 2),
+        "timed_share": round(pace.timed_share, 4),
+    }
 
 
 def preparation_document(history: History) -> dict[str, Any] | None:

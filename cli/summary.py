@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..kernelbench.targets import target_of
 from ..traces.history import History
-from ..traces.outcome import how_sure, what_decides, why_no_winner
+from ..traces.outcome import how_fast, how_sure, what_decides, why_no_winner
 from ..traces.records import CHAMPION, Depth, Verdict
 from ..traces.spending import Booked
 from ..traces.wording import micros, price, speedup, tokens
@@ -53,6 +53,8 @@ def winner_lines(
         yield f"  not confirmed before the end, and maybe faster: {unconfirmed[:10]} (#{number})"
     if knobs := what_decides(history):
         yield f"  knobs: {knobs}"
+    if pace := how_fast(history):
+        yield f"  {pace}"
     if history.is_weakly_isolated:
         yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
     if history.tokens:

@@ -118,6 +118,10 @@ class Fold(Generic[E]):
         self.campaign = ""
         self.started_at = 0.0
         self.last_at = 0.0
+        self.spent_s = 0.0
+        """Seconds between the events of each process; the pauses between processes are free."""
+        self._has_begun = False
+        """The last event was the beginning of a process's work."""
         self.last_seq = 0
         self.entries: dict[str, E] = {}
         """By candidate, in the order they were proposed."""
@@ -188,6 +192,7 @@ class Fold(Generic[E]):
             self._require_entry(payload.candidate, event)
             self.audits.append(Audited(event.at, payload))
             return
+        self.spent_s += 0.0 if self._is_outside(payload) else max(0.0, event.at - self.last_at)
         self.last_at = event.at
         self.spending.apply(event)
         if isinstance(payload, CandidateProposed | CandidateMissing | AdviceGiven):
@@ -199,6 +204,16 @@ class Fold(Generic[E]):
         # Campaigns from before preparations were recorded began with their first candidate.
         if not isinstance(payload, CampaignStarted | CampaignFinished):
             self.is_prepared = not isinstance(payload, CampaignResumed)
+
+    def _is_outside(self, payload: Payload) -> bool:
+        """Whether what lies before this event is no work of the campaign: between two processes, or
+        while one prepares itself, even if it never came to an end with that."""
+        had_begun, self._has_begun = (
+            self._has_begun,
+            isinstance(payload, CampaignStarted | CampaignResumed),
+        )
+        ended_early = had_begun and isinstance(payload, CampaignFinished)
+        return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 
     def _take_course(self, payload: Payload, event: Event) -> None:
         match payload:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from .fold import Entry
 from .history import History
@@ -81,6 +82,35 @@ def how_sure(history: History) -> str:
     return (
         f"the fastest of {sureness.candidates} right candidates with {sureness.chance:.0%} "
         f"certainty; {sureness.regret_at_most:.1%} slower than the fastest at most (95 %)"
+    )
+
+
+class Pace(NamedTuple):
+    """How a campaign's time was used."""
+
+    per_minute: float
+    """Candidates that were evaluated, over all of its seconds."""
+    timed_share: float
+    """Of those seconds, in which something was timed."""
+
+
+def find_pace(history: History) -> Pace | None:
+    """None where nothing was timed."""
+    verdicts = [verdict for entry in history.entries.values() for verdict in entry.verdicts]
+    timed_s = sum(verdict.seconds.get("time", 0.0) for verdict in verdicts)
+    if not timed_s or history.spent_s <= 0:
+        return None
+    return Pace(60.0 * history.evaluated / history.spent_s, min(1.0, timed_s / history.spent_s))
+
+
+def how_fast(history: History) -> str:
+    """The pace as a sentence without a full stop; empty where nothing was timed."""
+    pace = find_pace(history)
+    if pace is None:
+        return ""
+    return (
+        f"{pace.per_minute:.0f} candidates a minute; something was timed in {pace.timed_share:.0%} "
+        "of the time"
     )
 
 

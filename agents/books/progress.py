@@ -19,17 +19,12 @@ from ...traces.decisions import KnobsTuned, SecondOpinion
 from ...traces.events import (
     AdviceGiven,
     CampaignAudited,
-    CampaignFinished,
-    CampaignPrepared,
-    CampaignResumed,
-    CampaignStarted,
     CandidateProposed,
     ChampionChanged,
     Decided,
     EvaluationFinished,
     EvaluationStarted,
     Event,
-    Payload,
 )
 from ...traces.fold import Fold
 from ...traces.place import Place, in_round
@@ -66,26 +61,21 @@ class Progress(Fold[KnownCandidate]):
         self.decisions = Decisions()
         self.gains: dict[str, float] = {}
         """Every champion there was, with ln(new / old) of the credited speed-up."""
-        self.spent_s = 0.0
-        """Seconds between the events of each process; the pauses between processes are free."""
         self.last_took_s: dict[Depth, float] = {}
         """How long the last evaluation of each protocol took."""
         self.heats: Counter[str] = Counter()
         """How often each candidate was raced."""
         self.took_s: defaultdict[Depth, float] = defaultdict(float)
         """How long all evaluations of each protocol took together."""
-        self._has_begun = False
-        """The last event was the beginning of a process's work."""
         super().__init__(KnownCandidate, events)
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
-        payload, before_at, before_credited = event.payload, self.last_at, self.credited
+        payload, before_credited = event.payload, self.credited
         super().apply(event)
         if isinstance(payload, CampaignAudited):
             # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
             return
-        self.spent_s += 0.0 if self._is_outside(payload) else max(0.0, event.at - before_at)
         match payload:
             case CandidateProposed() if payload.place:
                 self.placed[payload.place] = payload.candidate
@@ -101,16 +91,6 @@ class Progress(Fold[KnownCandidate]):
                 # A first champion that is slower than the baseline gained nothing.
                 gain = math.log(max(payload.credited, 1e-9) / max(1.0, before_credited))
                 self.gains[payload.candidate] = max(0.0, gain)
-
-    def _is_outside(self, payload: Payload) -> bool:
-        """Whether what lies before this event is no work of the campaign: between two processes, or
-        while one prepares itself, even if it never came to an end with that."""
-        had_begun, self._has_begun = (
-            self._has_begun,
-            isinstance(payload, CampaignStarted | CampaignResumed),
-        )
-        ended_early = had_begun and isinstance(payload, CampaignFinished)
-        return self._has_begun or ended_early or isinstance(payload, CampaignPrepared)
 
     def _begin(self, started: EvaluationStarted, at: float) -> CutOff:
         protocol = Depth(started.protocol)

@@ -9,9 +9,9 @@ import pytest
 from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.played import Clock, PlayedReferee, players, recipe
 from kernelwright.traces.events import CampaignFinished, EvaluationStarted
-from kernelwright.traces.history import derive
-from kernelwright.traces.outcome import how_sure
-from kernelwright.traces.records import Depth, Status, Sureness
+from kernelwright.traces.history import History, derive
+from kernelwright.traces.outcome import find_pace, how_fast, how_sure
+from kernelwright.traces.records import Depth, Status, Sureness, Verdict
 from kernelwright.traces.store import Store
 from kernelwright.verifier.request import Order
 
@@ -104,6 +104,29 @@ def test_a_winner_says_how_sure_it_is(store: Store) -> None:
     assert 0.0 <= sure.regret_at_most < 0.05
     told = how_sure(derive(store.events(result.campaign)))
     assert "of 12 right candidates" in told
+
+
+class HalfTimed(PlayedReferee):
+    """Of each second of an evaluation half a one is timed."""
+
+    def _judged(self, order: Order) -> Verdict:
+        took_s = self.screen_s if order.protocol.is_quick else self.confirm_s
+        return super()._judged(order).model_copy(update={"seconds": {"time": took_s / 2}})
+
+
+def test_a_result_says_how_its_time_was_used(store: Store) -> None:
+    clock = Clock()
+    store._clock = clock
+    referee = HalfTimed(clock=clock, screen_s=2.0, confirm_s=2.0, prepare_s=50.0)
+    asked = request(limits={"evaluations": 12})
+    result = run_campaign(asked, store, referee, players=players(CLOSE), clock=clock)
+    history = derive(store.events(result.campaign))
+    pace = find_pace(history)
+    assert pace is not None
+    assert pace.timed_share == pytest.approx(0.5, abs=0.01)
+    assert pace.per_minute == pytest.approx(60 * 12 / (2.0 * len(referee.asked)), rel=0.01)
+    assert how_fast(history).endswith("something was timed in 50% of the time")
+    assert how_fast(History()) == ""
 
 
 def test_who_is_wrong_in_a_heat_is_out(store: Store) -> None:
