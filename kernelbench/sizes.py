@@ -17,7 +17,9 @@ before it ended, so that what was tried is tried last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
@@ -117,10 +119,6 @@ class _Remainders:
         stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
         self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
         self._left = list(self._all)
-        self.begin()
-
-    def begin(self) -> None:
-        """Begins another evaluation: each has all remainders modulo LANES of long lengths."""
         self._of_long = {band: set(range(LANES)) for band in BANDS}
         self.long = 0
 
@@ -156,33 +154,43 @@ class _Remainders:
 
 
 class Tried:
-    """What sizes of one problem were tried so far: those are tried last."""
+    """What sizes of one problem were tried so far: those are tried last.
 
-    def __init__(self) -> None:
-        self._remainders: dict[str, _Remainders] = {}
-        self._edges: dict[str, Iterator[int]] = {}
-        self._turns: Iterator[int] | None = None
-        self._short: list[dict[str, int]] = []
+    It is one order of edges, remainders and leading axes, drawn from a seed, and how far it was
+    gone: so that an evaluation can be drawn again, it is told with its seed (`text`).
+    """
 
-    def begin(self, axes: Sequence[str], rng: np.random.Generator) -> dict[str, _Remainders]:
-        """Begins another evaluation's sizes; the remainders of each axis."""
-        for name in axes:
-            if name in self._remainders:
-                self._remainders[name].begin()
-            else:
-                self._remainders[name] = _Remainders(rng)
-                self._edges[name] = itertools.cycle(rng.permutation(len(EDGES)))
-        return {name: self._remainders[name] for name in axes}
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self._turns = self._short = 0
+        self._edges: Counter[str] = Counter()
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
+        return f"{self.seed:016x}/{self._turns}/{self._short}/{edges}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Tried:
+        """As it was told. ValueError where it is nothing that `text` writes."""
+        seed, turns, short, edges = text.split("/")
+        found = cls(int(seed, 16))
+        found._turns, found._short = int(turns), int(short)
+        for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
+            found._edges[axis] = int(count)
+        return found
 
     def next_edge(self, axis: str) -> tuple[int, int]:
         """The one of EDGES that was not tried for longest."""
-        return EDGES[next(self._edges[axis])]
+        order = self._drawn(axis, 0).permutation(len(EDGES))
+        self._edges[axis] += 1
+        return EDGES[order[(self._edges[axis] - 1) % len(EDGES)]]
 
-    def next_turn(self, axes: int, rng: np.random.Generator) -> int:
+    def next_turn(self) -> int:
         """The number of a ROUND: it says which axis leads first."""
-        if self._turns is None:
-            self._turns = itertools.count(int(rng.integers(axes)))
-        return next(self._turns)
+        self._turns += 1
+        return self.seed % RESIDUES + self._turns
 
     def next_short(self, most: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
         """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
@@ -190,18 +198,18 @@ class Tried:
         Args:
             most: of each axis.
         """
-        if not self._short:
-            turns = {name: rng.permutation(RESIDUES) for name in most}
-            self._short = [
-                {
-                    name: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
-                    if most[name] >= SHORT
-                    else 1 + int(turn[number]) % most[name]
-                    for name, turn in turns.items()
-                }
-                for number in reversed(range(RESIDUES))
-            ]
-        return self._short.pop()
+        block, number = divmod(self._short, RESIDUES)
+        self._short += 1
+        turns = {axis: self._drawn(axis, 1 + block).permutation(RESIDUES) for axis in most}
+        return {
+            axis: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
+            if most[axis] >= SHORT
+            else 1 + int(turn[number]) % most[axis]
+            for axis, turn in turns.items()
+        }
+
+    def _drawn(self, axis: str, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number, *axis.encode()])
 
 
 def draw_sizes(
@@ -219,7 +227,7 @@ def draw_sizes(
         steps: the most of all axes together; None: they are never multiplied.
         tried: by the evaluations before; it is told what this one takes.
     """
-    tried = tried or Tried()
+    tried = tried or Tried(int(rng.integers(1 << 63)))
     leading = _draw_leading(ranges, own, rng, steps, tried)
     most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
     short = (tried.next_short(most, rng) for _ in itertools.count())
@@ -248,10 +256,10 @@ def _draw_leading(
     """Lengths of which one leads through all scales."""
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     wide = [name for name in lengths if ranges[name].most >= BEYOND_16_BITS]
-    remainders = tried.begin(lengths, rng)
+    remainders = {name: _Remainders(rng) for name in lengths}
     turn = 0
     for place in itertools.cycle(range(len(ROUND))):
-        turn = turn if place else tried.next_turn(len(lengths), rng)
+        turn = turn if place else tried.next_turn()
         scale = ROUND[place]
         can = wide if wide and scale is Scale.WIDE else lengths
         turned = [can[(turn + place + one) % len(can)] for one in range(len(can))]

@@ -319,6 +319,8 @@ class Verdict(Record):
     isolation: Isolation | None = None
     seed: str = ""
     """The secret seed of this evaluation, hex, told once it is over."""
+    tried: str = ""
+    """The order of hidden sizes in its campaign, and how far the evaluations before it had gone."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Where the time went: build, start, verify, time, …"""
     versions: dict[str, str] = Field(default_factory=dict)

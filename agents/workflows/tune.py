@@ -145,9 +145,9 @@ def _place_of(state: State, loop: Loop) -> Place:
 
 def _is_past(state: State, loop: Loop) -> bool:
     """Whether what comes next was done already, by a process that is gone."""
-    if state["queue"]:
-        return loop.progress.get_candidate(state["queue"][0]).screened is not None
-    return steps.is_placed(loop, Place(state["round"], 0))
+    queue = state["queue"]
+    is_screened = bool(queue) and loop.progress.get_candidate(queue[0]).screened is not None
+    return is_screened or steps.is_placed(loop, Place(state["round"], 0))
 
 
 def _why_ended(loop: Loop, place: Place) -> str | None:

@@ -118,15 +118,29 @@ def test_two_verifications_of_a_campaign_try_every_edge_of_every_axis(seed: int)
             )
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_screenings_of_a_campaign_go_on_where_the_one_before_ended(seed: int) -> None:
-    together = drawn_in_turn(("M", "N"), seed, [16] * 5)
-    apart = [shape for number in range(5) for shape in drawn(("M", "N"), 5 * seed + number, 16)]
-    for name in ("M", "N"):
-        all_tried, by_chance = (
-            len({shape[name] % RESIDUES for shape in shapes}) for shapes in (together, apart)
-        )
-        assert all_tried > by_chance
+def test_no_edge_comes_again_before_all_others_came() -> None:
+    tried = Tried()
+    for axis in ("M", "N"):
+        edges = [tried.next_edge(axis) for _ in range(2 * len(EDGES))]
+        assert set(edges[: len(EDGES)]) == set(EDGES)
+        assert edges[: len(EDGES)] == edges[len(EDGES) :]
+    orders = {tuple(Tried().next_edge("M") for _ in range(3)) for _ in range(20)}
+    assert len(orders) > 1
+
+
+def test_what_was_tried_can_be_told_and_taken_up_again() -> None:
+    names, own = ("M", "N"), {"M": 300, "N": 300}
+    ranges, tried = dict.fromkeys(names, Range()), Tried()
+    list(itertools.islice(draw_sizes(ranges, own, np.random.default_rng(1), tried=tried), 40))
+    again = Tried.from_text(tried.text)
+    assert again.text == tried.text
+    assert Tried.from_text(Tried(7).text).text == Tried(7).text
+    one, other = (
+        list(itertools.islice(draw_sizes(ranges, own, np.random.default_rng(2), tried=each), 60))
+        for each in (tried, again)
+    )
+    assert one == other
+    assert again.text == tried.text
 
 
 @pytest.mark.parametrize("names", AXES[1:])

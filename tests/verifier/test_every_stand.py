@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from kernelwright.kernelbench.sizes import Tried
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_driver
 from kernelwright.tests.verifier.sources import CPP, CUDA, PYTHON, triton
 from kernelwright.tests.verifier.stands import (
@@ -204,8 +205,18 @@ def test_another_language_is_refused_before_anything_is_done(here: Suite) -> Non
 
 
 def test_the_same_seed_gives_the_same_trials(here: Suite) -> None:
-    names = [[check.name for check in here.judged(here.wrong).checks] for _ in range(2)]
-    assert names[0] == names[1]
+    """The same seed after the same evaluations, which a verdict tells beside it."""
+    first = here.judged(here.wrong)
+    assert first.tried
+    start_again(here, first.tried)
+    again = here.judged(here.wrong)
+    assert again.tried == first.tried
+    assert [check.name for check in again.checks] == [check.name for check in first.checks]
+
+
+def start_again(here: Suite, tried: str) -> None:
+    session = here.stand.session
+    session.stage = replace(session.stage, tried=Tried.from_text(tried))
 
 
 def test_each_evaluation_draws_a_seed_of_its_own(here: Suite) -> None:
@@ -238,8 +249,9 @@ def test_on_fewer_cpus_it_is_the_same_stand(here: Suite) -> None:
 def test_what_was_built_ahead_is_judged_the_same(here: Suite) -> None:
     if not isinstance(here.stand, TimingStand):
         pytest.skip("whole verdicts are found ahead of it, which test_ahead.py looks at")
-    found = []
+    found, tried = [], here.stand.session.stage.tried.text
     for source in (here.wrong, here.wrong + "\n"):
+        start_again(here, tried)
         verdict = here.judged(source)
         found.append((verdict.status, [check.name for check in verdict.checks]))
         here.stand.build_ahead(here.order(here.wrong + "\n"))

@@ -15,6 +15,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from ...kernelbench.languages import Language
+from ...kernelbench.sizes import Tried
 from ...traces.records import Measurement, Preparation, Profile
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
@@ -105,9 +106,10 @@ class Stand(ABC):
         """Builds the candidate of a draft, before any process of it is alive. Raises Failed."""
 
     def on_cpus(self, cpus: tuple[int, ...]) -> Self:
-        """The same stand on some of its CPUs."""
+        """The same stand on some of its CPUs; what others beside it try is no matter to it."""
         workshop = replace(self.session.workshop, cpus=cpus)
-        return replace(self, session=replace(self.session, workshop=workshop))
+        stage = replace(self.session.stage, tried=Tried())
+        return replace(self, session=replace(self.session, workshop=workshop, stage=stage))
 
     @abstractmethod
     def close(self) -> None:

@@ -26,6 +26,8 @@ class Draft:
     order: Order
     session: Session
     seed: bytes
+    tried: str = field(init=False)
+    """What hidden sizes were tried before it (kernelbench.sizes.Tried)."""
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
@@ -40,6 +42,9 @@ class Draft:
     """SHA-256 of what was built."""
     compiler: str = ""
     emulated: bool = False
+
+    def __post_init__(self) -> None:
+        self.tried = self.session.stage.tried.text
 
     def take(self, built: Built) -> None:
         """Notes what was built."""
@@ -104,6 +109,7 @@ class Draft:
             profile=known,
             isolation=session.isolation,
             seed=self.seed.hex(),
+            tried=self.tried,
             seconds=self.seconds,
             versions=self._versions(),
             emulated=self.emulated,
