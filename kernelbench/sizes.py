@@ -169,12 +169,12 @@ class Tried:
     def text(self) -> str:
         """All of it."""
         edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
-        return f"{self.seed:016x}/{self._turns}/{self._short}/{edges}"
+        return f"{self.seed:016x} {self._turns} {self._short} {edges}"
 
     @classmethod
     def from_text(cls, text: str) -> Tried:
         """As it was told. ValueError where it is nothing that `text` writes."""
-        seed, turns, short, edges = text.split("/")
+        seed, turns, short, edges = text.split(" ")
         found = cls(int(seed, 16))
         found._turns, found._short = int(turns), int(short)
         for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
@@ -183,7 +183,7 @@ class Tried:
 
     def next_edge(self, axis: str) -> tuple[int, int]:
         """The one of EDGES that was not tried for longest."""
-        order = self._drawn(axis, 0).permutation(len(EDGES))
+        order = self._make_rng(axis, 0).permutation(len(EDGES))
         self._edges[axis] += 1
         return EDGES[order[(self._edges[axis] - 1) % len(EDGES)]]
 
@@ -200,7 +200,7 @@ class Tried:
         """
         block, number = divmod(self._short, RESIDUES)
         self._short += 1
-        turns = {axis: self._drawn(axis, 1 + block).permutation(RESIDUES) for axis in most}
+        turns = {axis: self._make_rng(axis, 1 + block).permutation(RESIDUES) for axis in most}
         return {
             axis: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
             if most[axis] >= SHORT
@@ -208,7 +208,7 @@ class Tried:
             for axis, turn in turns.items()
         }
 
-    def _drawn(self, axis: str, number: int) -> np.random.Generator:
+    def _make_rng(self, axis: str, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, *axis.encode()])
 
 
