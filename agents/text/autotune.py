@@ -107,8 +107,8 @@ def _take(values: Knobs, name: object, value: ast.expr) -> None:
 
 def _line_starts(source: str) -> list[int]:
     starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    for line in source.split("\n"):  # as the tree counts them, which knows no other ends
+        starts.append(starts[-1] + len(line) + 1)
     return starts
 
 

@@ -251,20 +251,22 @@ def _is_postponed(loop: Loop, candidate: str) -> bool:
         return True
     recalled = loop.ledger.recalled
     was_postponed = recalled is not None and candidate in recalled.postponed
-    if not was_postponed and (recalled or has_time_to_confirm(loop, LEAST_CONFIRMING_S)):
+    if not was_postponed and (recalled or is_fair_to_confirm(loop, LEAST_CONFIRMING_S)):
         return False
     loop.ledger.decide(known.place, Postponed(candidate=candidate))
     return True
 
 
-def has_time_to_confirm(loop: Loop, least_s: float = 0.0) -> bool:
-    """Whether confirmations ahead of the race stay within their share of the time that was spent,
-    or within so many seconds, and one more ends in time."""
-    progress, budget = loop.progress, loop.budget
-    next_s = progress.last_took_s.get(Depth.CONFIRM, CONFIRMATION_S)
-    taken_s = progress.took_s[Depth.CONFIRM] + next_s
-    is_fair = taken_s <= max(least_s, MOST_CONFIRMING * budget.spent_s)
-    return is_fair and budget.compute_remaining(0).seconds >= next_s
+def is_fair_to_confirm(loop: Loop, least_s: float = 0.0) -> bool:
+    """Whether with one more, confirmations ahead of the race stay within their share of the time
+    that was spent, or within so many seconds."""
+    taken_s = loop.progress.took_s[Depth.CONFIRM] + next_confirmation_s(loop)
+    return taken_s <= max(least_s, MOST_CONFIRMING * loop.budget.spent_s)
+
+
+def next_confirmation_s(loop: Loop) -> float:
+    """As long as the last one took."""
+    return loop.progress.last_took_s.get(Depth.CONFIRM, CONFIRMATION_S)
 
 
 def confirm(loop: Loop, candidate: str, champion: str | None) -> str | None:

@@ -175,7 +175,9 @@ def _find_due(state: State, loop: Loop) -> str | None:
     screened = progress.count - len(state["queue"])
     waited = screened - progress.get_candidate(best).number
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
-    return best if waited >= confirm_after and steps.has_time_to_confirm(loop) else None
+    left_s = loop.budget.compute_remaining(0).seconds
+    has_time = steps.is_fair_to_confirm(loop) and left_s >= steps.next_confirmation_s(loop)
+    return best if waited >= confirm_after and has_time else None
 
 
 def _parents(loop: Loop, place: Place) -> tuple[str, ...]:

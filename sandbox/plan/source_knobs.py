@@ -121,13 +121,17 @@ def _find_places(
             place = matter.place(knob.path)
             start = _offset(source, place)
             found = _NUMBER.match(source, start)
-            assert found is not None, "a number was read there"
+            if found is None or not _is_value(found[0], knob.value):
+                example = f"{knob.name} = {{value = {knob.value}, try = […]}}"
+                raise _refusal_error(
+                    matter, knob, f"the knob {knob.name} must stand below [knobs] as {example}"
+                )
             heads.add(start)
             yield NamedNumber(knob.name, found[0], start)
         if not (knob.tried or knob.formula):
             continue
         own = [each for each in constants if each.name == knob.name and each.start not in heads]
-        wrong = next((each for each in own if int(each.text) != knob.value), None)
+        wrong = next((e for e in own if (e.text.lstrip("0") or "0") != str(knob.value)), None)
         if wrong is not None:
             reason = f"the knob {knob.name} is {knob.value}, and the source defines it as"
             raise _refusal_error(matter, knob, f"{reason} {wrong.text}; change both together")
@@ -140,6 +144,14 @@ def _find_places(
                 f"{knob.name} = {knob.value}",
             )
         yield from own
+
+
+def _is_value(text: str, value: int) -> bool:
+    """Whether a number of TOML is this one."""
+    try:
+        return int(text.replace("_", ""), 0) == value
+    except ValueError:
+        return False
 
 
 def _refusal_error(matter: FrontMatter, knob: DeclaredKnob, reason: str) -> PlanRefusedError:

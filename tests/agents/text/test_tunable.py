@@ -8,6 +8,7 @@ from kernelwright.agents.text.tunable import find_tunable
 from kernelwright.kernelbench.languages import CPP as CPP_LANGUAGE
 from kernelwright.kernelbench.languages import PYTHON
 from kernelwright.sandbox.plan.declared import Plan
+from kernelwright.sandbox.plan.faults import REASON_CHARACTERS
 from kernelwright.sandbox.plan.parse import parse
 from kernelwright.sandbox.plan.source_knobs import explain_knobs
 
@@ -196,3 +197,31 @@ def test_python_knobs_are_constants_of_the_module() -> None:
     fault = explain_knobs(text.replace("CHUNK = 8\n", ""), PYTHON)
     assert fault is not None
     assert "define a constant of the module of that name" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[knobs.TILE]\nvalue = 32\ntry = [16, 32]\n",
+        "knobs.TILE = {value = 32, try = [16, 32]}\n",
+        "[knobs]\nTILE.value = 32\nTILE.try = [16, 32]\n",
+        '[knobs]\n"TILE" = {try = [16, 32], value = 0x20}\n',
+    ],
+)
+def test_a_knob_may_be_written_as_toml_allows(written: str) -> None:
+    found = find_tunable(f"/*---\n{written}---*/\nconstexpr int TILE = 32;\n", "cpp")
+    assert found is not None
+    text = found.write({"TILE": 16})
+    assert "constexpr int TILE = 16;" in text
+    again = find_tunable(text, "cpp")
+    assert again is not None
+    assert again.now is not None
+    assert again.space.at(again.now) == {"TILE": 16}
+
+
+def test_a_constant_of_thousands_of_digits_is_told_and_no_more() -> None:
+    source = CPP.replace("int TILE = 32;", f"int TILE = {'9' * 6000};")
+    fault = explain_knobs(source, CPP_LANGUAGE)
+    assert fault is not None
+    assert "the knob TILE is 32, and the source defines it as 999" in fault.reason
+    assert len(fault.reason) <= REASON_CHARACTERS
