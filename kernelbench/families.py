@@ -41,9 +41,12 @@ LARGE_POWERS = (20, 40)
 """LARGE is normal times a power of two between these: far beyond float16, and the sum of a million
 products of two of them is finite."""
 
-LONG, KEPT = 1 << 14, 1 << 12
+LONG, KEPT, ENDS = 1 << 14, 1 << 12, 64
 """Sums of more than LONG terms have about KEPT that are not zero, but for NORMAL: a plain float32
-sum of more terms of one sign drifts, which no law of square roots admits."""
+sum of more terms of one sign drifts, which no law of square roots admits. ENDS at either end are
+among them, so that a lost last piece is seen."""
+LAST_OF_PROBE = 16
+"""In half of the rows of a probe one of its non-zeros is among so many at the row's end."""
 
 SUNK = -400.0
 """Below a row's maximum; exp(-104) is 0 in float32, and a row's other logits reach some way too."""
@@ -220,24 +223,38 @@ def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | No
 def thin_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
     """Leaves few columns of a matrix at other values than 0 where its rows are LONG."""
     columns = array.shape[1]
-    if columns > LONG and family is not Family.NORMAL:
-        array[:, rng.random(columns) > KEPT / columns] = 0
+    if family is not Family.NORMAL:
+        array[:, is_thinned(np.arange(columns), columns, (columns,), rng)] = 0
+
+
+def is_thinned(
+    places: np.ndarray, lengths: np.ndarray | int, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    """Which elements do not count: most of a LONG row, none of another.
+
+    Args:
+        places: the number of each within its row.
+        lengths: of the row that each belongs to.
+        shape: that both are broadcast to.
+    """
+    is_inner = (np.asarray(lengths) > LONG) & (places >= ENDS) & (places < lengths - ENDS)
+    if not is_inner.any():
+        return np.broadcast_to(is_inner, shape)
+    thinned: np.ndarray = is_inner & (rng.random(shape) > KEPT / np.maximum(lengths, 1))
+    return thinned
 
 
 def sink(
-    array: np.ndarray, lengths: np.ndarray | int, rng: np.random.Generator, depth: float = SUNK
+    array: np.ndarray, places: np.ndarray, lengths: np.ndarray | int, rng: np.random.Generator
 ) -> None:
     """Lowers logits so far that their exponentials vanish, but for few of each LONG row.
 
     Args:
-        array: logits; their first axis has one length each, or all have one.
+        array: logits, that the others are broadcast to.
+        places: the number of each within its row.
         lengths: of the row that each belongs to.
-        depth: by how much, or -inf: a mask.
     """
-    is_long = np.asarray(lengths) > LONG
-    if np.any(is_long):
-        share = np.broadcast_to(KEPT / np.maximum(lengths, 1), array.shape)
-        array[(rng.random(array.shape) > share) & is_long] += np.float32(depth)
+    array[is_thinned(places, lengths, array.shape, rng)] += np.float32(SUNK)
 
 
 def raise_peaks(logits: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> None:
@@ -332,8 +349,10 @@ def probe_segments(
     place = np.arange(len(values)) - indptr[row]
     # A stride and an offset per row scatter the kept ones over the row, not only at its start.
     stride = np.maximum(-(-lengths // nonzeros), 1)[row]
-    offset = (rng.integers(0, 1 << 30, len(lengths)) % np.maximum(-(-lengths // nonzeros), 1))[row]
-    values[place % stride != offset] = 0
+    anywhere = rng.integers(0, 1 << 30, len(lengths))
+    at_end = np.maximum(lengths - 1 - rng.integers(0, LAST_OF_PROBE, len(lengths)), 0)
+    kept = np.where(rng.random(len(lengths)) < 0.5, at_end, anywhere)[row]
+    values[place % stride != kept % stride] = 0
     return values
 
 
@@ -343,6 +362,8 @@ def probe_rows(
     """A matrix with at most `nonzeros` non-zeros per row, full mantissas, positive."""
     rows, cols = shape
     place = rng.integers(0, cols, (rows, min(nonzeros, cols)))
+    at_end = cols - 1 - rng.integers(0, min(LAST_OF_PROBE, cols), rows)
+    place[:, 0] = np.where(rng.random(rows) < 0.5, at_end, place[:, 0])
     matrix = np.zeros(shape, np.float32)
     np.put_along_axis(matrix, place, full_mantissa(place.shape, rng), axis=1)
     return matrix

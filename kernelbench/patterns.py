@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .graphs import Pattern
-from .sizes import BEYOND_16_BITS, EDGES, RESIDUES, draw_edge
+from .sizes import BEYOND_16_BITS, RESIDUES, Edge, Tried, draw_edge
 
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""
 LONGEST_LIGHT = 200
-LONG_ROWS = 8
+LONG_ROWS = 14
 """The most rows of a pattern that are long."""
-LONG, NEARLY_LONG = 1000, 7
-"""Where the longest row has so many entries there is room for as many others, beside wide factors,
-too."""
+LONG, NEARLY_LONG, ROOM = 1000, 13, 7
+"""Where the longest row has so many entries there is room for so many others, beside wide factors,
+too, where there are up to so many times the entries that fit otherwise."""
 
 
 def _poisson(rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -70,6 +70,11 @@ def laws(rng: np.random.Generator) -> Iterator[Callable[[int, np.random.Generato
     return (LAWS[number] for number in itertools.cycle(rng.permutation(len(LAWS))))
 
 
+def list_edges(tried: Tried) -> Iterator[Edge]:
+    """Where long rows end, beside the longest, without end."""
+    return (tried.next_edge("long rows") for _ in itertools.count())
+
+
 def widen(cols: int, longest: int) -> int:
     """Enough columns for the longest row, with the remainder that was drawn for them."""
     return cols + -(-max(0, longest - cols) // RESIDUES) * RESIDUES
@@ -82,13 +87,16 @@ def draw_pattern(
     law: Callable[[int, np.random.Generator], np.ndarray],
     rng: np.random.Generator,
     entries: int = MOST_ENTRIES,
+    edges: Iterator[Edge] | None = None,
 ) -> Pattern:
     """A pattern of these sizes, in whose rows no column stands twice; never without an entry.
 
     Args:
         longest: of a row that is there; columns are added, 64 at a time, where it has more entries.
         entries: the most of all rows together.
+        edges: where other long rows end; at random without.
     """
+    edges = edges or list_edges(Tried(int(rng.integers(1 << 63))))
     cols = widen(cols, longest)
     lengths = law(rows, rng).clip(0, min(cols, max(longest, 2)))
     left = entries - longest
@@ -96,8 +104,9 @@ def draw_pattern(
     left -= int(lengths.sum())
     if longest >= LONG:
         # Beside a wide factor, too, there are some that are nearly as long as the longest.
-        left = max(left, min(MOST_ENTRIES, (1 + NEARLY_LONG) * longest) - longest)
-    for place, length in _long_rows(rows, cols, longest, left, rng):
+        most = min(MOST_ENTRIES, ROOM * entries)
+        left = max(left, min(most, (1 + NEARLY_LONG) * longest) - longest)
+    for place, length in _long_rows(rows, cols, longest, left, rng, edges):
         lengths[place] = length
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
 
@@ -115,22 +124,28 @@ def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) ->
 
 
 def _long_rows(
-    rows: int, cols: int, longest: int, left: int, rng: np.random.Generator
+    rows: int,
+    cols: int,
+    longest: int,
+    left: int,
+    rng: np.random.Generator,
+    edges: Iterator[Edge],
 ) -> Iterator[tuple[int, int]]:
     """Where they stand, and their lengths: others as far as entries are left, and the longest.
 
-    Some are nearly as long as that, with remainders modulo 64 that lie nine apart, and so differ
-    modulo 8, too: what is wrong for last pieces of long rows alone is wrong for some remainders.
+    Every other one is at an edge of a tile. Where the longest is LONG the rest are nearly as long
+    as that, with remainders modulo 64 that lie nine apart, and so differ modulo 8, too: what is
+    wrong for last pieces of long rows alone is wrong for some edges and remainders.
     """
     places, first = rng.permutation(rows), int(rng.integers(RESIDUES))
     for number, place in enumerate(places[1 : LONG_ROWS if longest > 2 * RESIDUES else 1]):
-        length = min(draw_edge(EDGES[int(rng.integers(len(EDGES)))], rng), cols)
-        if longest >= LONG and number < NEARLY_LONG:
-            length = longest // RESIDUES * RESIDUES - (first + 9 * number) % RESIDUES
-        left -= length
-        if left < 0:
-            break
-        yield int(place), length
+        if longest >= LONG and number % 2:
+            length = longest // RESIDUES * RESIDUES - (first + 9 * number // 2) % RESIDUES
+        else:
+            length = min(draw_edge(next(edges), rng, max(longest, LONG)), cols)
+        if length <= left:
+            left -= length
+            yield int(place), length
     yield int(places[0]), longest
 
 

@@ -23,19 +23,41 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
 RESIDUES = 64
 BEYOND_16_BITS = (1 << 16) + 2048
-EDGES = tuple((power, offset) for power in range(7, 13) for offset in (1, -1, 0, 2))
+POWERS, OFFSETS = (7, 8, 9, 10, 11, 12), (1, -1, 0, 2)
 """Around tile edges: a multiple of 2**power, one more, one less, and a last piece of two to eight.
 Those of smaller tiles are remainders modulo 64."""
 LAST_PIECE = 8
 MOST_AT_EDGES = 3 << 12
-FIRST_EDGE = 0.25
-"""Of the lengths at edges, those at the first one of a tile: what is wrong behind many whole tiles
-alone shows at later ones."""
+
+
+class Behind(Enum):
+    """How many tiles lie before an edge."""
+
+    ONE = "one"
+    ANY = "any"
+    MANY = "many"
+    """So many of the widest tile as have room, if not fewer: it is an edge of all narrower tiles,
+    too, and what is wrong behind many whole tiles alone shows there."""
+
+
+BEHIND = (Behind.MANY, Behind.ANY, Behind.MANY, Behind.ONE, Behind.MANY)
+"""In turn."""
+
+
+class Edge(NamedTuple):
+    """Of a tile."""
+
+    power: int
+    offset: int
+    behind: Behind = Behind.ANY
+
+
 MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
@@ -181,11 +203,14 @@ class Tried:
             found._edges[axis] = int(count)
         return found
 
-    def next_edge(self, axis: str) -> tuple[int, int]:
-        """The one of EDGES that was not tried for longest."""
-        order = self._make_rng(axis, 0).permutation(len(EDGES))
+    def next_edge(self, axis: str) -> Edge:
+        """The one that was not tried for longest: each offset in turn, at another power each."""
+        rng = self._make_rng(axis, 0)
+        powers, offsets = rng.permutation(POWERS), rng.permutation(OFFSETS)
+        turn, place = divmod(self._edges[axis], len(OFFSETS))
+        behind = BEHIND[(int(rng.integers(len(BEHIND))) + place + turn) % len(BEHIND)]
         self._edges[axis] += 1
-        return EDGES[order[(self._edges[axis] - 1) % len(EDGES)]]
+        return Edge(int(powers[(turn + place) % len(POWERS)]), int(offsets[place]), behind)
 
     def next_turn(self) -> int:
         """The number of a ROUND: it says which axis leads first."""
@@ -293,13 +318,20 @@ def _leading(
     return remainders.take(least if least <= most else 1, most, rng)
 
 
-def draw_edge(edge: tuple[int, int], rng: np.random.Generator) -> int:
-    """A length at one of EDGES."""
-    power, offset = edge
+def draw_edge(edge: Edge, rng: np.random.Generator, most: int = MOST_AT_EDGES + LAST_PIECE) -> int:
+    """A length at an edge.
+
+    Args:
+        most: of it, where the first edge of this tile is not beyond that.
+    """
+    power, offset, behind = edge
     if offset > 1:
         offset = int(rng.integers(offset, LAST_PIECE + 1))
-    multiple = 1 if rng.random() < FIRST_EDGE else 1 + int(rng.integers(MOST_AT_EDGES >> power))
-    return (multiple << power) + offset
+    if behind is Behind.MANY and (most - offset) >> POWERS[-1] > 0:
+        power = POWERS[-1]
+    drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=2)
+    multiple = {Behind.ONE: 1, Behind.ANY: drawn[0], Behind.MANY: drawn.max()}[behind]
+    return (int(multiple) << power) + offset
 
 
 def _room(sizes: Mapping[str, int], steps: int | None) -> int:

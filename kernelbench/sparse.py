@@ -17,7 +17,6 @@ from ..errors import MatrixError, UsageError
 from . import graphs
 from .dtypes import INT32
 from .families import (
-    KEPT,
     LONG,
     NOT_FINITE,
     PROBE_NONZEROS,
@@ -26,11 +25,20 @@ from .families import (
     denormal_rows,
     draw,
     full_mantissa,
+    is_thinned,
     make_denormal,
     probe_segments,
 )
 from .graphs import Pattern
-from .patterns import MOST_ENTRIES, draw_pattern, laws, light_pattern, wide_pattern, widen
+from .patterns import (
+    MOST_ENTRIES,
+    draw_pattern,
+    laws,
+    light_pattern,
+    list_edges,
+    wide_pattern,
+    widen,
+)
 from .problem import Axes, Family, Structure, Tensor, Variations, Workload
 from .sizes import (
     BEYOND_16_BITS,
@@ -60,6 +68,8 @@ INDICES = Tensor(
 
 LONGEST = "longest row"
 """It leads like an axis where sizes are drawn."""
+WIDE = 1000
+"""From so many columns up to LONG every other pattern has a row with all of them."""
 
 TALL = (1 << 18, 1 << 19)
 """Rows, and columns, of a pattern that is as large as BULK without a dense factor."""
@@ -157,6 +167,12 @@ def row_lengths(structure: Structure) -> np.ndarray:
     return np.diff(structure.arrays["indptr"])
 
 
+def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
+    """Of every entry, its number within its row and that row's length."""
+    rows, first = row_numbers(structure), structure.arrays["indptr"][:-1]
+    return np.arange(len(rows)) - first[rows], row_lengths(structure)[rows]
+
+
 def segment_sums(structure: Structure, entries: np.ndarray) -> np.ndarray:
     """Sums over the entries of each row, float64; 0 for an empty row."""
     sums: np.ndarray = row_sum_matrix(structure) @ entries
@@ -219,10 +235,8 @@ def factors(
     is_constant = family is Family.CONSTANT
     entries = row_constants(structure, rng) if is_constant else draw(family, (count,), rng)
     dense = draw(family, shape, rng, varies=1 if len(shape) > 1 else None)
-    lengths = row_lengths(structure)
-    if family is not Family.NORMAL and lengths.max(initial=0) > LONG:
-        share = np.where(lengths > LONG, KEPT / np.maximum(lengths, 1), 1.0)
-        entries[rng.random(count) > share[row_numbers(structure)]] = 0
+    if family is not Family.NORMAL:
+        entries[is_thinned(*row_places(structure), (count,), rng)] = 0
     if family is Family.NONFINITE and count:
         columns = structure.arrays["indices"]
         blemish(dense, rng, kinds, places=columns)
@@ -260,8 +274,10 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
     def vary(
         structure: Structure, rng: np.random.Generator, tried: Tried | None = None
     ) -> Iterator[Structure]:
+        tried = tried or Tried(int(rng.integers(1 << 63)))
         own = {LONGEST: int(row_lengths(structure).max(initial=1)), "K": structure.axes["M"]}
-        in_turn, turns = laws(rng), itertools.cycle((True, False))
+        in_turn, edges = laws(rng), list_edges(tried)
+        turns, full = itertools.cycle((True, False)), itertools.cycle((True, False))
         for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, None, tried):
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
             if max(rows, cols, most) >= BEYOND_16_BITS:
@@ -273,7 +289,9 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
                 entries = min(MOST_ENTRIES, MOST_OF_TWO // beside)
                 if widen(cols, most) * beside > 2 * MOST_OF_TWO:
                     most = cols  # a short row beside a wide factor: no axis beyond what was drawn
-                pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries)
+                elif WIDE <= cols <= LONG and next(full):
+                    most = cols
+                pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries, edges)
             drawn = structure_from(pattern, sizes, names=names)
             yield replace(drawn, is_telling=is_telling(ranges, sizes))
 

@@ -30,6 +30,7 @@ from ..sparse import (
     bulk_of,
     row_lengths,
     row_numbers,
+    row_places,
     segment_sums,
     structure_maker,
     variations_of,
@@ -49,20 +50,20 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     NONFINITE masks entries by -inf, never the first one of a row, and has a few NaN.
     """
     nnz, heads = structure.axes["nnz"], structure.axes["H"]
-    lengths = row_lengths(structure)[row_numbers(structure)][:, None]
+    places, lengths = (each[:, None] for each in row_places(structure))
     if family is Family.LARGE:
         offsets = rng.choice(np.array((100, 150, 200, -120), np.float32), structure.axes["M"])
         e = noise((nnz, heads), rng)
         e += offsets[row_numbers(structure)][:, None]
-        sink(e, lengths, rng)
+        sink(e, places, lengths, rng)
         raise_peaks(e, row_lengths(structure), rng)
         return {"e": e}
     if family is Family.CONSTANT:
         e = draw(family, (nnz, heads), rng, varies=1)
-        sink(e, lengths, rng)
+        sink(e, places, lengths, rng)
         return {"e": e}
     e = add_noise(draw(family, (nnz * heads,), rng).reshape(nnz, heads), family, rng)
-    sink(e, lengths, rng)
+    sink(e, places, lengths, rng)
     if family is Family.NONFINITE:
         is_masked = rng.random((nnz, heads)) < 1 / 8
         indptr = structure.arrays["indptr"]

@@ -106,7 +106,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
     if family is Family.LARGE:
         x = noise(shape, rng)
         x += rng.choice(np.array((100, 150, 200, -120), np.float32), (shape[0], 1))
-        sink(x, shape[1], rng)
+        sink(x, np.arange(shape[1]), shape[1], rng)
         raise_peaks(x.reshape(-1, 1), np.full(shape[0], shape[1]), rng)
         return {"x": x}
     x = draw(family, shape, rng, varies=0)
@@ -115,7 +115,7 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
         place = rng.integers(0, shape[1], (shape[0], 1))
         np.put_along_axis(x, place, np.take_along_axis(x, place, 1) - np.float32(1), 1)
     x = add_noise(x, family, rng)
-    sink(x, shape[1], rng)
+    sink(x, np.arange(shape[1]), shape[1], rng)
     if family is Family.NONFINITE:
         is_masked = np.arange(shape[1]) >= rng.integers(1, shape[1] + 1, (shape[0], 1))
         x[is_masked & (rng.random((shape[0], 1)) < 0.5)] = -np.inf

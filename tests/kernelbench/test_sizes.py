@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from kernelwright.kernelbench.sizes import (
     BANDS,
+    BEHIND,
     BEYOND_16_BITS,
-    EDGES,
     LANES,
     LAST_PIECE,
     MOST_OF_ALL,
     MOST_OF_TWO,
+    OFFSETS,
+    POWERS,
     RESIDUES,
+    Behind,
+    Edge,
     Range,
     Tried,
     draw_edge,
@@ -24,6 +29,7 @@ from kernelwright.kernelbench.sizes import (
 )
 
 SHAPES = 192
+EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
 
@@ -86,12 +92,21 @@ def test_a_range_is_kept_and_a_choice_is_one_of_its_values() -> None:
     assert {shape["reduce"] for shape in shapes} == {0, 1}
 
 
-@pytest.mark.parametrize("edge", EDGES)
-def test_an_edge_lies_beside_a_multiple_of_its_tile(edge: tuple[int, int]) -> None:
-    power, offset = edge
+@pytest.mark.parametrize(("power", "offset"), EDGES)
+def test_an_edge_lies_beside_a_multiple_of_its_tile(power: int, offset: int) -> None:
     rng = np.random.default_rng(0)
-    over = {(draw_edge(edge, rng) + 1) % (1 << power) - 1 for _ in range(200)}
-    assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
+    for behind in BEHIND:
+        edge = Edge(power, offset, behind)
+        over = {(draw_edge(edge, rng) + 1) % (1 << power) - 1 for _ in range(200)}
+        assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
+
+
+def test_an_edge_behind_many_tiles_is_one_of_the_widest_tile_as_far_as_there_is_room() -> None:
+    rng, edge = np.random.default_rng(0), Edge(7, 1, Behind.MANY)
+    lengths = Counter(draw_edge(edge, rng) for _ in range(300))
+    assert list(dict(lengths.most_common())) == [3 * 4096 + 1, 2 * 4096 + 1, 4096 + 1]
+    assert max(draw_edge(edge, rng, 1000) for _ in range(300)) == 7 * 128 + 1
+    assert draw_edge(Edge(12, 0, Behind.ONE), rng, 1000) == 4096
 
 
 def drawn_in_turn(names: tuple[str, ...], seed: int, counts: list[int]) -> list[dict[str, int]]:
@@ -121,9 +136,12 @@ def test_two_verifications_of_a_campaign_try_every_edge_of_every_axis(seed: int)
 def test_no_edge_comes_again_before_all_others_came() -> None:
     tried = Tried()
     for axis in ("M", "N"):
-        edges = [tried.next_edge(axis) for _ in range(2 * len(EDGES))]
-        assert set(edges[: len(EDGES)]) == set(EDGES)
-        assert edges[: len(EDGES)] == edges[len(EDGES) :]
+        edges = [tried.next_edge(axis) for _ in range(len(EDGES) * len(BEHIND))]
+        for round_ in (edges[at : at + 24] for at in range(0, 120, 24)):
+            assert {(edge.power, edge.offset) for edge in round_} == set(EDGES)
+        assert len({(edge.power, edge.offset, edge.behind) for edge in edges}) == 3 * len(EDGES)
+        for four in (edges[at : at + 4] for at in range(0, 120, 4)):
+            assert {edge.offset for edge in four} == set(OFFSETS)
     orders = {tuple(Tried().next_edge("M") for _ in range(3)) for _ in range(20)}
     assert len(orders) > 1
 

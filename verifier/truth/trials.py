@@ -36,6 +36,8 @@ NO_BULK: Mapping[Depth, int] = {}
 """Where shapes are dear, too."""
 ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
 """Trials on the workload itself, at least: it is the slow one."""
+ON_ANY = 4
+"""Of so many shapes with many entries, and no long axis else, one is on any values."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
 SHOWING = (Family.EXACT, Family.LARGE)
@@ -187,13 +189,16 @@ class _Seen:
     """What shapes were tried on values that hide nothing.
 
     What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
-    and each axis has had one family of those as often as another. A remainder has been tried once
+    and each axis has had one family of those as often as another, but for the probe, of which
+    little is not zero: half as often. Of the shapes that are long in their entries alone, which are
+    many, some are on any. A remainder has been tried once
     a shape that is short in all axes, and very short in none, had it on such values. Of the others
     most are on them that bring a remainder which was not tried yet.
     """
 
     def __init__(self) -> None:
         self._long: Counter[tuple[str, Family]] = Counter()
+        self._entries = 0
         self._remainders: set[tuple[str, int]] = set()
         self._turns = {True: 0, False: 0}
 
@@ -201,8 +206,13 @@ class _Seen:
         """The family for this shape; None where it may be any."""
         axes = _list_long_axes(structure)
         if axes and sharp:
+            if axes == {ENTRIES} and structure.axes[ENTRIES] < 1 << 16:
+                self._entries += 1
+                if self._entries % ON_ANY == 0:
+                    return None
             family = min(sharp, key=lambda f: sum(self._long[axis, f] for axis in axes))
-            self._long.update((axis, family) for axis in axes)
+            for axis in axes:
+                self._long[axis, family] += 1 if family in SHOWING else 2
             return family
         showing = [family for family in sharp if family in SHOWING]
         drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
