@@ -24,8 +24,6 @@ SUMMED_WORDS = 256
 _SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("@qq")
 _ANCILLARY = socket.CMSG_SPACE(_STAMP.size)
-_AWAKE_S = 0.002
-"""How long `receive` may stay awake where it is asked to."""
 
 
 class FrameKind(IntEnum):
@@ -34,8 +32,8 @@ class FrameKind(IntEnum):
     READY = 1
     """First of the runner itself, before any code of the candidate; then the answer to LOAD."""
     CALL = 2
-    """slot: run it once the gate holds this frame's nonce. Before LOAD nothing is run. To a device
-    runner: first slot, count."""
+    """slot, more: run it once the gate holds this frame's nonce, and so many times more. Before
+    LOAD nothing is run. To a device runner: first slot, count."""
     DONE = 3
     """claimed nanoseconds in the kernel, sum over words of the outputs that the gate chose; from a
     device runner in place of the sum the nanoseconds by the host's clock."""
@@ -53,12 +51,8 @@ class FrameKind(IntEnum):
     over the chosen words."""
     REPLAY = 10
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
-    ARMED = 11
-    """The first answer to CALL, but from a device runner: it waits for WATCH, asleep."""
-    PREPARE = 12
+    PREPARE = 11
     """slot: as CALL, of what makes a plan of its pattern; the sum of DONE is over that plan."""
-    WATCH = 13
-    """more: watch the gate, of the CALL of this nonce, and make so many calls beyond the first."""
 
 
 class Frame(NamedTuple):
@@ -107,21 +101,15 @@ def send(channel: socket.socket, frame: Frame) -> None:
         raise FrameError(f"the runner closed its channel ({error})", is_closed=True) from error
 
 
-def receive(channel: socket.socket, timeout_s: float, *, stay_awake: bool = False) -> Received:
-    """Receives one frame within `timeout_s`; awake for its first moments, or asleep.
-
-    Raises FrameError.
-    """
+def receive(channel: socket.socket, timeout_s: float) -> Received:
+    """Receives one frame within `timeout_s`. Raises FrameError."""
     try:
-        found = _poll_packet(channel) if stay_awake else None
-        if found is None:
-            channel.settimeout(timeout_s)
-            found = _packet(channel)
+        channel.settimeout(timeout_s)
+        content, sent_ns = _packet(channel)
     except TimeoutError as error:
         raise FrameError(f"no answer within {timeout_s:.1f} s", is_late=True) from error
     except OSError as error:
         raise FrameError(f"the runner's channel broke ({error})", is_closed=True) from error
-    content, sent_ns = found
     if not content:
         raise FrameError("the runner closed its channel", is_closed=True)
     if len(content) != FRAME_BYTES:
@@ -138,21 +126,6 @@ def has_more(channel: socket.socket) -> bool:
         return False
     finally:
         channel.setblocking(True)
-
-
-def _poll_packet(channel: socket.socket) -> tuple[bytes, int] | None:
-    channel.setblocking(False)
-    until = time.monotonic() + _AWAKE_S
-    turn = 1
-    while time.monotonic() < until:
-        try:
-            return _packet(channel)
-        except BlockingIOError:
-            turn += 1
-        # On a single CPU the sender must run; on a busy machine a turn given up is long to come.
-        if turn % 64 == 0:
-            os.sched_yield()
-    return None
 
 
 def _packet(channel: socket.socket) -> tuple[bytes, int]:

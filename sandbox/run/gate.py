@@ -100,6 +100,8 @@ class Gate:
 
         Raises SandboxError where it may not be stopped. A process that is gone stands still.
         """
+        if self._is_frozen and self._threads and self._threads.have_stopped():
+            return cpu_ns()
         self._is_frozen = True
         self._send(signal.SIGSTOP)
         until = time.monotonic() + _STANDS_STILL_S
@@ -187,7 +189,9 @@ def _keep_apart(pid: int) -> Iterator[None]:
             moved.append(who)
     except OSError:  # it has ended, or is another user's: only a busy machine will notice
         pass
-    yield
-    for process, cpus in moved:
-        with suppress(OSError):
-            os.sched_setaffinity(process, cpus)
+    try:
+        yield
+    finally:
+        for process, cpus in moved:
+            with suppress(OSError):
+                os.sched_setaffinity(process, cpus)

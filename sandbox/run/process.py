@@ -73,11 +73,8 @@ class Timed(NamedTuple):
     """From the opening of the gate to the kernel's stamp on the answer."""
     cpu_ns: int
     """CPU time of the whole process from the gate until it was stopped after its answer."""
-    idle_ns: int = 0
-    """CPU time of the process since its last answer until its inputs were written, less what
-    watching the gate took."""
     ahead_ns: int = 0
-    """CPU time from before its inputs were written until the gate opened."""
+    """CPU time from its stop behind the answer before until the gate opened."""
     busiest_ns: int = 0
     """CPU time of the one thread that took most, from the gate until the process was stopped."""
     choice: int = 0
@@ -219,20 +216,17 @@ class Runner:
     ) -> Timed:
         """One request that is answered behind the gate.
 
-        The runner answers twice. Once it watches the gate it is stopped while its inputs are
-        written, and woken; the referee takes the time and opens the gate. Neither clock is the
-        runner's, and nobody has to wake up in between. After the answer it is stopped until it is
-        asked again. CPU time before the inputs, between them and the gate, and behind the gate are
-        told apart.
+        The runner is stopped from one answer until the inputs of the next call are written. Then it
+        is woken and told what to call, and watches the gate; the referee takes the time and opens
+        it. Neither clock is the runner's, and nobody has to wake up in between. CPU time ahead of
+        the gate and behind it are told apart.
         """
-        nonce = self._say(kind, slot)
-        self._hear(FrameKind.ARMED, nonce, timeout_s, while_doing=while_doing, stay_awake=True)
-        gate, choice = self._gate, secrets.randbits(32)
+        gate, choice, nonce = self._gate, secrets.randbits(32), _draw_nonce()
         frozen = gate.freeze(self._cpu_now)
         gate.busiest_ns()
         if release:
             release()
-        gate.thaw(lambda: self._send(Frame(FrameKind.WATCH, nonce, more)))
+        gate.thaw(lambda: self._send(Frame(kind, nonce, slot, more)))
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce, choice)
@@ -240,7 +234,7 @@ class Runner:
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
         busiest = gate.busiest_ns()
-        idle, ahead = max(0, frozen - self._cpu_mark), max(0, opened - frozen)
+        ahead, woken = max(0, opened - self._cpu_mark), max(0, opened - frozen)
         spent = max(0, after - opened)
         self._cpu_mark = after
         wall = done.sent_ns - start
@@ -248,7 +242,7 @@ class Runner:
         wall = wall if 0 < wall <= elapsed else elapsed
         claimed, told_sum = max(done.frame.first, 1), done.frame.second
         # What came before the gate opened is charged as such.
-        return Timed(claimed, wall, spent, idle, ahead, max(0, busiest - ahead), choice, told_sum)
+        return Timed(claimed, wall, spent, ahead, max(0, busiest - woken), choice, told_sum)
 
     def _load(self, timeout_s: float) -> None:
         nonce = self._say(FrameKind.LOAD)
@@ -256,7 +250,7 @@ class Runner:
         self._cpu_mark = self._cpu_now()
 
     def _say(self, kind: FrameKind, first: int = 0, count: int = 0) -> int:
-        nonce = secrets.randbits(32) or 1
+        nonce = _draw_nonce()
         self._send(Frame(kind, nonce, first, count))
         self._gate.release()
         return nonce
@@ -274,10 +268,9 @@ class Runner:
         timeout_s: float,
         *,
         while_doing: str = "",
-        stay_awake: bool = False,
     ) -> Received:
         try:
-            answer = receive(self._channel, timeout_s, stay_awake=stay_awake)
+            answer = receive(self._channel, timeout_s)
         except FrameError as error:
             raise self._fault(error, timeout_s, while_doing) from error
         frame = answer.frame
@@ -375,10 +368,13 @@ def _summarise(empty: list[Timed]) -> Timed:
         0,
         min(one.wall_ns for one in empty),
         statistics.median_low(one.cpu_ns for one in empty),
-        sorted(one.idle_ns for one in empty)[last],
         sorted(one.ahead_ns for one in empty)[last],
         statistics.median_low(one.busiest_ns for one in empty),
     )
+
+
+def _draw_nonce() -> int:
+    return secrets.randbits(32) or 1
 
 
 def _signal_name(number: int) -> str:

@@ -92,7 +92,7 @@ class Program:
     may_leave_out: bool = False
     """Whether a call may leave answers out and say so (`Gate.coverage`); emulation only."""
     overhead_us: float = 0.0
-    """What this runner needs beyond a native one: CPU time between two calls, time to answer."""
+    """What this runner needs beyond a native one: CPU time ahead of a call, time to answer."""
 
     def limits(self, *, wall_s: float, cpu_s: float, memory_bytes: int) -> Limits:
         """Those of its process; `memory_bytes` is for what it is given and for the candidate."""

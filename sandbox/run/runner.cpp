@@ -10,8 +10,8 @@
 //
 // A call begins where the referee opens the gate, a word in memory that is watched without sleep,
 // and ends with the kernel's stamp on DONE: neither clock is this process's, and no time of waking
-// up lies between them: the process is stopped while its inputs are written, and the gate opens once
-// its looks at the gate are seen to go on. DONE carries a sum over words of the outputs that are chosen as the gate
+// up lies between them: the process is stopped from its answer until the inputs of the next call are
+// written, and the gate opens once its looks at the gate are seen to go on. DONE carries a sum over words of the outputs that are chosen as the gate
 // opens, so that it cannot well precede them.
 //
 // A plan of a pattern is made by the same exchange: PREPARE in place of CALL, of another function of
@@ -233,15 +233,10 @@ int main(int argc, char** argv) {
             return wire::BROKEN;
         Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs,
                   prepares ? wire::SCRATCH : wire::OUTPUT);
-        wire::write_frame(control, {wire::ARMED, frame.nonce, 0, 0});
-        wire::Frame watch;
-        if (!wire::read_frame(control, watch) || watch.kind != wire::WATCH ||
-            watch.nonce != frame.nonce)
-            return wire::BROKEN;
         await(gate, looks, frame.nonce);
         // Both clocks cover the same: on a slow machine the sum alone takes microseconds.
         const uint64_t start = wire::now_ns();
-        for (uint64_t made = 0; made <= watch.first; ++made) call.run(prepares ? prepare : entry);
+        for (uint64_t made = 0; made <= frame.second; ++made) call.run(prepares ? prepare : entry);
         const uint64_t sum = call.sum(gate->choice);
         wire::write_frame(control, {wire::DONE, frame.nonce, wire::now_ns() - start, sum});
     }

@@ -30,7 +30,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-READY, CALL, DONE, PING, PONG, REFUSED, LOAD, ARMED, WATCH = 1, 2, 3, 4, 5, 6, 7, 11, 13
+READY, CALL, DONE, PING, PONG, REFUSED, LOAD = 1, 2, 3, 4, 5, 6, 7
 FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
 MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/call_table.py
 ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
@@ -289,7 +289,8 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
     is_loaded, sleepers = False, Sleepers()
     while frame := read_frame(control):
         kind, nonce, first, count = frame
-        if first + count > MAX_SLOTS or (count and not is_loaded):
+        many = 1 if kind == CALL else count
+        if first + many > MAX_SLOTS or (count and not is_loaded):
             os._exit(BROKEN)
         answer, told, number = PONG, 0, 0
         try:
@@ -300,15 +301,11 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
                     kernel.prepare(slot)
             elif kind == CALL:
                 prepared = kernel.prepare(first) if is_loaded else None
-                os.write(control, FRAME.pack(ARMED, nonce, 0, 0))
-                watch, repeated, more, _ = read_frame(control) or (0, 0, 0, 0)
-                if (watch, repeated) != (WATCH, nonce):
-                    os._exit(BROKEN)
                 await_gate(kernel.gate, kernel.looks, nonce)
                 answer = DONE
                 if prepared:
                     start = clock()
-                    for _ in range(1 + more):
+                    for _ in range(1 + count):
                         kernel.call(prepared)
                     number = kernel.sum(prepared, kernel.gate[1])
                     # Both clocks cover the same.

@@ -14,7 +14,7 @@ from kernelwright.sandbox.run.arena import Arena, Extra, footprint, room
 from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.traces.records import Depth, Measurement, Status, Timing
-from kernelwright.verifier.clock import amortised, clocks
+from kernelwright.verifier.clock import amortised
 from kernelwright.verifier.clock.plans import PATIENCE
 from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
 from kernelwright.verifier.failure import Failed
@@ -22,7 +22,7 @@ from kernelwright.verifier.request import Order
 from kernelwright.verifier.truth.trials import Item, make_item
 
 HONEST = Path(__file__).parent.parent / "honest" / "native" / "spmm_prepared_rows_by_length.cpp"
-EMPTY = Timed(0, 1_000, 2_000, 3_000, 4_000, 5_000)
+EMPTY = Timed(0, 1_000, 2_000, 4_000, 5_000)
 PLAN_BYTES = 4096
 SLOTS = 2
 
@@ -43,7 +43,6 @@ class Preparer:
         self.side: CandidateSide | None = None
         self.asked: list[str] = []
         self.patterns: list[np.ndarray] = []
-        self.idle_ns = 0
         self.deadlines: list[float] = []
         self.spoil: Callable[[int], None] = lambda _: None
         self.spoil_call: Callable[[int], None] = lambda _: None
@@ -68,7 +67,7 @@ class Preparer:
         self.asked.append("prepare")
         self.deadlines.append(timeout_s)
         told = sum_outputs({"plan": held.plan}, 7)
-        return Timed(50_000, 60_000, 70_000, self.idle_ns, choice=7, told_sum=told)
+        return Timed(50_000, 60_000, 70_000, choice=7, told_sum=told)
 
     def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
         assert self.side is not None
@@ -182,16 +181,6 @@ def test_a_call_that_writes_into_the_plan_is_wrong(scene, target) -> None:
     runner.spoil_call = spoil
     with pytest.raises(Failed, match="the plan as it was prepared"):
         side.take(items_on(target), 0)
-
-
-def test_cpu_time_ahead_of_preparing_is_charged_to_the_call(scene, target) -> None:
-    side, runner = scene
-    side.take(items_on(target), 0)
-    quiet = side.clocks.idle_us[-1]
-    side.place(target, SLOTS)
-    runner.idle_ns = int(clocks.COLD * EMPTY.idle_ns) + 700_000
-    side.take(items_on(target), 0)
-    assert side.clocks.idle_us[-1] - quiet == pytest.approx(700.0 - clocks.COLD * 3.0)
 
 
 def measured(own_us: float, **others_us: float) -> Measurement:

@@ -20,7 +20,7 @@ from kernelwright.verifier.truth.poison import PATTERNS
 from kernelwright.verifier.truth.trials import Item, make_item
 
 SLOTS = 3
-EMPTY = Timed(0, 1_000, 2_000, 3_000, 4_000, 5_000)
+EMPTY = Timed(0, 1_000, 2_000, 4_000, 5_000)
 
 
 class Onlooker:
@@ -151,15 +151,13 @@ def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
 @pytest.mark.parametrize(
     ("call", "counts_as"),
     [
-        (Timed(10_000, 101_000, 102_000, 3_000), 100.0),
-        (Timed(99_000, 101_000, 102_000, 3_000), 100.0),
-        (Timed(120_000, 101_000, 102_000, 3_000), 120.0),
-        (Timed(10_000, 11_000, 403_500, 3_000), 200.0),
-        (Timed(99_000, 101_000, 102_000, 3_000, 307_000), 400.0),
-        (Timed(99_000, 101_000, 102_000, 3_000, 7_000), 100.0),
-        (Timed(99_000, 101_000, 102_000, 5_250), 100.0),
-        (Timed(99_000, 101_000, 102_000, 205_250), 300.0),
-        (Timed(60_000, 61_000, 102_000, 3_000, 7_000, 108_750), 100.0),
+        (Timed(10_000, 101_000, 102_000), 100.0),
+        (Timed(99_000, 101_000, 102_000), 100.0),
+        (Timed(120_000, 101_000, 102_000), 120.0),
+        (Timed(10_000, 11_000, 403_500), 200.0),
+        (Timed(99_000, 101_000, 102_000, 307_000), 400.0),
+        (Timed(99_000, 101_000, 102_000, 7_000), 100.0),
+        (Timed(60_000, 61_000, 102_000, 7_000, 108_750), 100.0),
     ],
     ids=[
         "a lie",
@@ -168,16 +166,14 @@ def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:
         "much work",
         "work ahead of the gate",
         "waking up",
-        "waking up to be asked",
-        "work between calls",
         "work behind the answer",
     ],
 )
 def test_a_call_counts_as_what_the_referee_saw(call: Timed, counts_as: float) -> None:
     """Empty call off; CPU time on two CPUs at best, and on one for each thread.
 
-    Of CPU time 1.75 times what an empty call took is off: 3.5 µs of 2 in a call, 5.25 between
-    calls, 7 ahead of the gate, 8.75 of the busiest thread.
+    Of CPU time 1.75 times what an empty call took is off: 3.5 µs of 2 in a call, 7 ahead of the
+    gate, 8.75 of the busiest thread.
     """
     assert Clocks().add(call, EMPTY, 2) == pytest.approx(counts_as)
 
@@ -232,8 +228,7 @@ def test_an_honest_runner_passes_every_check_on_its_clocks() -> None:
         (Timed(50_000, 300_000, 300_000, 0), "two clocks"),
         (Timed(1_000_000, 1_220_000, 1_220_000, 0), "two clocks"),
         (Timed(1_000_000, 1_000_000, 4_000_000, 0), "CPU time within calls"),
-        (Timed(1_000_000, 1_000_000, 1_000_000, 420_000), "CPU time between calls"),
-        (Timed(1_000_000, 1_000_000, 1_000_000, 0, 220_000), "CPU time ahead of the gate"),
+        (Timed(1_000_000, 1_000_000, 1_000_000, 220_000), "CPU time ahead of the gate"),
     ],
 )
 def test_a_runner_that_does_more_than_it_claims_does_not(call: Timed, name: str) -> None:

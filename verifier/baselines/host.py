@@ -45,7 +45,6 @@ class _Host:
         self.gate = self.looks = memoryview(bytearray(4)).cast("I")
         self.calls: dict[int, BaselineCall] = {}
         self.thunks: dict[tuple[str, int], Prepared | Handle] = {}
-        self.armed: tuple[Callable[[], None], dict[str, Any]] | None = None
         self.place = ""
         """The device's name."""
         self.device: TorchDevice | None = None
@@ -134,16 +133,11 @@ class _Host:
             self.thunks[request["baseline"], slot] = partial(entry, *axes, *addresses)
         return {"ok": True}
 
-    def _arm(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What is to be called once the gate is open: a baseline, or what it prepares."""
+    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Waits for the gate and calls a baseline, or what it prepares."""
         thunk: Any = self.thunks[request["baseline"], request["slot"]]
-        self.armed = (thunk.refresh if request["refresh"] else thunk, request)
-        return {"ok": True}
-
-    def _watch(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """Waits for the gate and makes the call that was armed."""
-        assert self.armed is not None
-        (thunk, request), self.armed = self.armed, None
+        if request["refresh"]:
+            thunk = thunk.refresh
         self._await(request["nonce"])
         if self.device:
             return {"ok": True, "ns": self._on_device(self.device, request["slot"], thunk)}

@@ -225,8 +225,8 @@ class BaselineProcess:
     def call(self, name: str, slot: Slot, release: Callable[[], None] | None = None) -> int:
         """Nanoseconds of one call on a slot's inputs.
 
-        As with a candidate, the process watches a gate, is stopped while `release` writes the
-        inputs, and is awake before the gate opens. What a prepared one makes of new values it makes
+        As with a candidate, the process is stopped while `release` writes the inputs, and watches a
+        gate, awake, before that opens. What a prepared one makes of new values it makes
         in a call before this one.
         """
         if name in self._prepared:
@@ -244,11 +244,10 @@ class BaselineProcess:
     ) -> int:
         nonce = secrets.randbits(32) or 1
         asked = {"baseline": name, "slot": slot.index, "nonce": nonce, "refresh": refresh}
-        self._send({"do": "arm", **asked})
         self._gate.freeze(lambda: cpu_ns(self._process.pid))
         if release:
             release()
-        self._gate.thaw(lambda: self._tell({"do": "watch"}))
+        self._gate.thaw(lambda: self._tell({"do": "call", **asked}))
         self._gate.open(nonce)
         try:
             return int(self._receive()["ns"])

@@ -16,7 +16,7 @@ from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import Slot
 from ...sandbox.run.process import Runner, Timed
 from ..truth.poison import Marks
-from .clocks import Clocks, idle_beyond_ns
+from .clocks import Clocks
 
 PATIENCE = 10.0
 """The deadline of preparing a pattern is this many times a call's."""
@@ -69,11 +69,6 @@ class Plans:
             us = Clocks().add(timed, runner.clean, runner.cpus, overhead_us=overhead_us)
             self.us.append(us)
         return timed
-
-    def late_ns(self, timed: Timed) -> int:
-        """CPU time ahead of preparing that is charged to the call behind it."""
-        runner = self._runner
-        return idle_beyond_ns(timed, runner.clean, overhead_us=runner.overhead_us)
 
     def watch(self, slot: Slot, marks: Marks) -> None:
         """Has words of a slot's plan looked at with its guard bands: a call leaves them alone."""

@@ -73,7 +73,7 @@ class BaselineSide:
         """See Side."""
         spent_ns = []
         slots = self.process.slots[first : first + len(items)]
-        _wipe(slots)
+        _wipe(slots[1:])
         for slot, item in zip(slots, items, strict=True):
             name = self.baseline or self.name
             spent_ns.append(self.process.call(name, slot, partial(_lay, item, slot)))
@@ -182,13 +182,13 @@ class CandidateSide:
         _rewrite(slot, self._arena.structure_at(slot), structure)
         self._arena.lay(slot, structure)
 
-    def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> int:
+    def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> None:
         """Has a slot's plan made, of who makes one, where it is not of the item's pattern.
 
-        Gives the nanoseconds of CPU time before it that are the call's. Raises RunFault, Failed.
+        Raises RunFault, Failed.
         """
         if slot.plan is None or not self.plans.lack(slot, item.structure):
-            return 0
+            return
         marks = poison.Marks(poison.choose(self._rng))
         hidden = [slot.plan, *(slot.inputs[name] for name in item.inputs)]
 
@@ -203,7 +203,6 @@ class CandidateSide:
         if failed := gates.first_failure([marks.check(slot.index), told]):
             reason = f"a pattern was prepared wrongly: {failed.name}: {failed.detail}"
             raise Failed(Status.INCORRECT, reason, check=failed)
-        return self.plans.late_ns(timed)
 
     def answer(self, item: Item, slot: Slot, also: np.ndarray | None = None) -> list[Check]:
         """One checked call. Raises RunFault; wrong answers are failed checks.
@@ -267,7 +266,6 @@ class CandidateSide:
     def test(self, item: Item, first: int) -> None:
         """One call as those of `take`, whose time does not count and whose answer is judged."""
         slot = self.slots[first]
-        self._wipe([slot])
         marks, timed = self._call(item, slot, self._timeout_s)
         self._tests.append(self._copy_answer(item, slot, marks, timed))
         if not (guard := marks.check(slot.index)).passed:
@@ -315,7 +313,7 @@ class CandidateSide:
         """One call; of one that is alone, all memory around its outputs is watched."""
         self.asked = item
         slot = self._hold(slot, item.structure)
-        idle_ns = self._prepare(item, slot, timeout_s)
+        self._prepare(item, slot, timeout_s)
         marks = poison.Marks(poison.choose(self._rng))
 
         def lay() -> None:
@@ -328,15 +326,16 @@ class CandidateSide:
         else:
             timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
         self.plans.watch(slot, marks)
-        return marks, timed._replace(idle_ns=timed.idle_ns + idle_ns) if idle_ns else timed
+        return marks, timed
 
     def _wipe(self, slots: list[Slot]) -> None:
         """Before its turn: what another process left there, inputs that are to come and answers.
 
-        This one is stopped behind its last answer and has not been asked yet.
+        This one is stopped behind its last answer. The slot of its next call is written before it
+        is woken, so that only those behind it are to be wiped.
         """
         if self._arena.is_shared:
-            _wipe(slots)
+            _wipe(slots[1:])
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
