@@ -19,7 +19,7 @@ from .agents.books.asking import book_cut_off
 from .agents.books.budget import Budget, Clock, check_limits, check_priced
 from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
-from .agents.books.past import PastPoint, find_past, past_of
+from .agents.books.past import Past, find_past, past_of
 from .agents.books.progress import Progress
 from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
 from .agents.casting.cast import Players, seat_players
@@ -119,12 +119,12 @@ def run_campaign(
 
 def _past_for(
     request: CampaignRequest, store: CampaignStore, players: Players, workload: Workload
-) -> tuple[PastPoint, ...]:
+) -> Past:
     """What a search over recipes begins with; a replay with what its recording began with."""
     if request.model.startswith(replay.PREFIX):
         return past_of(campaign_started(store, request.model.removeprefix(replay.PREFIX)))
     if players.models or not request.transfer:
-        return ()
+        return Past()
     asked = (request.problem, request.target, request.language, workload.name)
     return find_past(store, *asked)
 
@@ -134,7 +134,7 @@ def plan_campaign(
     players: Players,
     workload: Workload,
     referee: Referee,
-    past: tuple[PastPoint, ...] = (),
+    past: Past | None = None,
 ) -> CampaignStarted:
     """The first event of a campaign that is to begin."""
     version = admission.version_of(request.workflow, asks_models=bool(players.models))

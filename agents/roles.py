@@ -179,6 +179,22 @@ class TriedPoint:
     """Standard error of the value."""
 
 
+class Observed(Protocol):
+    """A point of the knobs and what it showed; see TriedPoint."""
+
+    @property
+    def family(self) -> str: ...
+
+    @property
+    def knobs(self) -> Mapping[str, KnobValue]: ...
+
+    @property
+    def value(self) -> float | None: ...
+
+    @property
+    def error(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Situation:
     """What a Coder may know when it proposes."""
@@ -205,6 +221,8 @@ class Situation:
     """What was proposed and not judged yet, likewise."""
     past: tuple[tuple[str, Mapping[str, KnobValue]], ...] = ()
     """Families and knobs that were fast in earlier campaigns, to begin with."""
+    seen_before: tuple[tuple[Observed, ...], ...] = ()
+    """What earlier campaigns measured, by campaign."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from ...verifier.request import Referee
 from ..offered import usual_workflow
 from .budget import CAPS, check_limits
 from .ledger import Ledger
-from .past import PastPoint, dump_past
+from .past import Past, dump_past
 from .progress import Progress
 
 
@@ -94,7 +94,7 @@ def first_event(
     referee: Referee,
     workflow_version: str,
     card: Record | None = None,
-    past: tuple[PastPoint, ...] = (),
+    past: Past | None = None,
 ) -> CampaignStarted:
     """The resolved request, the machine and the versions: a resumption needs no more."""
     return CampaignStarted(

@@ -11,17 +11,17 @@ the same next candidate. It knows no compiler, no clock and no store.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...kernelbench.recipe import Facts, Knob, Knobs, KnobValue, Recipe
 from ...kernelbench.space import FAMILY, Space, space_of_recipes
 from ...traces.records import KnobShare, candidate_id
-from ..roles import Member, Proposal, Situation
+from ..roles import Member, Observed, Proposal, Situation
 from ..search.expected_gain import ModelGuided
 from ..search.importance import weigh_knobs
-from ..search.strategy import Told
+from ..search.told import Told
 from ..stop import NothingToGain
 
 SAMPLES_PER_FAMILY = 3
@@ -94,7 +94,7 @@ class RecipeCoder:
     def weigh_knobs(self, situation: Situation) -> tuple[KnobShare, ...]:
         """See KnowsKnobs."""
         space = self._space(situation.facts)
-        told = self._list_told(space, situation)
+        told = self._list_told(space, situation.tried)
         return weigh_knobs(space, told, situation.seed)
 
     def _ideas(self, situation: Situation, rng: random.Random) -> Iterator[Point]:
@@ -104,11 +104,11 @@ class RecipeCoder:
             yield past[situation.round]
         turn = max(0, situation.round - len(past))
         recipe = self._recipes[turn % families]
-        if turn < families:
+        if turn < families and not situation.seen_before:
             note = f"the default of {recipe.family}"
             yield Point(recipe, recipe.first_knobs(), INITIAL, note=note)
         # Whoever knows what was fast does not have to find out which family is.
-        if turn < families * (1 if past else SAMPLES_PER_FAMILY):
+        if turn < families * (1 if past else SAMPLES_PER_FAMILY) and not situation.seen_before:
             yield from (_sample_point(recipe, rng) for _ in range(TRIES))
         elif rng.random() < ADVISED_SHARE:
             yield from self._advised_points(situation, rng)
@@ -153,9 +153,12 @@ class RecipeCoder:
     def _guided_points(self, situation: Situation) -> Iterator[Point]:
         """What the search asks for, given all that was tried; in the end, the whole space."""
         space = self._space(situation.facts)
-        told = self._list_told(space, situation)
+        told = self._list_told(space, situation.tried)
         least_gain = LEAST_GAIN if len(told) >= LEAST_TOLD else 0.0
-        search = ModelGuided(space, situation.seed, at_random=0, least_gain=least_gain)
+        before = [self._list_told(space, seen) for seen in situation.seen_before]
+        search = ModelGuided(
+            space, situation.seed, at_random=0, least_gain=least_gain, before=before
+        )
         search.tell(told)
         points = (space.find({FAMILY: each.family, **each.knobs}) for each in situation.waiting)
         search.await_points(number for number in points if number is not None)
@@ -169,8 +172,8 @@ class RecipeCoder:
         if search.has_left:
             raise NothingToGain
 
-    def _list_told(self, space: Space, situation: Situation) -> list[Told]:
-        tried = ((space.find({FAMILY: t.family, **t.knobs}), t) for t in situation.tried)
+    def _list_told(self, space: Space, seen: Iterable[Observed]) -> list[Told]:
+        tried = ((space.find({FAMILY: t.family, **t.knobs}), t) for t in seen)
         return [Told(at, each.value, each.error) for at, each in tried if at is not None]
 
     def _space(self, facts: Facts) -> Space:

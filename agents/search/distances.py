@@ -39,6 +39,16 @@ class Columns:
         differences[self.is_category] = differences[self.is_category] > 0
         return differences
 
+    def repeat(self, tasks: int) -> Columns:
+        """The same points once for each of so many tasks, and a column for which task it is.
+
+        Those of the first task keep their numbers; those of the others follow, in turn.
+        """
+        count = self.values.shape[1]
+        task = np.repeat(np.arange(tasks, dtype=np.float32), count)
+        values = np.vstack([np.tile(self.values, tasks), task])
+        return Columns(values, np.append(self.is_category, True))
+
 
 def columns_of(space: Space) -> Columns:
     """The columns of a space; knobs with one value have none."""

@@ -5,6 +5,11 @@ It begins with a few points at random. From then on a surrogate says of every ot
 expected of it and how sure that is, and the next one has the largest expected improvement over the
 best so far (Jones, Schonlau and Welch, Efficient Global Optimization, 1998). Slow points are all
 alike to it, as are those that fail: what has to be told apart is at the fast end.
+
+What searches of the same space showed before, of another workload or on another machine, it is told
+as tasks of their own: one more column of the surrogate, whose weight says how alike they are (a
+product of covariances over points and tasks: Bonilla, Chai and Williams, Multi-task Gaussian
+Process Prediction, 2007).
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -21,9 +26,7 @@ from threadpoolctl import ThreadpoolController
 from ...kernelbench.space import Space
 from .distances import columns_of
 from .surrogate import Surrogate
-
-if TYPE_CHECKING:
-    from .strategy import Told
+from .told import Told
 
 AT_RANDOM = 15
 """Points before the first that is chosen."""
@@ -53,15 +56,19 @@ class ModelGuided:
         *,
         at_random: int = AT_RANDOM,
         least_gain: float = 0.0,
+        before: Sequence[Sequence[Told]] = (),
     ) -> None:
         """Args:
         first: points to begin with.
         at_random: how many follow that chance chooses.
+        before: what earlier searches were told, each of another task.
         least_gain: nothing is asked for any more where less is expected of every point, as a
             difference of values: the share of the time, where values are logarithms of it.
         """
         self._space, self._rng = space, np.random.default_rng(seed % SEEDS)
-        self._surrogate = Surrogate(columns_of(space))
+        self._before = before
+        columns = columns_of(space)
+        self._surrogate = Surrogate(columns.repeat(1 + len(before)) if before else columns)
         self._least_gain = least_gain
         drawn = self._rng.permutation(len(space))[:at_random].tolist()
         self._begin = list(dict.fromkeys((*first, *drawn)))
@@ -70,6 +77,7 @@ class ModelGuided:
         self._errors: dict[int, float] = {}
         self._waiting: list[int] = []
         """Asked for, and not told yet: taken for what is expected of them."""
+        self._remembered = sum(map(len, before))
         self._learned_at = self._taken = 0
         self._scale = _Scale(0.0, 0.0, 1.0)
         self.gain = math.inf
@@ -152,21 +160,45 @@ class ModelGuided:
         known, told = len(self._surrogate), len(self._values)
         learned = self._learned_at
         if not learned or told >= learned + max(REFIT, int(REFIT_SHARE * learned)):
-            values = np.array([np.nan if v is None else v for v in self._values.values()], float)
+            every = self._list_all()
+            values = np.array([np.nan if t.value is None else t.value for t in every], float)
             self._scale = _scale_of(values)
-            scaled = np.array([self._scale(value) for value in self._values.values()])
-            errors = np.array(list(self._errors.values())) / self._scale.deviation
-            seen = np.array(list(self._values), np.intp)
+            scaled = np.array([self._scale(each.value) for each in every])
+            errors = np.array([each.error for each in every]) / self._scale.deviation
+            seen = np.array([each.point for each in every], np.intp)
             self._surrogate.learn(seen, scaled, errors, self._watch())
             self._learned_at = told
         else:
             # What was only expected is forgotten; what was told since follows.
             self._surrogate.forget(min(known, self._taken))
-            for point in list(self._values)[len(self._surrogate) :]:
+            for point in list(self._values)[len(self._surrogate) - self._remembered :]:
                 error = self._errors[point] / self._scale.deviation
                 self._surrogate.observe(point, self._scale(self._values[point]), error)
-        self._taken = told
+        self._taken = self._remembered + told
         return min(self._scale(value) for value in self._values.values())
+
+    def _list_all(self) -> list[Told]:
+        """What was told of earlier tasks, by the numbers that their points have, and of this one.
+
+        Each of those is moved so far that points which were tried here as well agree in the median,
+        or the best ones where there are none.
+        """
+        now = [Told(point, value, self._errors[point]) for point, value in self._values.items()]
+        right = {each.point: each.value for each in now if each.value is not None}
+        found = []
+        for task, told in enumerate(self._before, start=1):
+            values = {each.point: each.value for each in told if each.value is not None}
+            apart = [right[point] - value for point, value in values.items() if point in right]
+            if not apart:
+                apart = [min(right.values(), default=0.0) - min(values.values(), default=0.0)]
+            moved = float(np.median(apart))
+            found += [
+                Told(
+                    task * len(self._space) + point, None if value is None else value + moved, error
+                )
+                for point, value, error in told
+            ]
+        return found + now
 
     def _watch(self) -> np.ndarray:
         count = len(self._space)

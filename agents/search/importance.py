@@ -16,7 +16,7 @@ import numpy as np
 from ...kernelbench.space import ABSENT, FAMILY, Space
 from ...traces.records import KnobShare
 from .expected_gain import ModelGuided
-from .strategy import Told
+from .told import Told
 
 LEAST_RIGHT = 10
 """Points that were right and timed; of fewer nothing is told."""

@@ -12,16 +12,14 @@ import queue
 import random
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import extras
 from ...errors import UsageError
 from ...kernelbench.space import ABSENT, Space
-
-if TYPE_CHECKING:
-    from .strategy import Told
+from .told import Told
 
 PREFIX = "kernel_tuner:"
 """Of the names of these strategies."""

@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ...kernelbench.recorded import RecordedSpace
-from .strategy import Strategy, Told
+from .strategy import Strategy
+from .told import Told
 
 MOST = 400
 """Evaluations of one play; one that does not come close enough counts as many."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ...errors import UsageError
 from ...kernelbench.space import Space
 from .expected_gain import ModelGuided
 from .kernel_tuner import PREFIX, KernelTuner
+from .told import Told
 
 POPULATION = 20
 """Of the genetic strategy."""
@@ -24,16 +25,6 @@ PICKED = 4
 MUTATIONS = 1.5
 """Knobs of a child that are moved, on the average."""
 TRIES = 50
-
-
-class Told(NamedTuple):
-    """What one evaluation showed."""
-
-    point: int
-    value: float | None
-    """The logarithm of its time, or of its ratio to a reference; None: it failed."""
-    error: float = 0.0
-    """Standard error of the value."""
 
 
 class Strategy(Protocol):

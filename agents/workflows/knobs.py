@@ -18,7 +18,7 @@ from ...traces.records import Depth, candidate_id
 from ..books.candidate import VARIANT, KnownCandidate, choose_better
 from ..roles import Proposal
 from ..search.expected_gain import ModelGuided
-from ..search.strategy import Told
+from ..search.told import Told
 from ..stop import Halt
 from ..text.tunable import Tunable, find_tunable
 from . import steps

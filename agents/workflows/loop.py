@@ -14,7 +14,7 @@ from ..aids import Aids
 from ..books.budget import Budget
 from ..books.candidate import KnownCandidate
 from ..books.ledger import Ledger
-from ..books.past import PastPoint
+from ..books.past import Past
 from ..books.progress import Progress
 from ..prompting.history import history
 from ..roles import Assignment, Coder, Judge, Lineage, Situation, TriedPoint
@@ -43,7 +43,7 @@ class Loop:
     aids: Aids = field(default_factory=Aids)
     source: str = ""
     """The foreign source to begin from, where the user gave one."""
-    past: tuple[PastPoint, ...] = ()
+    past: Past = field(default_factory=Past)
     """What earlier campaigns found, to begin with."""
     cursor: Path | None = None
     """Where the workflow's checkpoints may stand; without them it begins at START."""
@@ -70,7 +70,8 @@ class Loop:
             history=self._history(given),
             tried=self._list_tried(),
             waiting=self._list_waiting(),
-            past=tuple((point.family, point.knobs) for point in self.past),
+            past=tuple((point.family, point.knobs) for point in self.past.first),
+            seen_before=self.past.seen,
         )
 
     def _list_tried(self) -> tuple[TriedPoint, ...]:

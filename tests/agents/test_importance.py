@@ -6,7 +6,7 @@ import itertools
 import math
 
 from kernelwright.agents.search.importance import LEAST_RIGHT, weigh_knobs
-from kernelwright.agents.search.strategy import Told
+from kernelwright.agents.search.told import Told
 from kernelwright.kernelbench.recipe import Knob
 from kernelwright.kernelbench.space import FAMILY, Space, space_of_points
 from kernelwright.running import CampaignRequest, run_campaign

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import random
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +18,9 @@ from kernelwright.agents.search.replay import play
 from kernelwright.agents.search.strategy import (
     STRATEGIES,
     Strategy,
-    Told,
     make_strategy,
 )
+from kernelwright.agents.search.told import Told
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench.recipe import Knob
 from kernelwright.kernelbench.recorded import RecordedSpace, read_space
@@ -149,6 +152,64 @@ def test_a_noisy_value_is_not_taken_for_the_truth() -> None:
         strategy.tell([Told(p, value_of(space, p), 0.2) for p in points])
     assert strategy.ask(1)
     assert strategy.gain > 0
+
+
+def bowl(space: Space, point: int, turned: bool = False) -> float:
+    """Slower by 30 % a step away from one corner of the middle; `turned`: from the opposite one."""
+    knobs = space.at(point)
+    a, b = (math.log2(float(knobs[name])) for name in ("a", "b"))
+    at = (2, 6) if not turned else (6, 1)
+    return 0.3 * (abs(a - at[0]) + abs(b - at[1])) + 0.05 * int(knobs["c"])
+
+
+def square() -> Space:
+    knobs = [
+        Knob("a", tuple(2**n for n in range(9)), ""),
+        Knob("b", tuple(2**n for n in range(9)), ""),
+        Knob("c", (0, 1, 2, 3), ""),
+    ]
+    drawn = itertools.product(*(knob.values for knob in knobs))
+    return space_of_points(knobs, [dict(zip("abc", each, strict=True)) for each in drawn])
+
+
+def count_until_best(seed: int, before: list[Told] | None = None) -> int:
+    """Evaluations until the search has the fastest point."""
+    space = square()
+    search = ModelGuided(
+        space,
+        seed,
+        at_random=0 if before else 15,
+        first=[told.point for told in before[:2]] if before else (),
+        before=[before] if before else (),
+    )
+    best = min(range(len(space)), key=lambda point: bowl(space, point))
+    for count, (point, *_) in enumerate(_asking(search, 1), 1):
+        if point == best:
+            return count
+        search.tell([Told(point, bowl(space, point), 0.01)])
+    raise AssertionError("the fastest point was never asked for")
+
+
+def told_before(*, turned: bool) -> list[Told]:
+    """What a search of another workload was told, in another unit; the fastest first."""
+    space, rng = square(), random.Random(3)
+    points = rng.sample(range(len(space)), 40)
+    told = [Told(point, 2.0 + 1.2 * bowl(space, point, turned), 0.01) for point in points]
+    return sorted(told, key=lambda each: each.value or 0.0)
+
+
+def test_what_was_told_of_a_like_task_leads_to_the_fastest_point_sooner() -> None:
+    before = told_before(turned=False)
+    alone, within = (
+        statistics.median(count_until_best(seed, told) for seed in range(5))
+        for told in (None, before)
+    )
+    assert within <= alone / 2, (within, alone)
+
+
+def test_who_was_told_of_an_unlike_task_finds_out() -> None:
+    before = told_before(turned=True)
+    assert max(count_until_best(seed, before) for seed in range(3)) < len(square()) / 4
 
 
 SHARED = Path(os.environ.get("KERNELWRIGHT_SHARED", Path(__file__).parents[3] / "shared"))
