@@ -67,9 +67,9 @@ test-jail: $(STAMP)
 		$(BIN)/pytest -m "jail and timed" || status=1; \
 	exit $$status
 
-# Every recipe for GPUs: built, emulated, held against float64; a sample of it is in `make test`.
+# Every recipe for GPUs and every skeleton, of which a sample is in `make test`.
 recipes: $(STAMP)
-	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes
+	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes tests/cli/test_skeletons.py
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal
@@ -180,7 +180,7 @@ regret: $(STAMP)
 
 # Campaigns that begin with what an earlier one found, and without; writes docs/results/transfer.md.
 transfer: $(STAMP)
-	$(BIN)/python benchmarks/transfer.py
+	$(BIN)/python benchmarks/transfer.py $(if $(SPACES),--spaces $(SPACES))
 
 # What a screening's error is made of; writes docs/results/noise.md.
 noise: $(STAMP)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
-from kernelwright.kernelbench.sizes import BANDS, LANES, LEAST_SHORT
+from kernelwright.kernelbench.sizes import BANDS, LANES, LEAST_SHORT, Tried
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.contests import HIDDEN_ROOM
@@ -26,6 +28,7 @@ from kernelwright.verifier.truth.trials import (
     SHOWING,
     SPECIAL,
     Stage,
+    Trial,
     patient_plan,
     plan,
 )
@@ -33,6 +36,7 @@ from kernelwright.verifier.truth.trials import (
 BEYOND_16_BITS = 1 << 16
 
 
+@cache
 def stage_of(name: str) -> Stage:
     problem = registry.get(name)
     tiny = problem.workload("tiny")
@@ -42,11 +46,21 @@ def stage_of(name: str) -> Stage:
     return Stage(problem, problem.structure(tiny), tiny.name, others)
 
 
+@cache
+def full_plan(name: str, seed: int) -> list[Trial]:
+    """As of the first evaluation of a campaign, without index arrays; once for all tests."""
+    stage = replace(stage_of(name), tried=Tried(seed))
+    return [
+        replace(trial, structure=replace(trial.structure, arrays={}))
+        for trial in plan(stage, Depth.FULL, np.random.default_rng(seed))
+    ]
+
+
 @pytest.mark.parametrize("name", registry.names())
 def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
-        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        trials = full_plan(name, seed)
         assert len(trials) >= LEAST_TRIALS
         hidden = [t for t in trials if t.name.startswith("hidden shape")]
         assert len(hidden) == SHAPES[Depth.FULL]
@@ -59,7 +73,7 @@ def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name:
 def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
-        hidden = plan(stage, Depth.FULL, np.random.default_rng(seed))[len(stage.others) :]
+        hidden = full_plan(name, seed)[len(stage.others) :]
         # Of those that are long in their entries alone, and hold fewer than that, some are on any.
         least = {ENTRIES: BEYOND_16_BITS}
         long = [
@@ -75,11 +89,7 @@ def test_each_axis_is_long_with_every_family_that_hides_nothing(name: str) -> No
     stage = stage_of(name)
     sharp = set(SHARP) & set(stage.problem.families)
     for seed in range(5):
-        hidden = [
-            t
-            for t in plan(stage, Depth.FULL, np.random.default_rng(seed))
-            if t.name.startswith("hidden shape")
-        ]
+        hidden = [t for t in full_plan(name, seed) if t.name.startswith("hidden shape")]
         for axis in stage.target.axes:
             if axis == ENTRIES:
                 continue  # many are long in their entries; some of those are on any values
@@ -95,7 +105,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
     stage = stage_of(name)
     free = [axis for axis in stage.target.axes if axis != "reduce"]
     for seed in range(3):
-        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        trials = full_plan(name, seed)
         hidden = [t.structure.axes for t in trials if t.name.startswith("hidden shape")]
         dense = {"N", "D", "H"} if "sparse" in stage.problem.tags else set()
         for axis in free:
@@ -114,7 +124,7 @@ def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) ->
     stage = stage_of(name)
     free = [axis for axis in stage.target.axes if axis not in ("reduce", "nnz")]
     for seed in range(3):
-        trials = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        trials = full_plan(name, seed)
         hidden = [t for t in trials if t.name.startswith("hidden shape")]
         sharp = [t for t in hidden if t.family in SHARP]
         telling = [t for t in sharp if t.structure.is_telling and t.family in SHOWING]
@@ -142,7 +152,7 @@ def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: s
 def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
-        drawn = plan(stage, Depth.FULL, np.random.default_rng(seed))
+        drawn = full_plan(name, seed)
         bulk = [t for t in drawn if t.name.startswith("hidden bulk")]
         assert len(bulk) == BULK_SHAPES[Depth.FULL]
         assert {t.family for t in bulk} <= {*SHARP} & {*stage.problem.families}
@@ -159,7 +169,7 @@ def test_of_three_such_shapes_one_has_whole_vectors(name: str) -> None:
     stage = stage_of(name)
     if {"N", "D", "H"} & set(stage.target.axes):
         for seed in range(5):
-            drawn = plan(stage, Depth.FULL, np.random.default_rng(seed))
+            drawn = full_plan(name, seed)
             bulk = [t.structure.axes for t in drawn if t.name.startswith("hidden bulk")]
             assert any(axes[n] % 64 == 0 for axes in bulk for n in "NDH" if n in axes)
 

@@ -177,24 +177,27 @@ class Scene:
         self.asked = one.asked
         return result
 
-    def survives(self, tmp_path: Path, *, every: int, cursors: Sequence[str]) -> int:
+    def survives(
+        self, tmp_path: Path, *, every: int, cursors: Sequence[str], in_turn: bool = False
+    ) -> int:
         """Dies after every so many events and goes on: the same story, nothing paid twice.
 
         Args:
             cursors: what has become of the checkpoints meanwhile; each is tried on every death.
+            in_turn: only one of them is, the next one on the next death.
         """
         with Store.open(tmp_path / "whole") as store:
             expected = self.play(store)
             events = store.events(expected.campaign)
         told, asked = story(events), self.asked
         deaths = range(0, len(events) - 1, every)
-        for left in deaths:
+        for number, left in enumerate(deaths):
             one, died = self.model(), tmp_path / str(left)
             with MortalStore.open(died) as mortal:
                 mortal.left = left
                 with pytest.raises(Died):
                     run_campaign(self.request, mortal, self.referee(), players=self.seats(one))
-            for cursor in cursors:
+            for cursor in [cursors[number % len(cursors)]] if in_turn else cursors:
                 home = tmp_path / f"{left} {cursor}"
                 shutil.copytree(died, home)
                 again = self.model()

