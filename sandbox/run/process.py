@@ -307,6 +307,7 @@ class Runner:
             self._gate.watch(self._pid)
             if self._cpu_now() == self._cpu_mark == 0:
                 raise SandboxError(f"the CPU clock of the runner (pid {self._pid}) cannot be read")
+            self._cpu_mark = self._cpu_now()
             self._measure_empty(timeout_s, write)
         except RunFault as fault:
             raise SandboxError(
