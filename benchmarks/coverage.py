@@ -1,10 +1,10 @@
 """Whether the intervals of one kernel, judged again and again, hold the same figure.
 
-    python benchmarks/coverage.py [--runs 30] [--minutes 60] [--only quiet|loaded] [--out ...]
+    python benchmarks/coverage.py [--runs 30] [--minutes 60] [--out ...]
 
-One right kernel is judged in full at even distances, on a machine that does nothing else and beside
-a load that comes and goes. Two intervals that do not overlap cannot both be right. A series that
-is not run keeps its line of the page.
+One right kernel is judged in full at even distances over an hour, each time on a machine that does
+nothing else and then beside a load that comes and goes. Two intervals that do not overlap cannot
+both be right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from machine import machine
 from side_by_side import judge
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Workload
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.traces.records import Speedup
 from kernelwright.verifier.process.client import open_referee
@@ -60,20 +61,29 @@ def load(seed: int = 0) -> Iterator[None]:
         thread.join()
 
 
-def series(problem: str, runs: int, minutes: float, cache: str) -> list[Speedup]:
+def series(problem: str, runs: int, minutes: float, cache: str) -> dict[str, list[Speedup]]:
     """The kernel's speed-up against its best baseline, from each of the evaluations."""
     recipe = recipes_for(problem)[0]
     source = recipe.render(recipe.first_knobs())
-    found: list[Speedup] = []
-    workload = registry.get(problem).default_workload
-    with open_referee(Task(problem=problem, workload=workload, cache_dir=cache)) as referee:
-        referee.prepare()
+    found: dict[str, list[Speedup]] = {QUIET: [], LOADED: []}
+    lots = random.Random(runs)
+    with open_referee(Task(problem=problem, workload=workload_of(problem), cache_dir=cache)) as one:
+        one.prepare()
         begun = time.monotonic()
         for number in range(runs):
             due = begun + number * 60.0 * minutes / runs
             time.sleep(max(0.0, due - time.monotonic()))
-            found.append(judge(referee, f"{source}// run {number}\n").gain)
+            found[QUIET].append(judge(one, f"{source}// quiet {number}\n").gain)
+            with load(number):
+                time.sleep(lots.uniform(0.0, IDLE_S[1]))
+                found[LOADED].append(judge(one, f"{source}// loaded {number}\n").gain)
+            print(number, *(f"{name} {gains[-1].median:.3f}" for name, gains in found.items()))
     return found
+
+
+def workload_of(problem: str) -> Workload:
+    """The one that is judged."""
+    return registry.get(problem).default_workload
 
 
 def overlapping(found: list[Speedup]) -> float:
@@ -97,46 +107,39 @@ def summary(name: str, found: list[Speedup]) -> str:
     )
 
 
-def page(problem: str, lines: list[str]) -> str:
+def page(problem: str, found: dict[str, list[Speedup]], minutes: float) -> str:
     """The whole page."""
-    workload = registry.get(problem).default_workload.name
     return "\n".join(
         [
             "# Intervals that hold",
             "",
-            f"Made by `make coverage`: {machine()}. One kernel, {problem} / {workload}, judged in "
-            "full again and again; speed-ups against the best baseline. Spread: from the 5th to "
-            "the 95th percentile, of the median. The load is one thread that multiplies matrices, "
-            f"{BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for {IDLE_S[0]:g} to "
-            f"{IDLE_S[1]:g} s.",
+            f"Made by `make coverage`: {machine()}. One kernel, {problem} / "
+            f"{workload_of(problem).name}, judged in full again and again, {minutes:g} minutes, "
+            "each time on a quiet machine and then beside a load; speed-ups against the best "
+            "baseline. Spread: from the 5th to the 95th percentile, of the median. The load is one "
+            f"thread that multiplies matrices, {BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is "
+            f"away for {IDLE_S[0]:g} to {IDLE_S[1]:g} s.",
             "",
             "| machine | runs | pairs of intervals that overlap | median | range | spread | "
             "lower ends | median width | date |",
             "|---|---|---|---|---|---|---|---|---|",
-            *lines,
+            *(summary(name, gains) for name, gains in found.items()),
             "",
         ]
     )
 
 
 def main() -> None:
-    """Runs both series; writes the page after each."""
+    """Runs both series side by side and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problem", default="spmm_csr")
     parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--minutes", type=float, default=60.0, help="of each series")
-    parser.add_argument("--only", choices=(QUIET, LOADED))
+    parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.md"))
     asked = parser.parse_args()
-    old = asked.out.read_text().splitlines() if asked.out.exists() else []
-    lines = {name: [x for x in old if x.startswith(f"| {name} |")] for name in (QUIET, LOADED)}
-    for name in (QUIET, LOADED):
-        if asked.only not in (None, name):
-            continue
-        with tempfile.TemporaryDirectory() as cache, load() if name == LOADED else nullcontext():
-            found = series(asked.problem, asked.runs, asked.minutes, cache)
-        lines[name] = [summary(name, found)]
-        asked.out.write_text(page(asked.problem, [*lines[QUIET], *lines[LOADED]]))
+    with tempfile.TemporaryDirectory() as cache:
+        found = series(asked.problem, asked.runs, asked.minutes, cache)
+    asked.out.write_text(page(asked.problem, found, asked.minutes))
     print(asked.out.read_text(), end="")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .graphs import Pattern
-from .sizes import BEYOND_16_BITS, RESIDUES, Edge, Tried, draw_edge
+from .sizes import BEYOND_16_BITS, POWERS, RESIDUES, Behind, Edge, Tried, draw_edge, draw_offset
 
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""
@@ -75,6 +75,11 @@ def list_edges(tried: Tried) -> Iterator[Edge]:
     return (tried.next_edge("long rows") for _ in itertools.count())
 
 
+def list_ends(tried: Tried) -> Iterator[Edge | None]:
+    """Where the entries of a pattern end: of two in three at an edge, without end."""
+    return (tried.next_edge("entries") if one % 3 else None for one in itertools.count())
+
+
 def widen(cols: int, longest: int) -> int:
     """Enough columns for the longest row, with the remainder that was drawn for them."""
     return cols + -(-max(0, longest - cols) // RESIDUES) * RESIDUES
@@ -88,6 +93,7 @@ def draw_pattern(
     rng: np.random.Generator,
     entries: int = MOST_ENTRIES,
     edges: Iterator[Edge] | None = None,
+    end: Edge | None = None,
 ) -> Pattern:
     """A pattern of these sizes, in whose rows no column stands twice; never without an entry.
 
@@ -95,6 +101,7 @@ def draw_pattern(
         longest: of a row that is there; columns are added, 64 at a time, where it has more entries.
         entries: the most of all rows together.
         edges: where other long rows end; at random without.
+        end: where all entries together end, where there are enough; anywhere without.
     """
     edges = edges or list_edges(Tried(int(rng.integers(1 << 63))))
     cols = widen(cols, longest)
@@ -106,8 +113,11 @@ def draw_pattern(
         # Beside a wide factor, too, there are some that are nearly as long as the longest.
         most = min(MOST_ENTRIES, ROOM * entries)
         left = max(left, min(most, (1 + NEARLY_LONG) * longest) - longest)
+    is_short = np.ones(rows, bool)
     for place, length in _long_rows(rows, cols, longest, left, rng, edges):
-        lengths[place] = length
+        lengths[place], is_short[place] = length, False
+    if end:
+        _end_at(end, lengths, rng.permutation(np.flatnonzero(is_short)), rng)
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
 
 
@@ -121,6 +131,24 @@ def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) ->
     turned = np.roll(lengths, -first)
     turned[np.cumsum(turned) > entries] = 0
     lengths[:] = np.roll(turned, first)
+
+
+def _end_at(edge: Edge, lengths: np.ndarray, short: np.ndarray, rng: np.random.Generator) -> None:
+    """Takes entries from short rows, in this order, so that the number of all is at an edge.
+
+    Of a wider tile than the edge's where there are enough for it; where short rows have too few, or
+    there is no whole tile of them, all stay.
+    """
+    total, power = int(lengths.sum()), edge.power
+    if edge.behind is Behind.MANY and total > 2 << POWERS[-1]:
+        power = POWERS[-1]
+    taken = (total - draw_offset(edge, rng)) % (1 << power)
+    ends = np.cumsum(lengths[short])
+    if not 0 < taken < total or taken > ends.max(initial=0):
+        return
+    last = int(np.searchsorted(ends, taken))
+    lengths[short[last]] = ends[last] - taken
+    lengths[short[:last]] = 0
 
 
 def _long_rows(

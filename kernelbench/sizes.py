@@ -324,14 +324,17 @@ def draw_edge(edge: Edge, rng: np.random.Generator, most: int = MOST_AT_EDGES + 
     Args:
         most: of it, where the first edge of this tile is not beyond that.
     """
-    power, offset, behind = edge
-    if offset > 1:
-        offset = int(rng.integers(offset, LAST_PIECE + 1))
+    power, behind, offset = edge.power, edge.behind, draw_offset(edge, rng)
     if behind is Behind.MANY and (most - offset) >> POWERS[-1] > 0:
         power = POWERS[-1]
     drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=2)
     multiple = {Behind.ONE: 1, Behind.ANY: drawn[0], Behind.MANY: drawn.max()}[behind]
     return (int(multiple) << power) + offset
+
+
+def draw_offset(edge: Edge, rng: np.random.Generator) -> int:
+    """How far behind a multiple of its tile a length at an edge lies."""
+    return int(rng.integers(edge.offset, LAST_PIECE + 1)) if edge.offset > 1 else edge.offset
 
 
 def _room(sizes: Mapping[str, int], steps: int | None) -> int:

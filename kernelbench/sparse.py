@@ -36,6 +36,7 @@ from .patterns import (
     laws,
     light_pattern,
     list_edges,
+    list_ends,
     wide_pattern,
     widen,
 )
@@ -276,7 +277,7 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
     ) -> Iterator[Structure]:
         tried = tried or Tried(int(rng.integers(1 << 63)))
         own = {LONGEST: int(row_lengths(structure).max(initial=1)), "K": structure.axes["M"]}
-        in_turn, edges = laws(rng), list_edges(tried)
+        in_turn, edges, ends = laws(rng), list_edges(tried), list_ends(tried)
         turns, full = itertools.cycle((True, False)), itertools.cycle((True, False))
         for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, None, tried):
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
@@ -291,7 +292,8 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
                     most = cols  # a short row beside a wide factor: no axis beyond what was drawn
                 elif WIDE <= cols <= LONG and next(full):
                     most = cols
-                pattern = draw_pattern(rows, cols, most, next(in_turn), rng, entries, edges)
+                law, end = next(in_turn), next(ends)
+                pattern = draw_pattern(rows, cols, most, law, rng, entries, edges, end)
             drawn = structure_from(pattern, sizes, names=names)
             yield replace(drawn, is_telling=is_telling(ranges, sizes))
 

@@ -141,7 +141,7 @@ class Slot:
         return min(region.offset for region in self.input_regions.values())
 
 
-WATCHED = 16 << 20
+WATCHED = 4 << 20
 """Bytes beside an output that are watched at most: an arena may be as large as a workload."""
 
 
@@ -363,8 +363,8 @@ class Arena:
     def surroundings(self, slot: Slot) -> list[tuple[str, np.ndarray]]:
         """The rest of the outputs' memory as bytes: (`before C`, view) … behind the guard bands.
 
-        Every byte of it now has one value, the same one in all of them. Only what slots were
-        placed in since the last time is written, since the whole may be large.
+        Every byte of it now has one value, the same one in all of them, unless a call before wrote
+        there. Only what slots were placed in is written, since the whole may be large.
         """
         own = [*slot.output_regions.items(), *(("scratch", r) for r in slot.scratch_regions)]
         own += _plan_of(slot)
@@ -372,15 +372,17 @@ class Arena:
         edges = [(f"before {regions[0][0]}", 0)]
         edges += [(f"after {name}", r.offset + r.bytes + GUARD_BYTES) for name, r in regions]
         ends = [r.offset - GUARD_BYTES for _, r in regions] + [self._outputs.size]
-        found, used = [], max(self._dirty, self._at[1])
+        found, used, is_clean = [], max(self._dirty, self._at[1]), True
         for (where, start), end in zip(edges, ends, strict=True):
             if end - start > WATCHED:
+                first = start
                 start, end = _clip_beside(where, start, end)
-                used = self._outputs.size  # the rest of it stays as it was
+                # What is left out below that stays as it was.
+                is_clean &= first >= used or (first == start and end >= used)
             if start < end:
                 found.append((where, self._outputs.view[start:end]))
                 self._outputs.view[start : min(end, used)] = self._background
-        self._dirty = used if used == self._outputs.size else 0
+        self._dirty = 0 if is_clean else used
         return found
 
     def _reserve(self, side: int, dtype: str, shape: tuple[int, ...], fence: Fence) -> TensorRegion:

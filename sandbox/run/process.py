@@ -33,7 +33,7 @@ from ..frames import (
 )
 from ..isolation.calls import name_call
 from ..isolation.model import End, Limits, Outcome
-from .begun import Plane
+from .begun import Begun, Plane
 from .gate import Coverage
 from .program import Program
 from .starting import begin
@@ -100,12 +100,16 @@ class Runner:
         plane: Plane,
         *,
         limits: Limits,
+        begun: Begun | None = None,
+        empty_calls: int = CLEAN_CALLS,
         write: Callable[[], None] | None = None,
         hear: Callable[[str], None] | None = None,
     ) -> None:
         """Starts it and loads the candidate.
 
         Args:
+            begun: Its process, of this program on this memory; None: it begins now.
+            empty_calls: How many tell what the runner itself takes, where its calls are timed.
             write: Writes as much as there is to write before a call, for the empty calls that tell
                 what the runner itself takes.
             hear: Is told, once the process has ended, what it wrote.
@@ -116,12 +120,15 @@ class Runner:
         """
         self._program = program
         self._hear_words = hear
+        self._empty_calls = empty_calls if program.is_timed else 1
         self._pid = 0
         self._cpu_mark = 0
         self.cpus = max(1, len(workshop.cpus))
         self.overhead_us = program.overhead_us
         self._alone = self._beside = Timed(0, 0, 0)
-        if program.waiting is not None:
+        if begun is not None:
+            self._begun = begun
+        elif program.waiting is not None:
             self._begun = program.waiting.take(program, plane)
         else:
             self._begun = begin(workshop, program, plane, limits=limits)
@@ -315,11 +322,9 @@ class Runner:
             ) from fault
 
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
-        calls = CLEAN_CALLS if self._program.is_timed else 1
-
         def measure() -> Timed:
-            empty = [self.call(0, timeout_s=timeout_s, release=write) for _ in range(calls)]
-            return _summarise(empty)
+            numbers = range(self._empty_calls)
+            return _summarise([self.call(0, timeout_s=timeout_s, release=write) for _ in numbers])
 
         self._alone = measure()
         self.ping(timeout_s=timeout_s)

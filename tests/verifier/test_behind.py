@@ -9,7 +9,7 @@ import pytest
 
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.clock.clocks import BUSIEST_LIMIT_US, COLD, Clocks
-from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands import sides
 from kernelwright.verifier.stands.programs import build_program
 
 HOOK = Path(__file__).parent.parent / "hostile" / "native" / "C07_answers_as_inputs_come.cpp"
@@ -44,8 +44,8 @@ def test_who_works_behind_the_answer_is_stopped_there_and_pays(session_for) -> N
     program = build_program(session, source, "cpp")
     rng, clocks = np.random.default_rng(1), Clocks()
     with (
-        contests.arena_for(session) as arena,
-        contests.start_side(session, Depth.SCREEN, "candidate", program, arena, rng) as side,
+        sides.arena_for(session) as arena,
+        sides.start_side(session, Depth.SCREEN, "candidate", program, arena, rng) as side,
     ):
         side.place(session.stage.target, 2)
         runner = side._runner

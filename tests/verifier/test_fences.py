@@ -12,7 +12,7 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Check, Depth, Status
 from kernelwright.verifier.checks import fenced_memory
-from kernelwright.verifier.stands import contests
+from kernelwright.verifier.stands import sides
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 
@@ -40,8 +40,8 @@ def examined(session: Session, source: str) -> Check:
     rng = np.random.default_rng(6)
     program = build_program(session, source, "cpp")
     with (
-        contests.arena_for(session) as arena,
-        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
+        sides.arena_for(session) as arena,
+        sides.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         found = fenced_memory.examine(side, session.stage, rng)
         # The fences are down again: a plain call finds its guard bands as they were.

@@ -14,7 +14,7 @@ from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders.compiler import find_compiler
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Check, Depth, Status
-from kernelwright.verifier.stands import contests, sanitize, sanitizer_reports
+from kernelwright.verifier.stands import sanitize, sanitizer_reports, sides
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 from kernelwright.verifier.truth.trials import FEW_SHAPES, make_item
@@ -177,8 +177,8 @@ extern char** environ;
     program = build_program(session, source, "cpp")
     rng = np.random.default_rng(4)
     with (
-        contests.arena_for(session) as arena,
-        contests.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
+        sides.arena_for(session) as arena,
+        sides.start_side(session, Depth.FULL, "candidate", program, arena, rng) as side,
     ):
         slot = side.place(session.stage.target, 1)[0]
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)

@@ -15,7 +15,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.sizes import BANDS, LANES, LEAST_SHORT, Tried
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
-from kernelwright.verifier.stands.contests import HIDDEN_ROOM
+from kernelwright.verifier.stands.sides import HIDDEN_ROOM
 from kernelwright.verifier.truth.trials import (
     BULK_SHAPES,
     ENTRIES,

@@ -83,14 +83,18 @@ def try_all(
 def _draw_ahead(
     problem: Problem, trials: Iterable[Trial], rng: np.random.Generator
 ) -> Iterator[tuple[Trial, Item]]:
-    """Each trial with its inputs; those of the next one are drawn while one is called and judged.
+    """Each trial with its inputs and, where the whole answer is judged, the truth.
 
-    By a generator of their own, so that what is drawn does not depend on who is quicker.
+    Those of the next one are found while one is called and judged. By a generator of their own, so
+    that what is drawn does not depend on who is quicker.
     """
     of_values = rng.spawn(1)[0]
 
     def draw(trial: Trial) -> tuple[Trial, Item]:
-        return trial, make_item(problem, trial.structure, trial.family, of_values)
+        item = make_item(problem, trial.structure, trial.family, of_values)
+        if not item.is_parted:
+            _ = item.expected
+        return trial, item
 
     with ThreadPoolExecutor(1) as pool:
         ahead: Future[tuple[Trial, Item]] | None = None

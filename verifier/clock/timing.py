@@ -78,7 +78,8 @@ class Rounds:
     """Calls of the candidate on other families of inputs, scattered among the others."""
     behind: float = math.inf
     """A block ends once it has `least` rounds and says that the candidate takes so much longer than
-    the first of the others: the logarithm of the ratio. Nobody needs to know it any better."""
+    the first of the others: the logarithm of the ratio. Nobody needs to know it any better. With
+    more rounds it is known better, and less is enough."""
 
 
 def batch_for(reference_us: float, room: int) -> int:
@@ -108,19 +109,20 @@ def sample_block(
     """
     sides = [candidate, *others]
     batch = series.batch
+    if isinstance(candidate, CandidateSide):
+        candidate.judge(rounds.judged)
     for _ in range(rounds.warm_up):
         given, first = _draw_calls(items, batch, slots, rng)
         for side in sides:
             side.take(given, first)
     if isinstance(candidate, CandidateSide):
         candidate.clocks = Clocks()
-        candidate.judge(rounds.judged)
     tested = _scatter_rounds(rounds.tests, rounds, rng)
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     start = time.monotonic()
     for number in range(rounds.count):
         is_over = time.monotonic() - start > rounds.budget_s
-        if number >= rounds.least and (is_over or _is_behind(samples, sides, rounds.behind)):
+        if number >= rounds.least and (is_over or _is_behind(samples, sides, rounds)):
             break
         given, first = _draw_calls(items, batch, slots, rng)
         for index in rng.permutation(len(sides)):
@@ -135,12 +137,13 @@ def sample_block(
         series.prepare_us += candidate.plans.us
 
 
-def _is_behind(samples: dict[str, list[float]], sides: list[Side], behind: float) -> bool:
+def _is_behind(samples: dict[str, list[float]], sides: list[Side], rounds: Rounds) -> bool:
     """Whether the first side takes so much longer than the second, as far as is known."""
-    if math.isinf(behind):
+    if math.isinf(rounds.behind):
         return False
     ours, theirs = (np.asarray(samples[side.name]) for side in sides[:2])
-    return bool(np.median(np.log(ours / theirs)) > behind)
+    limit = rounds.behind * math.sqrt(rounds.least / len(ours))
+    return bool(np.median(np.log(ours / theirs)) > limit)
 
 
 def _draw_calls(

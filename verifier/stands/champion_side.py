@@ -18,8 +18,8 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import ChampionFailed, Failed
 from ..truth.trials import Item
 
-JUDGED = 6
-"""Timed calls of the champion, in each block, that are held against the truth."""
+JUDGED, QUICKLY_JUDGED = 6, 2
+"""Calls of the champion, in each block, that are held against the truth; in a quick look fewer."""
 
 
 class ChampionSide:
@@ -27,14 +27,15 @@ class ChampionSide:
 
     name = CHAMPION
 
-    def __init__(self, side: CandidateSide) -> None:
+    def __init__(self, side: CandidateSide, *, is_quick: bool = False) -> None:
         self._side = side
+        self._judged = QUICKLY_JUDGED if is_quick else JUDGED
 
     def place_at(self, shift: int, structure: Structure, count: int) -> None:
         """See CandidateSide. Raises ChampionFailed."""
         with champions_own():
             self._side.place_at(shift, structure, count)
-        self._side.judge(JUDGED)
+        self._side.judge(self._judged)
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side. Raises ChampionFailed."""

@@ -7,21 +7,20 @@ It starts the processes and hands them to timing.py; it judges nothing.
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import is_large
-from ...sandbox.run.arena import EXTRA_BYTES, Arena, Behind, footprint, nothing_more
-from ...sandbox.run.begun import Plane
+from ...sandbox.run.arena import Arena, Behind, nothing_more
+from ...sandbox.run.begun import Begun
 from ...sandbox.run.call_table import MAX_SLOTS
-from ...sandbox.run.device.runner import runner_of
+from ...sandbox.run.process import CLEAN_CALLS
 from ...sandbox.run.program import Program
 from ...traces.records import CHAMPION, Depth
 from ..clock import statistics, timing
@@ -30,8 +29,10 @@ from ..clock.timed_sides import BaselineSide, CandidateSide, Side
 from ..failure import Failed
 from ..truth.trials import Item, make_item
 from .champion_side import ChampionSide, blame_champion, champions_own
+from .early_processes import Early, EarlyProcesses
 from .reference import Baselines
-from .session import CALL_S, Session
+from .session import Session
+from .sides import arena_for, begin_process, start_side
 
 BLOCKS = {Depth.SCREEN: 1, Depth.RACE: 2, Depth.FULL: 6, Depth.CONFIRM: 5, Depth.RECORD: 12}
 """Runner processes that are timed one after the other. They are what the interval is made of: two
@@ -43,16 +44,18 @@ LOST_BLOCKS = 3
 OPEN_S = 6.0
 """And none of those beyond BLOCKS begins later than this after the first."""
 ROUNDS = {
-    Depth.SCREEN: timing.Rounds(24, budget_s=0.35, least=6, judged=3, warm_up=2),
+    Depth.SCREEN: timing.Rounds(24, budget_s=0.3, least=6, judged=3, warm_up=2),
     Depth.RACE: timing.Rounds(60, budget_s=1.0, least=8, judged=3, warm_up=2, tests=1),
     Depth.FULL: timing.Rounds(80, budget_s=0.4, least=10, judged=8, tests=2),
     Depth.CONFIRM: timing.Rounds(60, budget_s=0.3, least=8, judged=8, warm_up=2, tests=1),
     Depth.RECORD: timing.Rounds(400, budget_s=3.0, least=10, judged=25, tests=4),
 }
+FEW_EMPTY = 7
+"""Empty calls ahead of a quick look, which credits nothing."""
 FAR_BEHIND = 0.25
 """Of the logarithm of a time beside the champion's: such a candidate is looked at no longer. A
 round's ratio varies by some 16 %, the median of six by 8."""
-BESIDE_LIBRARY = timing.Rounds(3, budget_s=0.05, least=2, judged=1, warm_up=1)
+BESIDE_LIBRARY = timing.Rounds(3, budget_s=0.05, least=2, judged=1, warm_up=0)
 """Of a quick look beside a champion: it only tells about how fast the library is."""
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
@@ -70,27 +73,12 @@ NEAR_BLOCKS = 5
 """Blocks in which baselines within NEAR are timed where there is a champion to be timed beside."""
 NEAR = 2.0
 """Baselines within this factor of the fastest are timed in the next blocks, too."""
-EVALUATION_S = {
-    Depth.SCREEN: 120.0,
-    Depth.RACE: 120.0,
-    Depth.FULL: 600.0,
-    Depth.CONFIRM: 600.0,
-    Depth.RECORD: 3600.0,
-}
-MEMORY_ROOM = 1 << 30
-"""Resident memory a candidate may take beyond the shared data."""
-HIDDEN_ROOM = (16 << 20, 8 << 20)
-"""Inputs and outputs of one call of any hidden shape."""
 TWIN_SHARE = 0.5
 """Of the timed calls are on a pattern that differs from the workload's in a few entries, where
 there is one: who keeps the pattern under its sizes or addresses is wrong in them."""
 NEW_TWIN_SHARE = 0.1
 """Of the timed calls have a twin from here on that was never there before: who has learned the
 patterns of a process does not know the next one."""
-STIRRED_BYTES = 64 << 20
-"""Beyond it nothing of what was written before stays in a cache."""
-SHIFT_ROOM = 8192
-"""For the shift of addresses from one placement to the next."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +134,11 @@ class Contest:
         self._begun = 0.0
         self._rng = rng
         self._tests = self._drawn_tests()
+        self._early = EarlyProcesses()
+
+    def close(self) -> None:
+        """Ends the processes that were begun for nothing."""
+        self._early.close()
 
     @cached_property
     def series(self) -> timing.Series:
@@ -193,33 +186,60 @@ class Contest:
         turns: list[tuple[list[Side], timing.Rounds]] = [([rival], alone)]
         return turns + ([(libraries, BESIDE_LIBRARY)] if libraries else [])
 
+    def begin_early(self) -> None:
+        """Begins the processes of a quick look where they are light, as far as they can be now."""
+        if not (self._protocol.is_quick and self._launched.is_light and self._baselines.are_ready):
+            return
+        arena = self._renewed_arena()
+
+        def begin(launched: RunnerLaunch, layout: Arena) -> Early:
+            made = begin_process(self._session, self._protocol, launched.program, layout)
+            return Early(layout, made)
+
+        self._early.begin("candidate", lambda: begin(self._launched, arena))
+        if (champion := self._champion) and champion.is_light:
+            rivals = arena.share(MAX_SLOTS // 2)
+            self._early.begin(CHAMPION, lambda: begin(champion, rivals))
+
     @contextmanager
     def process(self, hear: Callable[[str], None] | None = None) -> Iterator[CandidateSide]:
         """A fresh process of a light candidate, for one block. Raises RunFault."""
+        early = self._early.take("candidate")
+        arena = early.arena if early else self._renewed_arena()
+        begun = early.begun if early else None
+        with self._start("candidate", self._launched, arena, begun, hear) as side:
+            yield side
+
+    def _renewed_arena(self) -> Arena:
+        """The memory that the baselines work on, on other pages than before."""
         arena = self._baselines.reference.process.arena.share()
         arena.renew()
-        with self._start("candidate", self._launched, arena, hear) as side:
-            yield side
+        return arena
 
     @contextmanager
     def _start_champion(
         self, champion: RunnerLaunch, side: CandidateSide
     ) -> Iterator[ChampionSide]:
         """The champion in a process of its own. Raises ChampionFailed."""
+        early = self._early.take(CHAMPION)
         with ExitStack() as stack:
-            if champion.is_light and self._launched.is_light:
+            if early:
+                arena = early.arena
+            elif champion.is_light and self._launched.is_light:
                 arena = side.arena.share(MAX_SLOTS // 2)
             else:
                 arena = stack.enter_context(arena_for(self._session, champion.room))
             with champions_own():
-                rival = stack.enter_context(self._start(CHAMPION, champion, arena))
-            yield ChampionSide(rival)
+                begun = early.begun if early else None
+                rival = stack.enter_context(self._start(CHAMPION, champion, arena, begun))
+            yield ChampionSide(rival, is_quick=self._protocol.is_quick)
 
     def _start(
         self,
         name: str,
         launched: RunnerLaunch,
         arena: Arena,
+        begun: Begun | None,
         hear: Callable[[str], None] | None = None,
     ) -> AbstractContextManager[CandidateSide]:
         return start_side(
@@ -231,6 +251,8 @@ class Contest:
             self._rng,
             launched.extra,
             timeout_s=self._baselines.timeout_s(),
+            empty_calls=FEW_EMPTY if self._protocol.is_quick else CLEAN_CALLS,
+            begun=begun,
             hear=hear,
         )
 
@@ -315,70 +337,3 @@ def _near_twins(
         if not found:
             return
         yield from found
-
-
-@contextmanager
-def arena_for(session: Session, extra_bytes: int = 0, *, is_timed: bool = True) -> Iterator[Arena]:
-    """Memory that holds two calls of any workload of the problem, and every timed slot.
-
-    Args:
-        extra_bytes: There are so many beside, for what calls are given behind their tensors.
-        is_timed: Whether calls are timed in it; otherwise those slots are left out.
-    """
-    problem, stage = session.problem, session.stage
-    inputs, outputs = footprint(problem, stage.target.axes)
-    least = 1 if is_large(problem, stage.target.axes) else 2
-    calls = max(session.slots, least) if is_timed else least
-    sizes = [(calls * inputs, calls * outputs)]
-    for _, structure in stage.others:
-        inputs, outputs = footprint(problem, structure.axes)
-        sizes.append((2 * inputs, 2 * outputs))
-    with Arena(
-        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + min(extra_bytes, EXTRA_BYTES),
-        max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
-    ) as arena:
-        yield arena
-
-
-@contextmanager
-def start_side(
-    session: Session,
-    protocol: Depth,
-    name: str,
-    program: Program,
-    arena: Arena,
-    rng: np.random.Generator,
-    extra: Behind = nothing_more,
-    *,
-    timeout_s: float = CALL_S,
-    hear: Callable[[str], None] | None = None,
-) -> Iterator[CandidateSide]:
-    """A fresh process of the program; `hear` is told what it wrote.
-
-    Raises:
-        RunFault: it cannot be loaded.
-    """
-    limits = program.limits(
-        wall_s=EVALUATION_S[protocol],
-        cpu_s=EVALUATION_S[protocol] * len(session.workshop.cpus),
-        memory_bytes=sum(arena.sizes) + MEMORY_ROOM,
-    )
-    arena.wipe()
-    inputs, _ = footprint(session.problem, session.stage.target.axes)
-    fds = arena.open_fds()
-    try:
-        runner = runner_of(program)(
-            session.workshop,
-            program,
-            Plane(*fds, *arena.sizes),
-            limits=limits,
-            write=partial(arena.stir, min(inputs, STIRRED_BYTES)),
-            hear=hear,
-        )
-    finally:
-        for fd in fds:
-            os.close(fd)
-    with runner:
-        yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=timeout_s, extra=extra
-        )

@@ -29,6 +29,7 @@ from ..clock.turns import WAITED, Turns
 from ..failure import Failed
 from ..profile import cpu as profiling
 from ..request import Order
+from ..truth.trials import Trial, plan
 from . import preparing, refused_source, sanitize
 from .contests import RunnerLaunch
 from .programs import BUILT, build_program
@@ -136,6 +137,15 @@ class MountedOnCpu(MountedToBeTimed):
         self._build_sanitized = sanitized
         self._turns = turns
         self._known: Profile | None = None
+        self._trials: Future[list[Trial]]
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """See Mounted; what it is tried on is drawn as its process starts."""
+        stage, depth = self.draft.session.stage, self.draft.order.protocol
+        with ThreadPoolExecutor(1) as beside, super().ready():
+            self._trials = beside.submit(plan, stage, depth, self.rng.spawn(1)[0])
+            yield
 
     @property
     def threads(self) -> int:
@@ -151,7 +161,9 @@ class MountedOnCpu(MountedToBeTimed):
         """See Mounted."""
         draft = self.draft
         with self._hold_turn(), draft.span("verify"):
-            draft.checks += run_trials(side, draft.session.stage, draft.order.protocol, self.rng)
+            self._contest.begin_early()
+            stage, trials = draft.session.stage, self._trials.result()
+            draft.checks += run_trials(side, stage, draft.order.protocol, self.rng, trials)
 
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: looks at stray accesses, then repeats, under load and very often."""

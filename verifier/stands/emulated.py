@@ -25,7 +25,7 @@ from ..clock.answers import AnsweredShare
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth.trials import FEW_BUILT, NO_BULK, patient_plan, plan, small_trials
-from . import contests, cuda_causes, emulated_looks, gpu_tools, triton_causes
+from . import cuda_causes, emulated_looks, gpu_tools, sides, triton_causes
 from .cuda_candidate import CudaCandidate
 from .cuda_causes import Failing
 from .gpu_candidates import DeviceCandidate
@@ -128,8 +128,8 @@ class MountedInEmulation:
         with ExitStack() as stack:
             with draft.span("start"):
                 behind = made.spare + 2 * room(made.extra(session.stage.target))
-                arena = stack.enter_context(contests.arena_for(session, behind))
-                started = contests.start_side(
+                arena = stack.enter_context(sides.arena_for(session, behind))
+                started = sides.start_side(
                     session,
                     draft.order.protocol,
                     "candidate",

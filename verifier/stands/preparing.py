@@ -17,10 +17,11 @@ from ...sandbox.plan.pattern_plan import MAX_SHARE, PatternPlan
 from ...sandbox.run.arena import Extra, room
 from ...traces.records import Status
 from ..failure import Failed
-from .contests import HIDDEN_ROOM, RunnerLaunch
+from .contests import RunnerLaunch
 from .gpu_candidates import status_of
 from .programs import build_program, pattern_plan
 from .session import Session
+from .sides import HIDDEN_ROOM
 
 
 @dataclass(frozen=True)

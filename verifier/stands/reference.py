@@ -81,6 +81,11 @@ class Baselines:
         """The running baselines; waits until they are ready."""
         return self._reference.result()
 
+    @property
+    def are_ready(self) -> bool:
+        """Whether they run, and nothing more is measured in the background."""
+        return self._reference.done() and not self._reference.exception()
+
     def wait(self) -> None:
         """Waits until nothing more is measured in the background."""
         self._reference.result()

@@ -10,12 +10,13 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from ...sandbox.run.arena import Arena
+from ...sandbox.run.process import CLEAN_CALLS
 from ...traces.records import CHAMPION, Measurement
 from ..clock import amortised, clocks, roofline, timing
 from ..clock.judging import Judges
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
-from . import contests
+from . import sides
 from .champion_side import champions_own
 from .contests import Contest, RunnerLaunch
 from .reference import Baselines
@@ -66,7 +67,8 @@ class MountedToBeTimed(ABC):
             self._contest = Contest(
                 session, self.baselines, order.protocol, launched, rival, judges, self.rng
             )
-            arena = contests.arena_for(session, launched.room, is_timed=is_timed)
+            stack.callback(self._contest.close)
+            arena = sides.arena_for(session, launched.room, is_timed=is_timed)
             self._arena = stack.enter_context(arena)
             yield
 
@@ -80,7 +82,7 @@ class MountedToBeTimed(ABC):
         """See Mounted."""
         with ExitStack() as stack:
             with self.draft.span("start"):
-                started = contests.start_side(
+                started = sides.start_side(
                     self.draft.session,
                     self.draft.order.protocol,
                     "candidate",
@@ -89,6 +91,7 @@ class MountedToBeTimed(ABC):
                     self.rng,
                     self._launched.extra,
                     timeout_s=self.baselines.timeout_s(),
+                    empty_calls=CLEAN_CALLS if self.is_timed_as_tried else 1,
                     hear=self.draft.hear,
                 )
                 side = stack.enter_context(started)

@@ -27,7 +27,7 @@ from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth import gates
 from ..truth.trials import Item
-from . import contests
+from . import sides
 from .session import EMULATED_CALL_S, Session
 from .triton_candidate import TritonCandidate
 
@@ -91,9 +91,9 @@ def explain(session: Session, made: TritonCandidate, item: Item, rng: np.random.
         table = {**(json.loads(known) if known else {}), "story": request}
         return Extra(json.dumps(table).encode(), (ROOM,))
 
-    with contests.arena_for(session, 2 * ROOM) as arena:
+    with sides.arena_for(session, 2 * ROOM) as arena:
         try:
-            with contests.start_side(
+            with sides.start_side(
                 session,
                 Depth.FULL,
                 "candidate",

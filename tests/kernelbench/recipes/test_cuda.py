@@ -29,7 +29,7 @@ from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import contests, emulated_looks
+from kernelwright.verifier.stands import emulated_looks, sides
 from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.leased import Machine
 from kernelwright.verifier.stands.opening import open_stand
@@ -118,8 +118,8 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
         trials += [Trial(name, structure, family) for family in drawn]
     made = stand.tools.build("cuda", source, seed)
     with (
-        contests.arena_for(session, EXTRA_BYTES) as arena,
-        contests.start_side(
+        sides.arena_for(session, EXTRA_BYTES) as arena,
+        sides.start_side(
             session, Depth.SCREEN, "recipe", made.program("order"), arena, rng, made.extra
         ) as side,
     ):
