@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
-	hostile attacks mutants search regret transfer noise isolation static clean
+	hostile attacks sizes mutants search regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -157,6 +157,10 @@ sparse-baselines: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# Which classes of sizes an evaluation tries; writes docs/results/sizes.md.
+sizes: $(STAMP)
+	$(BIN)/python benchmarks/sizes.py
 
 # Attacks on the clock beside their honest twins; writes docs/results/attacks.md. Quiet machine.
 attacks: $(STAMP)
