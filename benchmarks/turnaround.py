@@ -78,8 +78,9 @@ def campaign(workload: str, seconds: int) -> None:
     pace = result["pace"]
     print(
         f"campaign on {workload}: {result['evaluated']} candidates in {result['wall_s']:.0f} s, "
-        f"{pace['candidates_per_minute']:.0f} per minute, something timed in "
-        f"{pace['timed_share']:.0%} of the time"
+        f"{pace['candidates_per_minute']:.0f} per minute, without the race "
+        f"{pace['candidates_per_minute_of_search']:.0f}; an evaluation ran in "
+        f"{pace['judged_share']:.0%} of the time, something was timed in {pace['timed_share']:.0%}"
     )
 
 

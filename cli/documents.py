@@ -79,6 +79,8 @@ def pace_document(history: History) -> dict[str, float] | None:
         return None
     return {
         "candidates_per_minute": round(pace.per_minute, 2),
+        "candidates_per_minute_of_search": round(pace.per_minute_of_search, 2),
+        "judged_share": round(pace.judged_share, 4),
         "timed_share": round(pace.timed_share, 4),
     }
 

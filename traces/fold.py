@@ -120,6 +120,8 @@ class Fold(Generic[E]):
         self.last_at = 0.0
         self.spent_s = 0.0
         """Seconds between the events of each process; the pauses between processes are free."""
+        self.judged_s = self.raced_s = 0.0
+        """Of those, in which an evaluation ran, and in which one of them was a heat of the race."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
         self.last_seq = 0
@@ -192,8 +194,7 @@ class Fold(Generic[E]):
             self._require_entry(payload.candidate, event)
             self.audits.append(Audited(event.at, payload))
             return
-        self.spent_s += 0.0 if self._is_outside(payload) else max(0.0, event.at - self.last_at)
-        self.last_at = event.at
+        self._take_time(payload, event)
         self.spending.apply(event)
         if isinstance(payload, CandidateProposed | CandidateMissing | AdviceGiven):
             self._take_words(payload, event)
@@ -204,6 +205,14 @@ class Fold(Generic[E]):
         # Campaigns from before preparations were recorded began with their first candidate.
         if not isinstance(payload, CampaignStarted | CampaignFinished):
             self.is_prepared = not isinstance(payload, CampaignResumed)
+
+    def _take_time(self, payload: Payload, event: Event) -> None:
+        lasted_s = 0.0 if self._is_outside(payload) else max(0.0, event.at - self.last_at)
+        self.spent_s += lasted_s
+        if isinstance(payload, EvaluationFinished):
+            self.judged_s += lasted_s
+            self.raced_s += lasted_s if payload.verdict.protocol is Depth.RACE else 0.0
+        self.last_at = event.at
 
     def _is_outside(self, payload: Payload) -> bool:
         """Whether what lies before this event is no work of the campaign: between two processes, or

@@ -90,17 +90,27 @@ class Pace(NamedTuple):
 
     per_minute: float
     """Candidates that were evaluated, over all of its seconds."""
+    per_minute_of_search: float
+    """The same over the seconds that the race left, confirmations included."""
+    judged_share: float
+    """Of all its seconds, in which an evaluation ran, on the CPUs that times are taken on."""
     timed_share: float
-    """Of those seconds, in which something was timed."""
+    """Of all its seconds, in which something was timed."""
 
 
 def find_pace(history: History) -> Pace | None:
     """None where nothing was timed."""
     verdicts = [verdict for entry in history.entries.values() for verdict in entry.verdicts]
     timed_s = sum(verdict.seconds.get("time", 0.0) for verdict in verdicts)
-    if not timed_s or history.spent_s <= 0:
+    spent_s, searched_s = history.spent_s, history.spent_s - history.raced_s
+    if not timed_s or searched_s <= 0:
         return None
-    return Pace(60.0 * history.evaluated / history.spent_s, min(1.0, timed_s / history.spent_s))
+    return Pace(
+        per_minute=60.0 * history.evaluated / spent_s,
+        per_minute_of_search=60.0 * history.evaluated / searched_s,
+        judged_share=history.judged_s / spent_s,
+        timed_share=min(1.0, timed_s / spent_s),
+    )
 
 
 def how_fast(history: History) -> str:
@@ -108,9 +118,10 @@ def how_fast(history: History) -> str:
     pace = find_pace(history)
     if pace is None:
         return ""
+    of_search = f" ({pace.per_minute_of_search:.0f} without the race)" if history.raced_s else ""
     return (
-        f"{pace.per_minute:.0f} candidates a minute; something was timed in {pace.timed_share:.0%} "
-        "of the time"
+        f"{pace.per_minute:.0f} candidates a minute{of_search}; an evaluation ran in "
+        f"{pace.judged_share:.0%} of the time, and something was timed in {pace.timed_share:.0%}"
     )
 
 

@@ -125,7 +125,12 @@ def test_a_result_says_how_its_time_was_used(store: Store) -> None:
     assert pace is not None
     assert pace.timed_share == pytest.approx(0.5, abs=0.01)
     assert pace.per_minute == pytest.approx(60 * 12 / (2.0 * len(referee.asked)), rel=0.01)
-    assert how_fast(history).endswith("something was timed in 50% of the time")
+    races = [depth for _, depth in referee.asked if depth is Depth.RACE]
+    left = len(referee.asked) - len(races)
+    assert races
+    assert pace.per_minute_of_search == pytest.approx(60 * 12 / (2.0 * left), rel=0.01)
+    assert pace.judged_share == pytest.approx(1.0, abs=0.01)
+    assert how_fast(history).endswith("and something was timed in 50%")
     assert how_fast(History()) == ""
 
 
