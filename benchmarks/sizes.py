@@ -28,6 +28,7 @@ from kernelwright.verifier.truth.trials import Stage, Trial, plan
 
 BEYOND = (0, 1024, 4096, 8192)
 TILES = (8, 64, 128, 256, 512, 1024)
+BEYOND_15_BITS = 32_767
 ROWS = "row length"
 
 
@@ -51,11 +52,13 @@ class Class(NamedTuple):
 
 
 def classes() -> Iterator[Class]:
-    """Nothing left of a tile, one, a few, half a vector, and all but one."""
+    """Nothing left of a tile, one, a few, half a vector, and all but one; of 8, beyond 15 bits."""
     for beyond in BEYOND:
         for tile in TILES:
             for first, last in ((0, 0), (1, 1), (1, 3), (1, 7), (tile - 1, tile - 1)):
                 yield Class(beyond, tile, first, last)
+    for left in range(8):
+        yield Class(BEYOND_15_BITS, 8, left, left)
 
 
 def lengths_of(trials: list[Trial]) -> dict[str, np.ndarray]:
@@ -108,7 +111,8 @@ def page(lines: list[str], plans: int) -> str:
             f"{plans} plans of a whole evaluation for each problem, each as the first of a "
             "campaign; later ones try first what was not tried. A class of sizes is an axis beyond "
             f"{', '.join(f'{b:,}' for b in BEYOND)} with 0, 1, 1 to 3, 1 to 7 or all but one left "
-            f"of a tile of {', '.join(map(str, TILES))}; those beyond the longest length that was "
+            f"of a tile of {', '.join(map(str, TILES))}, or beyond {BEYOND_15_BITS:,} with each "
+            "number left of 8; those beyond the longest length that was "
             "drawn are left out. Missed: no shape of the plan falls into the class.",
             "",
             "| problem | axis | longest | classes in every plan | missed, mean of all classes | "

@@ -86,7 +86,8 @@ class Scale(Enum):
     WIDE = (BEYOND_16_BITS, BEYOND_16_BITS + 4096)
     EDGE = (127, MOST_AT_EDGES + LAST_PIECE)
     HUNDREDS = (65, 1023)
-    LONG = (20_000, BEYOND_16_BITS - 1)
+    LONG = (20_000, 32_767)
+    LONGER = (33_000, BEYOND_16_BITS - 1)
     THOUSANDS = (1024, 8191)
     TINY = (2, 31)
     OWN = (2, 8192)
@@ -103,17 +104,17 @@ ROUND = (
     Scale.TINY,
     Scale.EDGE,
     Scale.OWN,
-    Scale.LONG,
+    Scale.LONGER,
     Scale.EDGE,
     Scale.THOUSANDS,
     Scale.ONE,
     Scale.EDGE,
+    Scale.LONGER,
     Scale.LONG,
-    Scale.THOUSANDS,
     Scale.EDGE,
 )
-"""The scales in the order in which one axis after the other leads through them. A quarter is long,
-so that each of four axes is so with every remainder modulo 8 within eight rounds."""
+"""The scales in the order in which one axis after the other leads through them. A quarter is beyond
+32,767, so that each of four axes is so with every remainder modulo 8 within eight rounds."""
 
 SHORT_ONES = 8
 """After each ROUND so many shapes that are short in every axis."""
@@ -130,7 +131,7 @@ what is left out."""
 
 LANES = 8
 ALL_LANES = frozenset(range(LANES))
-BANDS = (1000, 20_000)
+BANDS = (1000, 20_000, 33_000)
 """From these lengths on, each remainder modulo LANES comes before one comes again."""
 
 
@@ -164,7 +165,7 @@ class _Remainders:
         if length % RESIDUES in self._left:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
-        self.long += length >= BANDS[-1]
+        self.long += length >= BANDS[1]
         for left in self._list_reached(length):
             left.discard(length % LANES)
             if not left:
@@ -289,7 +290,7 @@ def _draw_leading(
         can = wide if wide and scale is Scale.WIDE else lengths
         turned = [can[(turn + place + one) % len(can)] for one in range(len(can))]
         lead = turned[0]
-        if scale in (Scale.WIDE, Scale.LONG):
+        if scale in (Scale.WIDE, Scale.LONGER, Scale.LONG):
             # Each is as often beyond what is short as another, also who cannot be wide.
             lead = min(turned, key=lambda name: remainders[name].long)
         if scale is Scale.EDGE:

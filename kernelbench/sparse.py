@@ -72,6 +72,10 @@ LONGEST = "longest row"
 WIDE = 1000
 """From so many columns up to LONG every other pattern has a row with all of them."""
 
+FEW_ROWS = (2, 9)
+"""Of every third pattern with a row of WIDE or more: pieces of equal work end in neighbours."""
+LEAST_ENTRIES = 24
+"""Of a pattern beside however wide a dense factor: some rows are cut by pieces of equal work."""
 TALL = (1 << 18, 1 << 19)
 """Rows, and columns, of a pattern that is as large as BULK without a dense factor."""
 NARROW = (4, 16)
@@ -279,7 +283,10 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
         own = {LONGEST: int(row_lengths(structure).max(initial=1)), "K": structure.axes["M"]}
         in_turn, edges, ends = laws(rng), list_edges(tried), list_ends(tried)
         turns, full = itertools.cycle((True, False)), itertools.cycle((True, False))
+        few = itertools.cycle((False, False, True))
         for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, None, tried):
+            if sizes[LONGEST] >= WIDE > sizes["M"] and next(few):
+                sizes["M"] = int(rng.integers(*FEW_ROWS))
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
             if max(rows, cols, most) >= BEYOND_16_BITS:
                 is_long = most >= BEYOND_16_BITS or next(turns)
@@ -287,7 +294,7 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
                 sizes.update({name: 1 for name, kind in ranges.items() if not kind.choices})
             else:
                 beside = max((sizes[name] for name in lengths), default=1)
-                entries = min(MOST_ENTRIES, MOST_OF_TWO // beside)
+                entries = min(MOST_ENTRIES, max(LEAST_ENTRIES, MOST_OF_TWO // beside))
                 if widen(cols, most) * beside > 2 * MOST_OF_TWO:
                     most = cols  # a short row beside a wide factor: no axis beyond what was drawn
                 elif WIDE <= cols <= LONG and next(full):

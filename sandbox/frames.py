@@ -43,7 +43,8 @@ class FrameKind(IntEnum):
     REFUSED = 6
     """The artefact could not be loaded; the reason is on stderr."""
     LOAD = 7
-    """Load the candidate: the answer is READY or REFUSED."""
+    """pattern: load the candidate; the answer is READY or REFUSED. A native runner fills heap
+    memory that nobody has set by the pattern (mallopt(3), M_PERTURB), where it is not 0."""
     UPLOAD = 8
     """first slot, count: copy these slots to the device's memory; the answer is PONG."""
     FETCH = 9

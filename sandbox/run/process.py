@@ -40,6 +40,9 @@ from .starting import begin
 
 CLEAN_CALLS = 15
 """Empty calls before the candidate is loaded: what the runner itself takes here."""
+HEAP_PATTERN = 0x3E
+"""Memory that is asked for holds its complement, as floats -24.2 and as an index far below zero;
+memory that was given back holds floats of 0.19."""
 _STATUS = {
     End.WALL: Status.TIMED_OUT,
     End.CPU: Status.TIMED_OUT,
@@ -102,6 +105,7 @@ class Runner:
         limits: Limits,
         begun: Begun | None = None,
         empty_calls: int = CLEAN_CALLS,
+        fills_heap: bool = False,
         write: Callable[[], None] | None = None,
         hear: Callable[[str], None] | None = None,
     ) -> None:
@@ -110,6 +114,8 @@ class Runner:
         Args:
             begun: Its process, of this program on this memory; None: it begins now.
             empty_calls: How many tell what the runner itself takes, where its calls are timed.
+            fills_heap: Whether heap memory that nobody has set holds what shows in an answer. It
+                takes time.
             write: Writes as much as there is to write before a call, for the empty calls that tell
                 what the runner itself takes.
             hear: Is told, once the process has ended, what it wrote.
@@ -139,7 +145,7 @@ class Runner:
         )
         try:
             self._await_ready(write)
-            self._load(program.load_timeout_s)
+            self._load(program.load_timeout_s, HEAP_PATTERN if fills_heap else 0)
         except BaseException:
             self.close()
             raise
@@ -251,8 +257,8 @@ class Runner:
         # What came before the gate opened is charged as such.
         return Timed(claimed, wall, spent, ahead, max(0, busiest - woken), choice, told_sum)
 
-    def _load(self, timeout_s: float) -> None:
-        nonce = self._say(FrameKind.LOAD)
+    def _load(self, timeout_s: float, pattern: int) -> None:
+        nonce = self._say(FrameKind.LOAD, pattern)
         self._hear(FrameKind.READY, nonce, timeout_s, while_doing="while it was loaded")
         self._cpu_mark = self._cpu_now()
 

@@ -86,13 +86,14 @@ def start_side(
     *,
     timeout_s: float = CALL_S,
     empty_calls: int = CLEAN_CALLS,
+    fills_heap: bool = False,
     begun: Begun | None = None,
     hear: Callable[[str], None] | None = None,
 ) -> Iterator[CandidateSide]:
     """A fresh process of the program; `hear` is told what it wrote.
 
     Args:
-        empty_calls: See Runner.
+        empty_calls, fills_heap: See Runner.
         begun: By `begin_process`, of this program on this memory; None: it begins now.
 
     Raises:
@@ -109,6 +110,7 @@ def start_side(
             limits=_limits(session, protocol, program, arena),
             begun=begun,
             empty_calls=empty_calls,
+            fills_heap=fills_heap,
             write=partial(arena.stir, min(inputs, STIRRED_BYTES)),
             hear=hear,
         )

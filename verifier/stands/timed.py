@@ -92,6 +92,7 @@ class MountedToBeTimed(ABC):
                     self._launched.extra,
                     timeout_s=self.baselines.timeout_s(),
                     empty_calls=CLEAN_CALLS if self.is_timed_as_tried else 1,
+                    fills_heap=not self.is_timed_as_tried,
                     hear=self.draft.hear,
                 )
                 side = stack.enter_context(started)
