@@ -131,7 +131,7 @@ what is left out."""
 
 LANES = 8
 ALL_LANES = frozenset(range(LANES))
-BANDS = (1000, 20_000, 33_000)
+BANDS = (1000, 33_000)
 """From these lengths on, each remainder modulo LANES comes before one comes again."""
 
 
@@ -165,7 +165,7 @@ class _Remainders:
         if length % RESIDUES in self._left:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
-        self.long += length >= BANDS[1]
+        self.long += length >= BANDS[-1]
         for left in self._list_reached(length):
             left.discard(length % LANES)
             if not left:
@@ -290,7 +290,7 @@ def _draw_leading(
         can = wide if wide and scale is Scale.WIDE else lengths
         turned = [can[(turn + place + one) % len(can)] for one in range(len(can))]
         lead = turned[0]
-        if scale in (Scale.WIDE, Scale.LONGER, Scale.LONG):
+        if scale in (Scale.WIDE, Scale.LONGER):
             # Each is as often beyond what is short as another, also who cannot be wide.
             lead = min(turned, key=lambda name: remainders[name].long)
         if scale is Scale.EDGE:
