@@ -149,8 +149,8 @@ def page(found: dict[str, Found], seconds: float, seed: int) -> str:
         "",
         f"Made by `make headroom` on {datetime.date.today()}, {seconds:g} s for each problem, seed "
         f"{seed}. A ratio is an answer's error over what its gate allows, the largest of all "
-        "calls; from 1 on a right kernel would be called wrong. Kernels that prepare a pattern are not "
-        "among them.",
+        "calls; from 1 on a right kernel would be called wrong. Kernels that prepare a pattern are "
+        "not among them.",
         "",
         f"Machine: {machine()}.",
         "",
