@@ -45,6 +45,9 @@ LONG, KEPT, ENDS = 1 << 14, 1 << 12, 64
 """Sums of more than LONG terms have about KEPT that are not zero, but for NORMAL: a plain float32
 sum of more terms of one sign drifts, which no law of square roots admits. ENDS at either end are
 among them, so that a lost last piece is seen."""
+LONG_LOGITS = 1 << 13
+"""The same of exponentials, all of which have one sign: in every family a plain sum of 12,289 of
+them is wrong by up to nine tenths of what the gates allow (`make headroom`)."""
 LAST_OF_PROBE = 16
 """In half of the rows of a probe one of its non-zeros is among so many at the row's end."""
 
@@ -228,16 +231,20 @@ def thin_columns(family: Family, array: np.ndarray, rng: np.random.Generator) ->
 
 
 def is_thinned(
-    places: np.ndarray, lengths: np.ndarray | int, shape: tuple[int, ...], rng: np.random.Generator
+    places: np.ndarray,
+    lengths: np.ndarray | int,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    long: int = LONG,
 ) -> np.ndarray:
-    """Which elements do not count: most of a LONG row, none of another.
+    """Which elements do not count: most of a row of more than `long`, none of another.
 
     Args:
         places: the number of each within its row.
         lengths: of the row that each belongs to.
         shape: that both are broadcast to.
     """
-    is_inner = (np.asarray(lengths) > LONG) & (places >= ENDS) & (places < lengths - ENDS)
+    is_inner = (np.asarray(lengths) > long) & (places >= ENDS) & (places < lengths - ENDS)
     if not is_inner.any():
         return np.broadcast_to(is_inner, shape)
     thinned: np.ndarray = is_inner & (rng.random(shape) > KEPT / np.maximum(lengths, 1))
@@ -247,14 +254,14 @@ def is_thinned(
 def sink(
     array: np.ndarray, places: np.ndarray, lengths: np.ndarray | int, rng: np.random.Generator
 ) -> None:
-    """Lowers logits so far that their exponentials vanish, but for few of each LONG row.
+    """Lowers logits so far that their exponentials vanish, but for few of a row of LONG_LOGITS.
 
     Args:
         array: logits, that the others are broadcast to.
         places: the number of each within its row.
         lengths: of the row that each belongs to.
     """
-    array[is_thinned(places, lengths, array.shape, rng)] += np.float32(SUNK)
+    array[is_thinned(places, lengths, array.shape, rng, LONG_LOGITS)] += np.float32(SUNK)
 
 
 def raise_peaks(logits: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> None:
