@@ -119,7 +119,7 @@ def test_a_result_says_how_its_time_was_used(store: Store) -> None:
     store._clock = clock
     referee = HalfTimed(clock=clock, screen_s=2.0, confirm_s=2.0, prepare_s=50.0)
     asked = request(limits={"evaluations": 12})
-    result = run_campaign(asked, store, referee, players=players(CLOSE), clock=clock)
+    result = run_campaign(asked, store, referee, players=players(ALIKE), clock=clock)
     history = derive(store.events(result.campaign))
     pace = find_pace(history)
     assert pace is not None

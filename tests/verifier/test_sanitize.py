@@ -72,10 +72,13 @@ MISTAKES = {
         r"UndefinedBehaviorSanitizer: load of misaligned address",
     ),
     "memory never set, zero by luck": (
-        # Blocks of this size are fresh pages of the kernel's, which are zero.
+        # What a trial fills is what `malloc` hands out; what a block of this size gains by `realloc`
+        # are fresh pages of the kernel's, which are zero.
         f"""#include <cstdlib>
 {SIGNATURE} {{
-    float* sums = static_cast<float*>(std::malloc(48 << 20));
+    char* block = static_cast<char*>(std::malloc(40 << 20));
+    block = static_cast<char*>(std::realloc(block, 88 << 20));
+    float* sums = reinterpret_cast<float*>(block + (40 << 20));
     for (int i = 0; i < M; ++i)
         for (int n = 0; n < N; ++n) {{
             float sum = sums[(long)i * N + n];
@@ -83,7 +86,7 @@ MISTAKES = {
                 sum += values[p] * B[(long)indices[p] * N + n];
             C[(long)i * N + n] = sum;
         }}
-    std::free(sums);
+    std::free(block);
 }}""",
         r"memory that was never set",
     ),
