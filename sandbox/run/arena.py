@@ -222,12 +222,9 @@ class Arena:
         """Says that these lie there now."""
         self._laid[slot.start] = structure
 
-    def open_fds(self, *, is_trusted: bool = False) -> tuple[int, int]:
-        """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
-
-        A trusted process (the baselines') may write its inputs: torch wants writable memory.
-        """
-        inputs = self._inputs.open_descriptor(is_writable=is_trusted)
+    def open_fds(self) -> tuple[int, int]:
+        """New descriptors for a process: inputs read-only, outputs writable. The caller closes."""
+        inputs = self._inputs.open_descriptor(is_writable=False)
         return inputs, self._outputs.open_descriptor(is_writable=True)
 
     @property

@@ -113,8 +113,8 @@ def test_a_fenced_tensor_has_pages_of_its_own_and_touches_their_border(name, fen
 def test_around_a_fenced_input_there_is_nothing_to_calculate_with(problem, structure):
     with arena_for(problem, structure, 1) as arena:
         slot = arena.place(problem, structure, Fence.BEFORE)
-        inputs, outputs = arena.open_fds(is_trusted=True)
-        with mmap.mmap(inputs, arena.sizes[0]) as memory:
+        inputs, outputs = arena.open_fds()
+        with mmap.mmap(inputs, arena.sizes[0], prot=mmap.PROT_READ) as memory:
             region = slot.input_regions["values"]
             end = region.offset + region.bytes
             behind = np.frombuffer(

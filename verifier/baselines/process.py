@@ -134,7 +134,7 @@ class BaselineProcess:
         self._channel = ours
         self._lines = ours.makefile("rb")
         self._gate = Gate()
-        fds = self.arena.open_fds(is_trusted=True)
+        fds = self.arena.open_fds()
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         host = [sys.executable, "-m", "kernelwright.verifier.baselines.host"]
