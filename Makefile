@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom sparse-baselines side-by-side coverage growth verification-cost \
+	results fairness headroom sparse-baselines dense-libraries side-by-side coverage growth verification-cost \
 	hostile attacks sizes mutants search regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
@@ -153,6 +153,10 @@ growth: $(STAMP)
 sparse-baselines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mkl]'
 	$(BIN)/python benchmarks/sparse_baselines.py
+
+# Libraries for a dense product, each in a process of its own; writes docs/results/dense-libraries.md.
+dense-libraries: $(STAMP)
+	$(BIN)/python benchmarks/dense_libraries.py
 
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)

@@ -32,6 +32,7 @@ from ..problem import (
     Workload,
 )
 from ..sizes import Range
+from ..torch_calls import dense_view
 
 AXES = ("M", "N", "K")
 RANGES = dict.fromkeys(AXES, Range())
@@ -98,6 +99,23 @@ def _numpy(call: BaselineCall) -> Prepared:
     return compute
 
 
+def _onednn(call: BaselineCall) -> Prepared:
+    """The library that torch leaves a few rows by many columns to MKL for: it is faster there."""
+    import torch
+
+    if not torch.backends.mkldnn.is_available():
+        raise ImportError("this torch was built without oneDNN")
+    a, b = dense_view(call.inputs["A"]), dense_view(call.inputs["B"]).t()
+    c = dense_view(call.outputs["C"])
+    multiply = torch.ops.mkldnn._linear_pointwise
+
+    def compute() -> None:
+        with torch.inference_mode():
+            c.copy_(multiply(a, b, None, "none", [], ""))
+
+    return compute
+
+
 def _cupy(call: BaselineCall) -> Prepared:
     from ..cupy_calls import product
 
@@ -147,6 +165,7 @@ PROBLEM = Problem(
     baselines=(
         Baseline("torch eager", _torch),
         Baseline("numpy", _numpy, "numpy"),
+        Baseline("oneDNN", _onednn, "torch.backends.mkldnn"),
         Baseline("cupy", _cupy, "cupy"),
     ),
     variations=variations_of(RANGES),

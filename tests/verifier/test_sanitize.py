@@ -72,7 +72,7 @@ MISTAKES = {
         r"UndefinedBehaviorSanitizer: load of misaligned address",
     ),
     "memory never set, zero by luck": (
-        # What a trial fills is what `malloc` hands out; what a block of this size gains by `realloc`
+        # A trial fills what `malloc` hands out; what a block of this size gains by `realloc`
         # are fresh pages of the kernel's, which are zero.
         f"""#include <cstdlib>
 {SIGNATURE} {{
