@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A precompiled `<immintrin.h>`: half of what a compiler does for a candidate that uses it.
+"""Precompiled headers: more than half of what a compiler does for a short candidate.
 
-The header is included by force, ahead of everything else, where and only where the source includes
-it itself, so that the precompiled form changes how long a build takes and nothing else. GCC only.
+Headers are included by force, ahead of everything else, where and only where the source includes
+them itself, so that the precompiled form changes how long a build takes and nothing else. GCC only.
 """
 
 from __future__ import annotations
@@ -16,15 +16,28 @@ from .compiler import Compiler, cpu_signature, flags
 from .model import BuildVariant
 from .workplace import compile_own
 
-NAME = "vectors.h"
-_TEXT = "#include <immintrin.h>\n"
-_ASKS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<immintrin\.h>", re.MULTILINE)
+NAME = "headers.h"
+BUNDLES = (
+    ("cmath", "algorithm", "memory", "immintrin.h"),
+    ("cmath", "algorithm", "vector", "immintrin.h"),
+    ("cmath", "algorithm", "immintrin.h"),
+    ("cmath", "immintrin.h"),
+    ("immintrin.h",),
+    ("cmath", "algorithm", "vector"),
+    ("cmath", "algorithm"),
+    ("cmath",),
+)
+"""What is precompiled together: the first of which a source includes all. Few, since each takes
+seconds once, and 26 to 74 MB."""
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([\w./]+)>", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)", re.MULTILINE)
+_OF_NO_HEADER = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def place(
     source: str, variant: BuildVariant, compiler: Compiler, cache: BuildCache, folder: Path
 ) -> bool:
-    """Puts the header and its precompiled form into `folder`; False where it is of no use.
+    """Puts the headers and their precompiled form into `folder`; False where none is of use.
 
     A copy, not a link: the folder belongs to the compiler that reads the candidate.
 
@@ -32,20 +45,40 @@ def place(
         SandboxError: the compiler cannot precompile its own header.
         StorageError: the cache cannot be used.
     """
-    if not compiler.is_gcc or _ASKS.search(source) is None:
+    bundle = choose_bundle(source)
+    if not compiler.is_gcc or not bundle:
         return False
-    (folder / NAME).write_text(_TEXT)
-    (folder / f"{NAME}.gch").write_bytes(_keep_header(variant, compiler, cache))
+    (folder / NAME).write_text(_text(bundle))
+    (folder / f"{NAME}.gch").write_bytes(_keep_headers(bundle, variant, compiler, cache))
     return True
 
 
-@functools.lru_cache(maxsize=len(BuildVariant))
-def _keep_header(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -> bytes:
-    """The precompiled header, made where the cache has none: about 26 MB and a second."""
-    words = flags(variant, compiler)
+def choose_bundle(source: str) -> tuple[str, ...]:
+    """The headers that this source includes and that may be read before all else; () for none.
+
+    A macro that is defined before them may change what they say: of such a source none is.
+    """
+    asked = list(_INCLUDE.finditer(source))
+    names = {each[1] for each in asked}
+    bundle = next((b for b in BUNDLES if names.issuperset(b)), ())
+    last = max((each.start() for each in asked if each[1] in bundle), default=0)
+    macros = (each[1] for each in _DEFINE.finditer(source, 0, last))
+    return bundle if all(map(_OF_NO_HEADER.fullmatch, macros)) else ()
+
+
+def _text(bundle: tuple[str, ...]) -> str:
+    return "".join(f"#include <{header}>\n" for header in bundle)
+
+
+@functools.lru_cache(maxsize=2 * len(BuildVariant))
+def _keep_headers(
+    bundle: tuple[str, ...], variant: BuildVariant, compiler: Compiler, cache: BuildCache
+) -> bytes:
+    """The precompiled headers, made where the cache has none."""
+    words, text = flags(variant, compiler), _text(bundle)
     key = key_of(
         {
-            "precompiled": _TEXT,
+            "precompiled": text,
             "flags": words,
             "compiler": compiler.version,
             "cpu": cpu_signature(),
@@ -54,6 +87,6 @@ def _keep_header(variant: BuildVariant, compiler: Compiler, cache: BuildCache) -
     command = [*words, "-x", "c++-header", NAME]
 
     def make() -> bytes:
-        return compile_own({NAME: _TEXT}, command, f"{NAME}.gch", compiler)
+        return compile_own({NAME: text}, command, f"{NAME}.gch", compiler)
 
     return cache.own(key, make, compiler.version)

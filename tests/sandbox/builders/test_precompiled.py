@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders import precompiled
 from kernelwright.sandbox.builders.compiler import find_compiler
-from kernelwright.sandbox.builders.cpp import build
+from kernelwright.sandbox.builders.cpp import build, prototype
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
@@ -36,10 +40,43 @@ def test_a_source_that_does_not_include_it_does_not_get_it(tmp_path: Path, jail:
     assert "_mm_sfence" in result.reason
 
 
+@pytest.mark.parametrize(
+    ("source", "bundle"),
+    [
+        ("#include <cmath>\n#include <vector>\n", ("cmath",)),
+        ("#define LANES 8\n#include <algorithm>\n#include <cmath>\n", ("cmath", "algorithm")),
+        ("#include <memory>\n", ()),
+        # What a macro before them makes of them, nobody else shall get by surprise.
+        ("#define _GLIBCXX_ASSERTIONS 1\n#include <cmath>\n", ()),
+        ("#define private public\n#include <cmath>\n", ()),
+        ("#include <cmath>\n#define max(a, b) 0\n", ("cmath",)),
+    ],
+)
+def test_what_a_source_includes_itself_is_precompiled(source: str, bundle: tuple[str, ...]) -> None:
+    assert precompiled.choose_bundle(source) == bundle
+
+
+def test_a_precompiled_header_changes_nothing_in_what_is_built(
+    tmp_path: Path, jail: Jail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipes_for("spmm_csr")[0]
+    source = recipe.render(recipe.first_knobs())
+    entry, declared = "spmm_csr", prototype(registry.get("spmm_csr"))
+    built = build(Workshop(jail, tmp_path / "with"), source, declared, entry)
+    monkeypatch.setattr(precompiled, "BUNDLES", ())
+    plain = build(Workshop(jail, tmp_path / "without"), source, declared, entry)
+    assert isinstance(built, Built)
+    assert isinstance(plain, Built)
+    assert built.artefact == plain.artefact
+    assert built.log == plain.log
+    assert (precompiled.NAME in built.command) == find_compiler().is_gcc
+    assert precompiled.NAME not in plain.command
+
+
 def test_a_damaged_one_is_not_believed(tmp_path: Path, jail: Jail) -> None:
     assert isinstance(made(ASKS, tmp_path, jail), Built)
     for kept in tmp_path.rglob("*"):
         if kept.is_file():
             kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
-    precompiled._keep_header.cache_clear()
+    precompiled._keep_headers.cache_clear()
     assert isinstance(made(ASKS + "// again\n", tmp_path, jail), Built)
