@@ -203,6 +203,10 @@ class Baseline:
     """Whether it prepares a sparse matrix, values included, outside of the timed call: right where
     one matrix is multiplied many times. Its `prepare` gives a Handle."""
 
+    writes_inputs: bool = False
+    """Whether it writes what it was given, if only what stands there already: the others get
+    memory that cannot be written."""
+
     def runs_on(self, device: str) -> bool:
         """Whether it can run on a device of torch's naming; "" are the CPUs."""
         if self.requires == "cupy":

@@ -222,9 +222,12 @@ class Arena:
         """Says that these lie there now."""
         self._laid[slot.start] = structure
 
-    def open_fds(self) -> tuple[int, int]:
-        """New descriptors for a process: inputs read-only, outputs writable. The caller closes."""
-        inputs = self._inputs.open_descriptor(is_writable=False)
+    def open_fds(self, *, is_written: bool = False) -> tuple[int, int]:
+        """New descriptors for a process: inputs read-only, outputs writable. The caller closes.
+
+        A process of baselines may write its inputs where one of them `writes_inputs`.
+        """
+        inputs = self._inputs.open_descriptor(is_writable=is_written)
         return inputs, self._outputs.open_descriptor(is_writable=True)
 
     @property

@@ -33,9 +33,10 @@ from .device import TorchDevice
 
 _PR_SET_PDEATHSIG = 1
 _SIDES = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
-_POPULATE = (22, 23)
+_POPULATE = (22, 23, 22)
 """Inputs and outputs, mapped and brought in as a candidate's process does (MADV_POPULATE_READ and
-_WRITE, madvise(2)): pages that might be written, and were not, are slower to gather from."""
+_WRITE, madvise(2)): inputs that might be written are some per cent slower to gather from. Behind
+them the inputs once more, for baselines that do write them."""
 YIELDS = 4096
 """Looks at the gate before a turn is given up: on a single CPU the referee must run."""
 
@@ -49,6 +50,8 @@ class _Host:
         self.memory: list[np.ndarray] = []
         self.gate = self.looks = memoryview(bytearray(4)).cast("I")
         self.calls: dict[int, BaselineCall] = {}
+        self.writable_calls: dict[int, BaselineCall] = {}
+        """The same with inputs that may be written, of a problem with a baseline that does."""
         self.thunks: dict[tuple[str, int], Prepared | Handle] = {}
         self.place = ""
         """The device's name."""
@@ -61,19 +64,20 @@ class _Host:
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
         self.problem = registry.get(request["problem"])
-        asked = zip(request["fds"], request["sizes"], _SIDES, strict=True)
-        maps = [
+        fds, sizes, sides = list(request["fds"]), list(request["sizes"]), list(_SIDES)
+        self.place = request["device"]
+        if not self.place and any(each.writes_inputs for each in self.problem.baselines):
+            fds, sizes, sides = fds + fds[:1], sizes + sizes[:1], sides + sides[1:]
+        self.maps = [
             mmap.mmap(fd, size, mmap.MAP_SHARED | mmap.MAP_POPULATE, side)
-            for fd, size, side in asked
+            for fd, size, side in zip(fds, sizes, sides, strict=True)
         ]
-        self.memory = [np.frombuffer(each, dtype=np.uint8) for each in maps]
-        self.maps = maps
+        self.memory = [np.frombuffer(each, dtype=np.uint8) for each in self.maps]
         gate, looks = request["gate"]
         shared = mmap.mmap(gate, mmap.PAGESIZE, prot=mmap.PROT_READ)
         self.gate = memoryview(shared).cast("I")
         self.looks = memoryview(mmap.mmap(looks, mmap.PAGESIZE)).cast("I")
         keep_compiled_in(Path(request["compiled"]))
-        self.place = request["device"]
         try:
             self.device = TorchDevice(self.place) if self.place else None
         except (RuntimeError, ImportError) as error:
@@ -82,7 +86,7 @@ class _Host:
 
     def _touch(self, _request: dict[str, Any]) -> dict[str, Any]:
         """Has every page at hand, so that no timed call waits for one."""
-        for mapped, region, how in zip(self.maps, self.memory, _POPULATE, strict=True):
+        for mapped, region, how in zip(self.maps, self.memory, _POPULATE, strict=False):
             try:
                 mapped.madvise(how)
             except OSError:  # Linux before 5.14
@@ -99,9 +103,12 @@ class _Host:
     def _slot(self, request: dict[str, Any]) -> dict[str, Any]:
         views = [
             {name: self._array(side, *where) for name, where in request[key].items()}
-            for side, key in enumerate(("inputs", "outputs"))
+            for side, key in enumerate(("inputs", "outputs", "inputs")[: len(self.memory)])
         ]
-        call = self.calls[request["slot"]] = BaselineCall(request["axes"], *views)
+        axes, slot = request["axes"], request["slot"]
+        call = self.calls[slot] = BaselineCall(axes, *views[:2])
+        if len(views) > len(_SIDES):
+            self.writable_calls[slot] = BaselineCall(axes, views[2], views[1])
         if self.device:
             self.device.add(call)
         self.thunks = {k: v for k, v in self.thunks.items() if k[1] != request["slot"]}
@@ -122,7 +129,8 @@ class _Host:
                 importlib.import_module(baseline.requires)
             if self.device:
                 self.device.upload(self.calls[slot])
-            thunk = baseline.prepare(self.calls[slot])
+            is_writing = baseline.writes_inputs and not self.device
+            thunk = baseline.prepare((self.writable_calls if is_writing else self.calls)[slot])
             if self.device:
                 self.device.warm_up(thunk)
             else:

@@ -134,7 +134,8 @@ class BaselineProcess:
         self._channel = ours
         self._lines = ours.makefile("rb")
         self._gate = Gate()
-        fds = self.arena.open_fds()
+        is_written = any(each.writes_inputs for each in problem.baselines)
+        fds = self.arena.open_fds(is_written=is_written)
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         host = [sys.executable, "-m", "kernelwright.verifier.baselines.host"]
