@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines dense-libraries side-by-side coverage growth verification-cost \
-	hostile attacks sizes mutants search regret transfer noise isolation static clean
+	hostile attacks sizes mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -180,6 +180,17 @@ search: $(STAMP)
 	test -n "$(SPACES)" || { echo "name recorded spaces: make search SPACES='a.json.gz b.json.gz'"; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[tuner]'
 	$(BIN)/python benchmarks/search.py --out docs/results/search.md $(SPACES)
+
+# Every point of the recipes' knobs on `cpu`, an hour and more, which goes on where it was ended; writes
+# benchmarks/spaces. Then searches of them, beside a tenth of the space; writes docs/results/search-cpu.md.
+exhaustive: $(STAMP)
+	for problem in softmax spmm_csr gemm; do \
+		$(BIN)/python benchmarks/exhaustive.py $$problem --state build/exhaustive/$$problem \
+			--out benchmarks/spaces/$$problem.json.gz || exit 1; done
+
+search-cpu: $(STAMP)
+	$(BIN)/python benchmarks/search.py --out docs/results/search-cpu.md --seeds 10 --within 2 --peers '' \
+		benchmarks/spaces/*.json.gz
 
 # How much slower winners are than the fastest of their campaigns; writes docs/results/regret.md.
 regret: $(STAMP)

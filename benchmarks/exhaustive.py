@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from fairness import built
 from head_to_head import rank
 
 from kernelwright.kernelbench import registry
@@ -30,6 +29,7 @@ from kernelwright.kernelbench.recorded import CACHE, RecordedSpace, write_space
 from kernelwright.kernelbench.space import FAMILY, Space, space_of_recipes
 from kernelwright.verifier.request import Task
 from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 
 GROUP = 24
@@ -72,7 +72,7 @@ def build_all(state: State, problem: Problem, space: Space, session: Session) ->
     def build(point: int) -> None:
         knobs = space.at(point)
         source = recipes[str(knobs.pop(FAMILY))].render(knobs)
-        artefact = built(session, source).built.artefact
+        artefact = build_program(session, source, "cpp").built.artefact
         name = hashlib.sha256(artefact).hexdigest()[:24]
         state.library(name).write_bytes(artefact)
         done[point] = name

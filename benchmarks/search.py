@@ -116,6 +116,11 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
             f"`model` against `{best}`, the best of Kernel Tuner's here: {share:.2f}; against the "
             f"best of them on each space: {', '.join(f'{each:.2f}' for each in by_space)}."
         )
+    early = [
+        f"{sum(count <= len(space.space) // 10 for count in row)} of {seeds}"
+        for space, row in zip(spaces, found["model"], strict=True)
+    ]
+    lines += ["", f"`model` was there after a tenth of the space: {', '.join(early)}."]
     points = ", ".join(f"{len(space.space):,}" for space in spaces)
     lines += ["", f"Points of the spaces: {points}. Ratios below 1 are fewer evaluations.", ""]
     return "\n".join(lines)

@@ -52,6 +52,22 @@ class BuildCache:
         self.store(key, Built(made, digest, time.monotonic() - started, compiler=compiler))
         return made
 
+    def count(self, key: str, most: int) -> int:
+        """How often something was asked for, this time included; told up to `most`.
+
+        Raises:
+            StorageError: the folder cannot be used.
+        """
+        place = self._place("asked", key)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with place.open("ab") as asked:
+                if asked.tell() < most:
+                    asked.write(b".")
+                return asked.tell()
+        except OSError as error:
+            raise self._unwritable(error) from error
+
     def load_device(self, key: str) -> DeviceBuilt | None:
         """The cubins stored under `key` with their kernels, or None."""
         entry = self._read("device", key)
@@ -108,10 +124,13 @@ class BuildCache:
                 file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
             os.replace(file.name, place)
         except OSError as error:
-            raise StorageError(
-                f"the build cache {self.folder} cannot be written: {error}",
-                hint="free space, check its permissions or give another cache folder",
-            ) from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"the build cache {self.folder} cannot be written: {error}",
+            hint="free space, check its permissions or give another cache folder",
+        )
 
     def _place(self, kind: str, key: str) -> Path:
         return self.folder / kind / key[:2] / key

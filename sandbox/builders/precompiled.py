@@ -2,7 +2,8 @@
 """Precompiled headers: more than half of what a compiler does for a short candidate.
 
 Headers are included by force, ahead of everything else, where and only where the source includes
-them itself, so that the precompiled form changes how long a build takes and nothing else. GCC only.
+them itself, so that the precompiled form changes how long a build takes and nothing else. It is
+made where it is asked for again and again: it takes as long as two or three builds. GCC only.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ BUNDLES = (
 )
 """What is precompiled together: the first of which a source includes all. Few, since each takes
 seconds once, and 26 to 74 MB."""
+SELDOM = 2
+"""So many builds go without it, since there may be no more."""
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([\w./]+)>", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)", re.MULTILINE)
 _OF_NO_HEADER = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -48,8 +51,19 @@ def place(
     bundle = choose_bundle(source)
     if not compiler.is_gcc or not bundle:
         return False
-    (folder / NAME).write_text(_text(bundle))
-    (folder / f"{NAME}.gch").write_bytes(_keep_headers(bundle, variant, compiler, cache))
+    words, text = flags(variant, compiler), "".join(f"#include <{name}>\n" for name in bundle)
+    key = key_of(
+        {
+            "precompiled": text,
+            "flags": words,
+            "compiler": compiler.version,
+            "cpu": cpu_signature(),
+        }
+    )
+    if cache.count(key, SELDOM + 1) <= SELDOM:
+        return False
+    (folder / NAME).write_text(text)
+    (folder / f"{NAME}.gch").write_bytes(_keep_headers(key, text, words, compiler, cache))
     return True
 
 
@@ -66,24 +80,11 @@ def choose_bundle(source: str) -> tuple[str, ...]:
     return bundle if all(map(_OF_NO_HEADER.fullmatch, macros)) else ()
 
 
-def _text(bundle: tuple[str, ...]) -> str:
-    return "".join(f"#include <{header}>\n" for header in bundle)
-
-
 @functools.lru_cache(maxsize=2 * len(BuildVariant))
 def _keep_headers(
-    bundle: tuple[str, ...], variant: BuildVariant, compiler: Compiler, cache: BuildCache
+    key: str, text: str, words: tuple[str, ...], compiler: Compiler, cache: BuildCache
 ) -> bytes:
     """The precompiled headers, made where the cache has none."""
-    words, text = flags(variant, compiler), _text(bundle)
-    key = key_of(
-        {
-            "precompiled": text,
-            "flags": words,
-            "compiler": compiler.version,
-            "cpu": cpu_signature(),
-        }
-    )
     command = [*words, "-x", "c++-header", NAME]
 
     def make() -> bytes:
