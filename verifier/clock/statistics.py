@@ -37,11 +37,10 @@ GLANCE = 1_000
 SPLITS = 1_000
 KEPT_SAMPLES = 60
 SEATS = 0.03
-"""What it may be worth, as a share, to sit in the candidate's process or in the baselines': one
-kernel in both was up to 3 % slower or faster as a candidate, on one problem 6 % faster
+"""What it may be worth, as a share, to sit in the candidate's process or in the baselines': six
+kernels in both were 2 % apart at most in the mean of five runs, and single runs up to 4 %
 (docs/results/fairness.md). A candidate is charged for its answer's way and for whatever it uses
-before and behind a call; a library is called from Python, and in a process full of torch what
-gathers is a little slower."""
+before and behind a call; a library is called from Python."""
 _CHUNK = 100
 
 
