@@ -14,7 +14,8 @@ from kernelwright.sandbox.run.arena import Arena, Slot, footprint
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.tests.fuzz.target import Target
 from kernelwright.verifier.clock import clocks, timing
-from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
+from kernelwright.verifier.clock.drawn_words import sum_outputs
+from kernelwright.verifier.clock.timed_sides import CandidateSide
 from kernelwright.verifier.truth.trials import make_item
 
 SLOTS = 3
@@ -46,7 +47,9 @@ class Liar:
         release()
         self._made += 1
         claimed = self._claims[self._made % len(self._claims)]
-        # It lies about its time only: another sum over the outputs ends its trial at once.
+        # It lies about its time only: no answer, or another sum over it, ends its trial at once.
+        for output in self.slots[slot].outputs.values():
+            output.fill(1.0)
         told_sum = sum_outputs(self.slots[slot].outputs, 0)
         return Timed(claimed, CALL_NS + EMPTY_NS, CALL_NS + EMPTY_NS, told_sum=told_sum)
 

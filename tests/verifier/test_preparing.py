@@ -15,8 +15,9 @@ from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.traces.records import Depth, Measurement, Status, Timing
 from kernelwright.verifier.clock import amortised
+from kernelwright.verifier.clock.drawn_words import sum_outputs
 from kernelwright.verifier.clock.plans import PATIENCE
-from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
+from kernelwright.verifier.clock.timed_sides import CandidateSide
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.truth.trials import Item, make_item
@@ -74,6 +75,8 @@ class Preparer:
         release()
         held = self.side.slots[slot]
         assert np.array_equal(pattern_of(held.inputs), self.patterns[-1])
+        for output in held.outputs.values():
+            output.fill(1.0)
         self.spoil_call(slot)
         self.asked.append("call")
         self.deadlines.append(timeout_s)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,29 @@ class Mortal(RefereeProcess):
             self.deaths -= 1
             os.kill(self.pid, signal.SIGKILL)
         return super()._evaluate(order)
+
+
+class Pressed(RefereeProcess):
+    """A referee for which Ctrl-C is pressed once its process is there and nobody knows it yet."""
+
+    born: int
+
+    def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        process = super()._launch(theirs)
+        Pressed.born = process.pid
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0)  # where it would be heard
+        return process
+
+
+def test_a_press_while_a_referee_is_started_leaves_none(shared_cache: Path) -> None:
+    workload = get("spmm_csr").workload("tiny")
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        Pressed(Task(problem="spmm_csr", workload=workload, cache_dir=str(shared_cache)))
+    with pytest.raises(ProcessLookupError):
+        os.kill(Pressed.born, 0)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_e4_a_killed_referee_is_replaced_once_and_then_told_of(shared_cache: Path) -> None:

@@ -14,7 +14,8 @@ from kernelwright.sandbox.run.gate import Coverage
 from kernelwright.sandbox.run.process import Timed
 from kernelwright.verifier.clock import clocks
 from kernelwright.verifier.clock.clocks import Clocks
-from kernelwright.verifier.clock.timed_sides import CandidateSide, sum_outputs
+from kernelwright.verifier.clock.drawn_words import sum_outputs
+from kernelwright.verifier.clock.timed_sides import CandidateSide
 from kernelwright.verifier.failure import Failed
 from kernelwright.verifier.truth.poison import PATTERNS
 from kernelwright.verifier.truth.trials import Item, make_item
@@ -37,6 +38,7 @@ class Onlooker:
         self.before: list[set[int]] = []
         self.at_the_gate: list[set[int]] = []
         self.tells_the_sum = True
+        self.answers = True
 
     def expect(self, table: bytes) -> None:
         pass
@@ -62,6 +64,8 @@ class Onlooker:
         release()
         self.at_the_gate.append(self.there())
         outputs = self.side.slots[slot].outputs
+        for output in outputs.values() if self.answers else ():
+            output.fill(1.0)
         return Timed(
             50_000,
             60_000,
@@ -107,6 +111,7 @@ def test_outputs_are_poisoned_while_nobody_can_look(scene) -> None:
         output.fill(7)
         release()
         released.append(set(np.unique(output.view(np.uint32)).tolist()))
+        output.fill(1.0)
         return Timed(50_000, 60_000, 70_000, choice=7, told_sum=sum_outputs({"y": output}, 7))
 
     runner.call = call  # type: ignore[method-assign]
@@ -129,6 +134,19 @@ def test_an_answer_that_came_after_it_was_told_done_is_wrong(scene) -> None:
     runner.tells_the_sum = False
     failed = [check for check in side.answer(runner.items[0], side.slots[0]) if not check.passed]
     assert "done when it said so" in [check.name for check in failed]
+
+
+def test_a_timed_call_without_an_answer_is_wrong_also_where_it_is_not_judged(scene) -> None:
+    """C7: who has it ready in other calls, and returns at once in these."""
+    side, runner = scene
+    side.judge(0)
+    side.take(runner.items, 0)
+    runner.answers = False
+    with pytest.raises(
+        Failed, match=r"every element written: 2\d\d of 2\d\d that were drawn never"
+    ):
+        side.take(runner.items, 0)
+    assert side.answers() == []
 
 
 def test_a_guard_band_is_looked_at_after_every_call(scene) -> None:

@@ -29,7 +29,6 @@ from ...kernelbench.rows import (
     is_parted,
     take_rows,
 )
-from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.arena import GUARD_BYTES, MOST_SHIFT, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.process import Runner, Timed
 from ...traces.records import Check, Status
@@ -39,6 +38,7 @@ from ..truth import gates, poison
 from ..truth.trials import Item
 from .answers import Answer, AnsweredShare
 from .clocks import Clocks
+from .drawn_words import all_written, told_when_done
 from .plans import Plans, words_of
 
 _UNWRITTEN = 0xFF
@@ -199,7 +199,7 @@ class CandidateSide:
                 array.reshape(-1).view(np.uint8).fill(_UNWRITTEN)
 
         timed = self.plans.make(slot, item.structure, lay, timeout_s)
-        told = _told_when_done({"the plan": words_of(slot)}, timed)
+        told = told_when_done({"the plan": words_of(slot)}, timed)
         if failed := gates.first_failure([marks.check(slot.index), told]):
             reason = f"a pattern was prepared wrongly: {failed.name}: {failed.detail}"
             raise Failed(Status.INCORRECT, reason, check=failed)
@@ -235,7 +235,7 @@ class CandidateSide:
         """
         timeout_s = self._timeout_s * patience
         marks, timed = self._call(item, slot, timeout_s, is_alone=True, times=times)
-        guard, told = marks.check(slot.index), _told_when_done(slot.outputs, timed)
+        guard, told = marks.check(slot.index), told_when_done(slot.outputs, timed)
         rows = differing_rows(self._problem, item.structure, first, slot.outputs) if first else None
         if rows is not None and not len(rows) and guard.passed and told.passed:
             return None
@@ -258,7 +258,12 @@ class CandidateSide:
                 overhead_us=runner.overhead_us,
             )
             counted.append(us)
-            for check in (_told_when_done(slot.outputs, timed), marks.check(slot.index)):
+            seen = (
+                told_when_done(slot.outputs, timed),
+                all_written(slot.outputs, timed, marks.pattern),
+                marks.check(slot.index),
+            )
+            for check in seen:
                 if not check.passed:
                     raise Failed.of_answer(check)
         return statistics.median(counted)
@@ -361,7 +366,7 @@ class CandidateSide:
 
         One in `share` rows of what is judged in parts; 0: as many as a timed call may cost.
         """
-        told = _told_when_done(slot.outputs, timed)
+        told = told_when_done(slot.outputs, timed)
         if item.is_parted and share != 1:
             return self._copy_part(item, slot, marks.pattern, told, share, also)
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
@@ -408,22 +413,6 @@ def _lay(item: Item, slot: Slot) -> None:
     for output in slot.outputs.values():
         output.fill(0)
     _write(item, slot)
-
-
-def sum_outputs(outputs: Arrays, choice: int) -> int:
-    """What an honest runner says of these outputs (`sum` in runner.cpp)."""
-    total = 0
-    for array in outputs.values():
-        words = array.reshape(-1).view(np.uint32)
-        step = words.size // SUMMED_WORDS + 1
-        total += int(words[choice % step :: step].sum(dtype=np.uint64))
-    return total % (1 << 64)
-
-
-def _told_when_done(outputs: Arrays, timed: Timed) -> Check:
-    is_same = sum_outputs(outputs, timed.choice) == timed.told_sum
-    detail = "" if is_same else "the outputs were not yet what they are as it was told done"
-    return Check(name="done when it said so", passed=is_same, detail=detail)
 
 
 def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:

@@ -25,6 +25,7 @@ from ...kernelbench.languages import tier_of
 from ...sandbox.isolation.ending import end_tree
 from ...traces.records import Isolation, Preparation, Status, Verdict, candidate_id
 from ..request import Order, Outlook, Task
+from .held_press import HeldPress
 from .wire import PREPARE, Closed, receive, send
 
 ENVIRONMENT = (
@@ -64,14 +65,17 @@ class RefereeProcess:
         self._is_preparing = False
         self._prepared: Preparation | None = None
         self._channel, theirs = socket.socketpair()
+        held = HeldPress()
         try:
             self._process = self._launch(theirs)
         except BaseException:
             self._channel.close()
+            held.release()
             raise
         finally:
             theirs.close()
         try:
+            held.release()
             hello = self._ask(self._task.model_dump(mode="json"))
         except BaseException:
             self.kill()

@@ -31,12 +31,13 @@ from . import sides
 from .session import EMULATED_CALL_S, Session
 from .triton_candidate import TritonCandidate
 
-BUDGET_S = 6.0
-"""For everything that is tried; a hint is worth no more."""
+BUDGET_S = 15.0
+"""For everything that is tried; a hint is worth no more. Mostly it is one to three seconds."""
 ROOM = 4 << 20
 """Bytes for the interpreter's story; longer ones are not told."""
 _NAMES = {np.inf: 'float("inf")', -np.inf: '-float("inf")', 0.0: "0", 1.0: "1"}
-_INSTEAD = (-np.inf, 0.0, np.inf, 1.0)
+_INSTEAD = (0.0, -np.inf, np.inf, 1.0)
+"""Sums and products want zero, and there are most of them; then what a maximum wants."""
 
 
 @dataclass(frozen=True)

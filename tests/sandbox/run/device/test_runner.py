@@ -28,7 +28,7 @@ from kernelwright.sandbox.run.call_table import Passed, Role, integer
 from kernelwright.sandbox.run.process import RunFault
 from kernelwright.traces.records import Status
 from kernelwright.verifier.clock.clocks import Clocks
-from kernelwright.verifier.clock.timed_sides import sum_outputs as outputs_told
+from kernelwright.verifier.clock.drawn_words import sum_outputs as outputs_told
 
 pytestmark = pytest.mark.jail
 
