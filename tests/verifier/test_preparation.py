@@ -9,14 +9,17 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.traces.records import Depth
+from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.stands.opening import open_stand
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +89,28 @@ def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
     assert verdict.measurement.missing == found.missing
     assert stuck_compiler.read_text()
     assert [pid for pid in stuck_compiler.read_text().split() if is_running(pid)] == []
+
+
+def test_a_baseline_that_ends_its_process_is_left_out_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that crashes costs a line, not the campaign."""
+    prepare = BaselineProcess._prepare
+
+    def crash(self: BaselineProcess, name: str, *asked: Any) -> str:
+        if name == "torch.compile":
+            os.kill(self.pid, signal.SIGSEGV)
+        return prepare(self, name, *asked)
+
+    monkeypatch.setattr(BaselineProcess, "_prepare", crash)
+    (tmp_path / "cache").mkdir()
+    stand = open_stand(task(tmp_path / "cache"))
+    try:
+        found = stand.wait_prepared()
+    finally:
+        stand.close()
+    assert found.baselines == ("torch eager",)
+    assert "the baseline process failed" in found.missing["torch.compile"]
 
 
 def test_a_compiler_of_a_baseline_does_not_outlive_a_referee_that_is_killed(

@@ -43,11 +43,14 @@ _LEAST_S = 0.05  # a time-out of zero would mean that nobody waits at all
 
 
 class NotReady(Exception):
-    """A baseline took longer than the preparation may; its process is of no use any more."""
+    """A baseline took longer than the preparation may, or ended the process as it was prepared; the
+    process is of no use any more."""
 
-    def __init__(self, baseline: str) -> None:
+    def __init__(self, baseline: str, ended: str = "") -> None:
+        """`ended` says how it ended the process; empty: it was late."""
         super().__init__(baseline)
         self.baseline = baseline
+        self.ended = ended
 
 
 @dataclass(frozen=True)
@@ -203,13 +206,17 @@ class BaselineProcess:
         """Prepares and checks the baselines; gives the names that run, and why others do not.
 
         Raises:
-            NotReady: the time that all of them have together was over; the process must go.
+            NotReady: the time that all of them have together was over, or one of them has ended the
+                process; it must go.
         """
         usable, missing = [], {}
         ends = time.monotonic() + within_s
         asked = [_Question.draw(self._problem, slot, rng) for slot in self.slots]
         for name in names:
-            why = self._prepare(name, asked, ends)
+            try:
+                why = self._prepare(name, asked, ends)
+            except SandboxError as error:
+                raise NotReady(name, str(error)) from error
             if why:
                 missing[name] = why
             else:

@@ -108,11 +108,12 @@ class Baselines:
             self._pool.shutdown()
 
     def _start(self) -> Reference:
-        """Those that are ready in time; one that is not makes the others start again."""
+        """Those that are ready in time; one that is not, or ends them all, makes the others start
+        again."""
         session, task = self._session, self._session.task
         device = self._place.device if self._place else ""
         fit = tuple(b.name for b in session.problem.baselines if b.runs_on(device))
-        names, late = list(task.baselines or fit), dict[str, str]()
+        names, left_out = list(task.baselines or fit), dict[str, str]()
         while True:
             process = BaselineProcess(
                 session.workshop,
@@ -122,24 +123,25 @@ class Baselines:
                 place=self._place,
             )
             try:
-                return self._ready(process, tuple(names), late)
-            except NotReady as slow:
+                return self._ready(process, tuple(names), left_out)
+            except NotReady as left:
                 process.close()
-                names.remove(slow.baseline)
-                within = f"{task.preparation_s:g} s"
-                late[slow.baseline] = f"it was not ready within {within} (--max-preparation)"
+                names.remove(left.baseline)
+                within = f"it was not ready within {task.preparation_s:g} s (--max-preparation)"
+                left_out[left.baseline] = left.ended or within
             except BaseException:
                 process.close()
                 raise
 
     def _ready(
-        self, process: BaselineProcess, names: tuple[str, ...], late: dict[str, str]
+        self, process: BaselineProcess, names: tuple[str, ...], left_out: dict[str, str]
     ) -> Reference:
         session, rng = self._session, np.random.default_rng()
         usable, missing = process.prepare(names, rng, session.task.preparation_s)
-        missing = late | missing
+        missing = left_out | missing
         if not usable:
-            waited = "; give them more time: --max-preparation 30m" if late else ""
+            is_late = any("--max-preparation" in why for why in left_out.values())
+            waited = "; give them more time: --max-preparation 30m" if is_late else ""
             raise PrerequisiteError(
                 f"no baseline of {session.problem.name} runs here: {missing}",
                 hint=f"check that torch and scipy are installed in this environment{waited}",
