@@ -27,7 +27,7 @@ from kernelwright.traces.records import Depth
 from kernelwright.verifier.truth.trials import Stage, Trial, plan
 
 BEYOND = (0, 1024, 4096, 8192)
-TILES = (8, 64, 128, 256, 512, 1024)
+TILES = (8, 64, 96, 128, 144, 160, 256, 384, 512, 640, 1024)
 BEYOND_15_BITS = 32_767
 ROWS = "row length"
 

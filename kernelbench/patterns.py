@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .graphs import Pattern
-from .sizes import BEYOND_16_BITS, POWERS, RESIDUES, Behind, Edge, Tried, draw_edge, draw_offset
+from .sizes import (
+    BEYOND_16_BITS,
+    MIXED_WHOLE,
+    POWERS,
+    RESIDUES,
+    Behind,
+    Edge,
+    Tried,
+    draw_edge,
+    draw_offset,
+)
 
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""
@@ -117,7 +127,11 @@ def draw_pattern(
     for place, length in _long_rows(rows, cols, longest, left, rng, edges):
         lengths[place], is_short[place] = length, False
     if end:
-        _end_at(end, lengths, rng.permutation(np.flatnonzero(is_short)), rng)
+        # Those that were made long come last, and the longest stays.
+        is_short[lengths.argmax()] = False
+        others = np.flatnonzero(~is_short & (np.arange(rows) != lengths.argmax()))
+        order = [*rng.permutation(np.flatnonzero(is_short)), *rng.permutation(others)]
+        _end_at(end, lengths, cols, np.array(order, np.intp), rng)
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
 
 
@@ -133,22 +147,34 @@ def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) ->
     lengths[:] = np.roll(turned, first)
 
 
-def _end_at(edge: Edge, lengths: np.ndarray, short: np.ndarray, rng: np.random.Generator) -> None:
-    """Takes entries from short rows, in this order, so that the number of all is at an edge.
+def _end_at(
+    edge: Edge, lengths: np.ndarray, cols: int, order: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Takes entries from rows, in this order, so that the number of all is at an edge.
 
-    Of a wider tile than the edge's where there are enough for it; where short rows have too few, or
-    there is no whole tile of them, all stay.
+    Of a wider tile than the edge's where there are enough for it. Rows that have too few get some;
+    where they have no room either, the tile is a narrower one, and in the end all stay.
     """
-    total, power = int(lengths.sum()), edge.power
-    if edge.behind is Behind.MANY and total > 2 << POWERS[-1]:
-        power = POWERS[-1]
-    taken = (total - draw_offset(edge, rng)) % (1 << power)
-    ends = np.cumsum(lengths[short])
-    if not 0 < taken < total or taken > ends.max(initial=0):
-        return
-    last = int(np.searchsorted(ends, taken))
-    lengths[short[last]] = ends[last] - taken
-    lengths[short[:last]] = 0
+    total, offset = int(lengths.sum()), draw_offset(edge, rng)
+    own, least = 1 << edge.power, 1 << POWERS[0]
+    wider = {Behind.MANY: 1 << POWERS[-1], Behind.MIXED: MIXED_WHOLE}.get(edge.behind, own)
+    held = lengths[order]
+    for tile in (*([wider] if total > 2 * wider else []), own, least):
+        taken = (total - offset) % tile
+        if not taken:
+            return
+        if taken < total and taken <= held.sum():
+            lengths[order] = held - _spread(taken, held)
+            return
+        if total > tile and tile - taken <= (cols - held).sum():
+            lengths[order] = held + _spread(tile - taken, cols - held)
+            return
+
+
+def _spread(count: int, room: np.ndarray) -> np.ndarray:
+    """So many in all, as many as have room at each place, from the first on."""
+    before = np.cumsum(room) - room
+    return np.clip(count - before, 0, room)
 
 
 def _long_rows(

@@ -44,10 +44,23 @@ class Behind(Enum):
     MANY = "many"
     """So many of the widest tile as have room, if not fewer: it is an edge of all narrower tiles,
     too, and what is wrong behind many whole tiles alone shows there."""
+    MIXED = "mixed"
+    """Behind MIXED_WHOLE, where there is room: tiles of other widths end there, too."""
 
 
-BEHIND = (Behind.MANY, Behind.ANY, Behind.MANY, Behind.ONE, Behind.MANY)
-"""In turn."""
+BEHIND = (
+    Behind.MANY,
+    Behind.MIXED,
+    Behind.ANY,
+    Behind.MANY,
+    Behind.MIXED,
+    Behind.MANY,
+    Behind.ONE,
+)
+"""In turn: of any four that follow each other one is behind many tiles, and one behind others. Of
+as many turns as there are powers each of these would always have the same one."""
+MIXED_WHOLE = 45 << 8
+"""A whole number of tiles of 96, 120, 144, 160, 240, 320, 384, 640, 768, and of 256."""
 
 
 class Edge(NamedTuple):
@@ -326,10 +339,12 @@ def draw_edge(edge: Edge, rng: np.random.Generator, most: int = MOST_AT_EDGES + 
         most: of it, where the first edge of this tile is not beyond that.
     """
     power, behind, offset = edge.power, edge.behind, draw_offset(edge, rng)
-    if behind is Behind.MANY and (most - offset) >> POWERS[-1] > 0:
+    if behind is Behind.MIXED and MIXED_WHOLE + offset <= most:
+        return MIXED_WHOLE + offset
+    if behind in (Behind.MANY, Behind.MIXED) and (most - offset) >> POWERS[-1] > 0:
         power = POWERS[-1]
-    drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=2)
-    multiple = {Behind.ONE: 1, Behind.ANY: drawn[0], Behind.MANY: drawn.max()}[behind]
+    drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=3)
+    multiple = {Behind.ONE: 1, Behind.ANY: drawn[0]}.get(behind, drawn.max())
     return (int(multiple) << power) + offset
 
 

@@ -18,8 +18,6 @@ from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.tests.interpreting import interpreted
 from kernelwright.traces.records import Status
 
-pytestmark = pytest.mark.jail
-
 HERE = Path(__file__).parent / "triton_bugs"
 
 

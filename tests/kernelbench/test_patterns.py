@@ -9,7 +9,14 @@ import pytest
 
 from kernelwright.kernelbench.graphs import Pattern
 from kernelwright.kernelbench.patterns import LAWS, draw_pattern, laws, wide_pattern
-from kernelwright.kernelbench.sizes import BEYOND_16_BITS, LAST_PIECE, RESIDUES, Behind, Edge
+from kernelwright.kernelbench.sizes import (
+    BEYOND_16_BITS,
+    LAST_PIECE,
+    MIXED_WHOLE,
+    RESIDUES,
+    Behind,
+    Edge,
+)
 
 SIZES = [(1, 1, 1), (1, 90, 17), (300, 5, 3), (4097, 70, 64), (40, 9000, 8193), (2, 3, 50_000)]
 
@@ -38,7 +45,9 @@ def test_a_pattern_is_valid_and_has_the_longest_row(law, rows, cols, longest) ->
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2])
-@pytest.mark.parametrize(("power", "behind"), [(7, Behind.ONE), (9, Behind.ANY), (8, Behind.MANY)])
+@pytest.mark.parametrize(
+    ("power", "behind"), [(7, Behind.ONE), (9, Behind.ANY), (8, Behind.MANY), (8, Behind.MIXED)]
+)
 def test_the_entries_of_a_pattern_end_at_an_edge(power: int, behind: Behind, offset: int) -> None:
     end, ended = Edge(power, offset, behind), 0
     for seed in range(30):
@@ -47,7 +56,8 @@ def test_the_entries_of_a_pattern_end_at_an_edge(power: int, behind: Behind, off
         found = draw_pattern(3000, 500, 400, law, rng, end=end)
         assert_is_csr(found)
         assert 400 in np.diff(found.indptr)
-        tile = 1 << (12 if behind is Behind.MANY and found.nnz > 1 << 13 else power)
+        wider = {Behind.MANY: 1 << 12, Behind.MIXED: MIXED_WHOLE}.get(behind, 1 << power)
+        tile = wider if found.nnz > 2 * wider else 1 << power
         wanted = range(2, LAST_PIECE + 1) if offset > 1 else [offset % tile]
         ended += found.nnz % tile in wanted
     # Laws with few entries in short rows have none to give.

@@ -14,6 +14,7 @@ from kernelwright.kernelbench.sizes import (
     BEYOND_16_BITS,
     LANES,
     LAST_PIECE,
+    MIXED_WHOLE,
     MOST_OF_ALL,
     MOST_OF_TWO,
     OFFSETS,
@@ -96,9 +97,10 @@ def test_a_range_is_kept_and_a_choice_is_one_of_its_values() -> None:
 @pytest.mark.parametrize(("power", "offset"), EDGES)
 def test_an_edge_lies_beside_a_multiple_of_its_tile(power: int, offset: int) -> None:
     rng = np.random.default_rng(0)
-    for behind in BEHIND:
+    for behind in Behind:
         edge = Edge(power, offset, behind)
-        over = {(draw_edge(edge, rng) + 1) % (1 << power) - 1 for _ in range(200)}
+        tile = MIXED_WHOLE if behind is Behind.MIXED else 1 << power
+        over = {(draw_edge(edge, rng) + 1) % tile - 1 for _ in range(200)}
         assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
 
 
@@ -108,6 +110,25 @@ def test_an_edge_behind_many_tiles_is_one_of_the_widest_tile_as_far_as_there_is_
     assert list(dict(lengths.most_common())) == [3 * 4096 + 1, 2 * 4096 + 1, 4096 + 1]
     assert max(draw_edge(edge, rng, 1000) for _ in range(300)) == 7 * 128 + 1
     assert draw_edge(Edge(12, 0, Behind.ONE), rng, 1000) == 4096
+
+
+def test_a_mixed_edge_is_one_of_tiles_that_are_no_powers_of_two_where_there_is_room() -> None:
+    rng, edge = np.random.default_rng(0), Edge(12, 1, Behind.MIXED)
+    for tile in (96, 120, 144, 160, 240, 256, 320, 384, 640, 768):
+        assert draw_edge(edge, rng) % tile == 1
+    assert {draw_edge(edge, rng, 10_000) for _ in range(300)} == {2 * 4096 + 1, 4096 + 1}
+
+
+@pytest.mark.parametrize("axes", [3, 4])
+def test_a_plan_has_every_offset_behind_many_tiles_and_behind_others(axes: int) -> None:
+    for seed in range(20):
+        tried = Tried(seed)
+        # As many as a full plan has for each of so many axes.
+        edges = [tried.next_edge("M") for _ in range(48 // axes)]
+        met = {(edge.offset, edge.behind) for edge in edges}
+        assert {offset for offset, behind in met if behind is Behind.MANY} == set(OFFSETS)
+        mixed = {offset for offset, behind in met if behind is Behind.MIXED}
+        assert mixed == set(OFFSETS) if axes == 3 else len(mixed) >= 3
 
 
 def drawn_in_turn(names: tuple[str, ...], seed: int, counts: list[int]) -> list[dict[str, int]]:
@@ -138,10 +159,10 @@ def test_no_edge_comes_again_before_all_others_came() -> None:
     tried = Tried()
     for axis in ("M", "N"):
         edges = [tried.next_edge(axis) for _ in range(len(EDGES) * len(BEHIND))]
-        for round_ in (edges[at : at + 24] for at in range(0, 120, 24)):
+        for round_ in (edges[at : at + 24] for at in range(0, len(edges), 24)):
             assert {(edge.power, edge.offset) for edge in round_} == set(EDGES)
-        assert len({(edge.power, edge.offset, edge.behind) for edge in edges}) == 3 * len(EDGES)
-        for four in (edges[at : at + 4] for at in range(0, 120, 4)):
+        assert len({(edge.power, edge.offset, edge.behind) for edge in edges}) == 4 * len(EDGES)
+        for four in (edges[at : at + 4] for at in range(0, len(edges), 4)):
             assert {edge.offset for edge in four} == set(OFFSETS)
     orders = {tuple(Tried().next_edge("M") for _ in range(3)) for _ in range(20)}
     assert len(orders) > 1

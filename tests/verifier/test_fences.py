@@ -16,8 +16,6 @@ from kernelwright.verifier.stands import sides
 from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 
-pytestmark = pytest.mark.jail
-
 HONEST = """
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C) {
@@ -60,6 +58,7 @@ def examined(session: Session, source: str) -> Check:
         ("C[(long)M * N + 1000] = 1;", AFTER),
     ],
 )
+@pytest.mark.jail
 def test_an_access_beside_a_tensor_ends_the_process(
     session_for: Sessions, deed: str, where: str
 ) -> None:
@@ -70,6 +69,7 @@ def test_an_access_beside_a_tensor_ends_the_process(
     assert died.value.reason.endswith(": the process died of SIGSEGV")
 
 
+@pytest.mark.jail
 def test_what_alignment_leaves_beside_an_input_cannot_be_used(session_for: Sessions) -> None:
     """Where alignment leaves room there is a NaN; where it leaves none, this one reads nothing."""
     deed = "if (M > 0 && N > 0 && nnz % 16) C[0] += 0.0f * values[nnz];"
@@ -78,6 +78,7 @@ def test_what_alignment_leaves_beside_an_input_cannot_be_used(session_for: Sessi
     assert AFTER in found.detail
 
 
+@pytest.mark.jail
 def test_an_honest_kernel_passes_and_can_be_called_on(session_for: Sessions) -> None:
     found = examined(session_for("spmm_csr"), HONEST.replace("@", ""))
     assert found.passed, found.detail

@@ -19,8 +19,6 @@ from kernelwright.verifier.stands.programs import build_program
 from kernelwright.verifier.stands.session import Session
 from kernelwright.verifier.truth.trials import FEW_SHAPES, make_item
 
-pytestmark = pytest.mark.jail
-
 SIGNATURE = """\
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,
                          const float* values, const float* B, float* C)"""
@@ -109,6 +107,7 @@ def examined(session: Session, source: str) -> Check:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.jail
 def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
     source, words = MISTAKES[name]
     verdict = court.judge(source, protocol=Depth.FULL)
@@ -125,6 +124,7 @@ def test_a_mistake_that_no_answer_shows_is_incorrect(court, name):
     assert verdict.seconds["sanitize"] > 0
 
 
+@pytest.mark.jail
 def test_a_local_variable_that_was_never_set_is_seen(session_for):
     source = f"{SIGNATURE} {{ float sum; for (long i = 0; i < (long)M * N; ++i) C[i] = sum; }}"
     found = examined(session_for("spmm_csr"), source)
@@ -141,6 +141,7 @@ def test_an_honest_recipe_is_clean(session_for, name):
     assert found.figure > FEW_SHAPES
 
 
+@pytest.mark.jail
 def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
     source = f"#include <unistd.h>\n{IS_SANITIZED}{COMPUTE}{SIGNATURE} {{ {CALL} {DEED} }}"
     source = source.replace("deed();", "_exit(0);")
@@ -149,6 +150,7 @@ def test_a_process_that_ends_without_a_report_is_not_clean(session_for):
     assert died.value.status is Status.CRASHED
 
 
+@pytest.mark.jail
 def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     spoken = 'std::fputs("==1==ERROR: AddressSanitizer: made-up on\\n", stderr);'
     source = f"#include <cstdio>\n#include <unistd.h>\n{COMPUTE}{SIGNATURE} {{ {CALL} {spoken} }}"
@@ -159,6 +161,7 @@ def test_words_alone_are_no_report_and_ending_with_them_is_one(session_for):
     assert not found.passed
 
 
+@pytest.mark.jail
 def test_both_builds_of_a_candidate_find_the_same(session_for):
     """Neither the environment nor the preprocessor differs, but for the name of a folder that no
     other process has."""
@@ -199,6 +202,7 @@ extern char** environ;
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="names a register of x86-64")
+@pytest.mark.jail
 def test_a_source_that_builds_only_without_them_is_no_pass(court):
     """The frame pointer is free in the plain build only."""
     leaf = '__attribute__((noinline)) static void leaf() { asm volatile("" ::: "rbp"); }'
@@ -208,6 +212,7 @@ def test_a_source_that_builds_only_without_them_is_no_pass(court):
     assert verdict.reasons[0].startswith("built with sanitizers: error at line ")
 
 
+@pytest.mark.jail
 def test_code_that_does_not_end_under_the_sanitizers_is_a_failure(session_for, monkeypatch):
     session = session_for("spmm_csr")
     assert examined(session, HONEST).passed
@@ -219,6 +224,7 @@ def test_code_that_does_not_end_under_the_sanitizers_is_a_failure(session_for, m
     assert died.value.status is Status.TIMED_OUT
 
 
+@pytest.mark.jail
 def test_without_the_tools_the_verdict_says_so(tmp_path, monkeypatch, session_of):
     """A compiler that is really called, and lacks the sanitizers' libraries."""
     folder = tmp_path / "bin"
