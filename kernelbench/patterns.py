@@ -174,7 +174,7 @@ def _end_at(
 def _spread(count: int, room: np.ndarray) -> np.ndarray:
     """So many in all, as many as have room at each place, from the first on."""
     before = np.cumsum(room) - room
-    return np.clip(count - before, 0, room)
+    return np.asarray(np.clip(count - before, 0, room))
 
 
 def _long_rows(
