@@ -36,6 +36,11 @@ class Judged:
 
     gain: Speedup
     seconds: float
+    is_disturbed: bool = False
+    """By the verdict's own word."""
+
+    def __str__(self) -> str:
+        return f"{self.gain.median:.3f}" + (" (disturbed)" if self.is_disturbed else "")
 
 
 @contextmanager
@@ -65,10 +70,10 @@ def judge(referee: RefereeProcess, source: str) -> Judged:
     """One full evaluation. Raises SystemExit where the kernel is not found right."""
     started = time.monotonic()
     verdict = referee.evaluate(Order(source=source, language="cpp", protocol=Depth.FULL))
-    gain = verdict.measurements[0].headline if verdict.measurements else None
-    if gain is None:
+    measured = verdict.measurement
+    if measured is None or measured.headline is None:
         raise SystemExit(f"{verdict.status}: {'; '.join(verdict.reasons)}")
-    return Judged(gain, time.monotonic() - started)
+    return Judged(measured.headline, time.monotonic() - started, measured.is_disturbed)
 
 
 def series(problem: str, source: str, runs: int, cache: str) -> dict[str, list[Judged]]:

@@ -140,6 +140,17 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
         f"{measurement.pairs} pairs on {measurement.threads} CPUs; differences below "
         f"{percent(measurement.mde)} cannot be told from noise; * is the best baseline"
     )
+    if measurement.is_disturbed:
+        yield (
+            "something else kept this machine busy: baselines took over 1.2 times their usual time "
+            f"in {measurement.disturbed_blocks} of {measurement.blocks} processes, all of which "
+            "count; speed-ups on a quiet machine may be others"
+        )
+    elif measurement.disturbed_blocks:
+        yield (
+            f"{measurement.disturbed_blocks} of {measurement.blocks} processes were timed while "
+            "something else kept this machine busy, and do not count"
+        )
     for name, reason in measurement.missing.items():
         yield f"baseline {name} did not run: {reason}"
     if measurement.roofline is not None:

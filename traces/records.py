@@ -108,6 +108,8 @@ class Timing(Record):
 
 CHAMPION = "champion"
 """The name under which the campaign's champion is timed beside the baselines."""
+LEAST_CALM = 3
+"""Blocks in which the machine was left alone, for figures to rest on them alone."""
 
 
 class Measurement(Record):
@@ -124,6 +126,11 @@ class Measurement(Record):
     """Baselines that did not run here, each with the reason."""
     pairs: int = 0
     """How many pairs the intervals rest on."""
+    blocks: int = 0
+    """How many processes were timed, each one block of pairs."""
+    disturbed_blocks: int = 0
+    """Of them: baselines took over 1.2 times what they do on this machine when it is left alone.
+    These do not count, unless fewer than three others are there: then all do."""
     mde: float = 0.0
     """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run, of the
     champion's samples where one is timed beside, else of the best baseline's."""
@@ -145,6 +152,11 @@ class Measurement(Record):
     pays_after_calls: int | None = None
     """Calls on one pattern after which preparing has paid, against the fastest baseline that is not
     prepared; None where it never does, or none such was timed."""
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether so many blocks were disturbed that those had to count as well."""
+        return bool(self.disturbed_blocks) and self.blocks - self.disturbed_blocks < LEAST_CALM
 
     @property
     def against_baselines(self) -> dict[str, Speedup]:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...traces.records import Measurement, Speedup
+from ...traces.records import CHAMPION, LEAST_CALM, Measurement, Speedup
 from ..truth.trials import Item
 from . import clocks, statistics
+from .calm import Calm
 from .clocks import Clocks
 from .timed_sides import CandidateSide, Side
 
@@ -38,6 +39,19 @@ class Series:
     batch: int = 1
     prepare_us: list[float] = field(default_factory=list)
     """Of each time that the candidate prepared the workload's pattern, where it does."""
+    calm: Calm = field(default_factory=Calm)
+    """Tells the blocks in which the machine was disturbed."""
+
+    @property
+    def calm_blocks(self) -> list[dict[str, list[float]]]:
+        """Those in which it was not."""
+        return [block for block in self.blocks if not self.calm.is_disturbed(took_of(block))]
+
+    @property
+    def counted(self) -> list[dict[str, list[float]]]:
+        """The blocks that figures rest on: where too few were left alone, all of them."""
+        calm = self.calm_blocks
+        return calm if len(calm) >= LEAST_CALM else self.blocks
 
     @property
     def names(self) -> list[str]:
@@ -45,12 +59,14 @@ class Series:
         return list(dict.fromkeys(name for block in self.blocks for name in block))
 
     def blocks_of(self, name: str, beside: str = "") -> list[np.ndarray]:
-        """The blocks of one side, microseconds per call; only those that have `beside` too."""
-        return [
-            np.asarray(block[name])
-            for block in self.blocks
-            if name in block and (not beside or beside in block)
-        ]
+        """The counted blocks of one side, microseconds per call; only those that have `beside` too.
+
+        Where none that counts has them, all blocks that do.
+        """
+        both = {name, beside or name}
+        counted = [block for block in self.counted if both <= block.keys()]
+        found = counted or [block for block in self.blocks if both <= block.keys()]
+        return [np.asarray(block[name]) for block in found]
 
     def all_of(self, name: str) -> np.ndarray:
         """All samples of one side."""
@@ -80,6 +96,12 @@ class Rounds:
     """A block ends once it has `least` rounds and says that the candidate takes so much longer than
     the first of the others: the logarithm of the ratio. Nobody needs to know it any better. With
     more rounds it is known better, and less is enough."""
+
+
+def took_of(block: dict[str, list[float]]) -> dict[str, float]:
+    """What each baseline took in a block, in the median: microseconds a call."""
+    own = ("candidate", CHAMPION)
+    return {name: float(np.median(us)) for name, us in block.items() if name not in own}
 
 
 def batch_for(reference_us: float, room: int) -> int:
@@ -194,6 +216,8 @@ def measurement(
         best_baseline=best,
         missing=missing,
         pairs=int(series.all_of(candidate).size),
+        blocks=len(series.blocks),
+        disturbed_blocks=len(series.blocks) - len(series.calm_blocks),
         mde=statistics.mde(series.blocks_of(champion or best), rng) if champion or best else 0.0,
         floor_us=floor_us,
         roofline=floor_us / own.median_us if floor_us else None,

@@ -143,8 +143,11 @@ class Contest:
     @cached_property
     def series(self) -> timing.Series:
         """Waits for the baselines, whose time decides the calls per sample."""
-        fastest_us = self._baselines.reference.fastest_us
-        return timing.Series(batch=timing.batch_for(fastest_us, self._session.slots))
+        reference = self._baselines.reference
+        batch = timing.batch_for(reference.fastest_us, self._session.slots)
+        if self._protocol.is_quick:
+            return timing.Series(batch=batch)
+        return timing.Series(batch=batch, calm=reference.calm)
 
     def add(self, side: CandidateSide) -> None:
         """Adds the samples of one started candidate, with the champion in a process of its own.
@@ -175,6 +178,16 @@ class Contest:
             if rival:
                 self._judges.give(rival.answers(), blame_champion)
         self.blocks += 1
+        self.series.calm.see(timing.took_of(self.series.blocks[-1]))
+
+    @property
+    def _done(self) -> int:
+        """Blocks that count by now. Where the machine was disturbed others are timed instead, as
+        many again at most."""
+        if self._protocol.is_quick:
+            return self.blocks
+        spare = self._least // 2 if self._is_large else self._least
+        return max(len(self.series.calm_blocks), self.blocks - spare)
 
     def _turns(self, rival: ChampionSide | None) -> list[tuple[list[Side], timing.Rounds]]:
         """Who is timed beside the candidate's next process, and how long."""
@@ -286,7 +299,7 @@ class Contest:
         return False
 
     def _is_open(self) -> bool:
-        done, least, most = self.blocks, self._least, self._most
+        done, least, most = self._done, self._least, self._most
         if most == least or not self._champion or done >= most or done < min(least, LOST_BLOCKS):
             return done < least
         series = self.series
@@ -299,7 +312,7 @@ class Contest:
 
     def _rounds(self) -> timing.Rounds:
         rounds = self._base
-        if self.blocks >= self._least:
+        if self._done >= self._least:
             count, budget_s = MORE * rounds.count, MORE * rounds.budget_s
             rounds = replace(rounds, count=count, budget_s=budget_s, **MORE_JUDGED)
         if self._is_large:
@@ -308,7 +321,7 @@ class Contest:
 
     def _held_against(self) -> list[BaselineSide]:
         """Those that take part in the next block."""
-        reference, block = self._baselines.reference, self.blocks
+        reference, block = self._baselines.reference, self._done
         if self._protocol.is_quick:
             return [] if block > 0 else reference.sides(within=1.0)
         if block < (1 if self._is_large else FULL_BLOCKS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics as stats
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ...errors import PrerequisiteError
 from ...kernelbench.problem import Family
 from ...traces.records import Preparation
 from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
+from ..clock.calm import Calm
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import BaselineSide
 from ..clock.timing import MAX_BATCH
@@ -36,6 +37,8 @@ class Reference:
     missing: dict[str, str]
     peaks: Peaks | None
     """Of what they run on; None where nobody knows them."""
+    calm: Calm = field(default_factory=Calm)
+    """What they take while the machine is left alone, of all evaluations of the session."""
 
     @property
     def fastest_us(self) -> float:

@@ -1,0 +1,68 @@
+"""Blocks in which something else kept the machine busy: who tells, and what then counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelwright.traces.records import CHAMPION, LEAST_CALM
+from kernelwright.verifier.clock.calm import LEAST_KNOWN, Calm
+from kernelwright.verifier.clock.timing import Series, took_of
+
+QUIET, BUSY = 100.0, 150.0
+
+
+def block(candidate: float, library: float, **more: float) -> dict[str, list[float]]:
+    times = {"candidate": candidate, "library": library, **more}
+    return {name: [us] * 6 for name, us in times.items()}
+
+
+def series(*blocks: dict[str, list[float]]) -> Series:
+    found = Series()
+    for each in blocks:
+        found.blocks.append(each)
+        found.calm.see(took_of(each))
+    return found
+
+
+def test_a_baseline_that_takes_long_tells_and_one_that_varies_does_not() -> None:
+    rng, calm = np.random.default_rng(0), Calm()
+    usual = QUIET * np.exp(rng.normal(0.0, 0.04, 60))
+    for us in usual:
+        calm.see({"library": us})
+    assert np.mean([calm.is_disturbed({"library": us}) for us in usual]) < 0.05
+    assert calm.is_disturbed({"library": BUSY})
+
+
+def test_nobody_tells_before_it_is_known() -> None:
+    calm = Calm()
+    for _ in range(LEAST_KNOWN - 1):
+        calm.see({"library": QUIET})
+    assert not calm.is_disturbed({"library": BUSY})
+    calm.see({"library": QUIET})
+    assert calm.is_disturbed({"library": BUSY})
+    assert not calm.is_disturbed({"another": BUSY})
+    assert not calm.is_disturbed({})
+
+
+def test_the_candidate_and_the_champion_are_not_asked() -> None:
+    quiet = [block(50.0, QUIET) for _ in range(4)]
+    slow = {**block(500.0, QUIET), CHAMPION: [500.0] * 6}
+    assert series(*quiet, slow).counted == [*quiet, slow]
+
+
+@pytest.mark.parametrize("calm", [LEAST_CALM - 1, LEAST_CALM])
+def test_figures_rest_on_the_undisturbed_blocks_where_there_are_enough(calm: int) -> None:
+    quiet = [block(50.0, QUIET) for _ in range(calm)]
+    busy = [block(50.0, BUSY) for _ in range(4)]
+    found = series(*busy, *quiet)
+    assert found.calm_blocks == quiet
+    assert found.counted == (quiet if calm >= LEAST_CALM else [*busy, *quiet])
+
+
+def test_what_was_timed_in_disturbed_blocks_alone_is_told_by_them() -> None:
+    busy = [block(50.0, BUSY, slow=900.0) for _ in range(2)]
+    quiet = [block(50.0, QUIET) for _ in range(4)]
+    found = series(*busy, *quiet)
+    assert len(found.blocks_of("candidate", "library")) == len(found.blocks_of("library")) == 4
+    assert len(found.blocks_of("candidate", "slow")) == len(found.blocks_of("slow")) == 2
