@@ -45,6 +45,14 @@ def test_nobody_tells_before_it_is_known() -> None:
     assert not calm.is_disturbed({})
 
 
+def test_one_library_of_several_that_has_troubles_of_its_own_does_not_tell() -> None:
+    calm, usual = Calm(), {"one": QUIET, "other": QUIET, "third": QUIET}
+    for _ in range(LEAST_KNOWN):
+        calm.see(usual)
+    assert not calm.is_disturbed({**usual, "one": 10 * QUIET})
+    assert calm.is_disturbed({"one": BUSY, "other": BUSY, "third": QUIET})
+
+
 def test_the_candidate_and_the_champion_are_not_asked() -> None:
     quiet = [block(50.0, QUIET) for _ in range(4)]
     slow = {**block(500.0, QUIET), CHAMPION: [500.0] * 6}

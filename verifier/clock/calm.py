@@ -37,11 +37,15 @@ class Calm:
             self._seen.setdefault(name, deque(maxlen=KEPT)).append(us)
 
     def is_disturbed(self, took: Mapping[str, float]) -> bool:
-        """Whether the baselines of a block took too long, all in all; False where none tells."""
+        """Whether the baselines of a block took too long, in the median; False where none tells.
+
+        One of several that took long has troubles of its own: threads of a library that wait for
+        each other.
+        """
         known = {name: self._seen[name] for name in took if name in self._seen}
         logs = [
             math.log(took[name] / float(np.quantile(seen, UNDISTURBED)))
             for name, seen in known.items()
             if len(seen) >= LEAST_KNOWN
         ]
-        return bool(logs) and sum(logs) / len(logs) > math.log(DISTURBED)
+        return bool(logs) and float(np.median(logs)) > math.log(DISTURBED)

@@ -182,11 +182,9 @@ class Contest:
 
     @property
     def _done(self) -> int:
-        """Blocks that count by now. Where the machine was disturbed others are timed instead, as
-        many again at most."""
-        if self._protocol.is_quick:
-            return self.blocks
-        spare = self._least // 2 if self._is_large else self._least
+        """Blocks that count by now. Where the machine was disturbed others are timed instead, half
+        as many again at most."""
+        spare = 0 if self._protocol.is_quick else self._least // 2
         return max(len(self.series.calm_blocks), self.blocks - spare)
 
     def _turns(self, rival: ChampionSide | None) -> list[tuple[list[Side], timing.Rounds]]:
