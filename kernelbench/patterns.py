@@ -131,7 +131,7 @@ def draw_pattern(
         is_short[lengths.argmax()] = False
         others = np.flatnonzero(~is_short & (np.arange(rows) != lengths.argmax()))
         order = [*rng.permutation(np.flatnonzero(is_short)), *rng.permutation(others)]
-        _end_at(end, lengths, cols, np.array(order, np.intp), rng)
+        _end_at(end, lengths, np.array(order, np.intp), rng)
     return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
 
 
@@ -147,18 +147,18 @@ def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) ->
     lengths[:] = np.roll(turned, first)
 
 
-def _end_at(
-    edge: Edge, lengths: np.ndarray, cols: int, order: np.ndarray, rng: np.random.Generator
-) -> None:
+def _end_at(edge: Edge, lengths: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> None:
     """Takes entries from rows, in this order, so that the number of all is at an edge.
 
-    Of a wider tile than the edge's where there are enough for it. Rows that have too few get some;
-    where they have no room either, the tile is a narrower one, and in the end all stay.
+    Of a wider tile than the edge's where there are enough for it. Rows that have too few get some,
+    up to the length of the longest; where that is no room either, the tile is a narrower one, and
+    in the end all stay.
     """
     total, offset = int(lengths.sum()), draw_offset(edge, rng)
     own, least = 1 << edge.power, 1 << POWERS[0]
     wider = {Behind.MANY: 1 << POWERS[-1], Behind.MIXED: MIXED_WHOLE}.get(edge.behind, own)
     held = lengths[order]
+    room = lengths.max() - held
     for tile in (*([wider] if total > 2 * wider else []), own, least):
         taken = (total - offset) % tile
         if not taken:
@@ -166,8 +166,8 @@ def _end_at(
         if taken < total and taken <= held.sum():
             lengths[order] = held - _spread(taken, held)
             return
-        if total > tile and tile - taken <= (cols - held).sum():
-            lengths[order] = held + _spread(tile - taken, cols - held)
+        if total > tile and tile - taken <= room.sum():
+            lengths[order] = held + _spread(tile - taken, room)
             return
 
 

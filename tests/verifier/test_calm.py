@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelwright.traces.records import CHAMPION, LEAST_CALM
+from kernelwright.cli.verdicts import measurement_notes
+from kernelwright.traces.records import CHAMPION, LEAST_CALM, Depth, Measurement, Timing
 from kernelwright.verifier.clock.calm import LEAST_KNOWN, Calm
 from kernelwright.verifier.clock.timing import Series, took_of
+from kernelwright.verifier.stands.contests import Contest
 
 QUIET, BUSY = 100.0, 150.0
 
@@ -68,9 +70,39 @@ def test_figures_rest_on_the_undisturbed_blocks_where_there_are_enough(calm: int
     assert found.counted == (quiet if calm >= LEAST_CALM else [*busy, *quiet])
 
 
-def test_what_was_timed_in_disturbed_blocks_alone_is_told_by_them() -> None:
+@pytest.mark.parametrize("calm", [0, 1])
+def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: int) -> None:
+    """One block alone would tell nothing of how far processes differ."""
     busy = [block(50.0, BUSY, slow=900.0) for _ in range(2)]
-    quiet = [block(50.0, QUIET) for _ in range(4)]
+    quiet = [block(50.0, QUIET, **({"slow": 600.0} if n < calm else {})) for n in range(4)]
     found = series(*busy, *quiet)
     assert len(found.blocks_of("candidate", "library")) == len(found.blocks_of("library")) == 4
-    assert len(found.blocks_of("candidate", "slow")) == len(found.blocks_of("slow")) == 2
+    slow = 2 + calm
+    assert len(found.blocks_of("candidate", "slow")) == len(found.blocks_of("slow")) == slow
+
+
+@pytest.mark.parametrize(
+    ("busy", "quiet", "goes_on"),
+    [(0, 5, True), (0, 6, False), (2, 4, True), (2, 6, False), (6, 2, True), (6, 3, False)],
+)
+def test_disturbed_blocks_are_timed_again_half_as_many_at_most(
+    busy: int, quiet: int, goes_on: bool
+) -> None:
+    contest = Contest.__new__(Contest)
+    blocks = [block(50.0, QUIET)] * quiet + [block(50.0, BUSY)] * busy
+    contest.__dict__["series"] = series(*blocks)
+    contest.blocks, contest._least, contest._most = len(blocks), 6, 6
+    contest._protocol, contest._champion = Depth.FULL, None
+    assert contest._is_open() is goes_on
+
+
+def test_a_reader_is_told_of_a_disturbed_machine() -> None:
+    timing = Timing(median_us=50.0, low_us=49.0, high_us=51.0)
+    some = Measurement(workload="tiny", candidate=timing, blocks=8, disturbed_blocks=2)
+    assert not some.is_disturbed
+    assert any("2 of 8 processes" in note and "do not" in note for note in measurement_notes(some))
+    most = some.model_copy(update={"disturbed_blocks": 6})
+    assert most.is_disturbed
+    assert any("all of which count" in note for note in measurement_notes(most))
+    none = some.model_copy(update={"disturbed_blocks": 0})
+    assert not any("busy" in note for note in measurement_notes(none))

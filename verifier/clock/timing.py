@@ -61,11 +61,13 @@ class Series:
     def blocks_of(self, name: str, beside: str = "") -> list[np.ndarray]:
         """The counted blocks of one side, microseconds per call; only those that have `beside` too.
 
-        Where none that counts has them, all blocks that do.
+        Where fewer than LEAST_CALM that count have them, all blocks that do: one block alone would
+        tell nothing of how far processes differ.
         """
         both = {name, beside or name}
         counted = [block for block in self.counted if both <= block.keys()]
-        found = counted or [block for block in self.blocks if both <= block.keys()]
+        every = [block for block in self.blocks if both <= block.keys()]
+        found = counted if len(counted) >= LEAST_CALM else every
         return [np.asarray(block[name]) for block in found]
 
     def all_of(self, name: str) -> np.ndarray:
