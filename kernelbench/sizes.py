@@ -148,10 +148,37 @@ BANDS = (1000, 33_000)
 """From these lengths on, each remainder modulo LANES comes before one comes again."""
 
 
+ODD = np.arange(3, 48, 2)
+"""Moduli of which a power of two tells nothing."""
+OPTIONS = 8
+"""Lengths among which one is chosen by its remainders modulo those."""
+
+
+class _Odd:
+    """How often each remainder modulo each of ODD was seen on each axis."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, np.ndarray] = {}
+
+    def choose(self, axis: str, options: np.ndarray) -> int:
+        """The one of some lengths whose remainders are the rarest: the sum of 1 / (1 + 3 seen)."""
+        seen = self._of(axis)
+        rarity = 1.0 / (1.0 + 3.0 * seen[np.arange(len(ODD)), options[:, None] % ODD])
+        return int(options[rarity.sum(1).argmax()])
+
+    def see(self, axis: str, length: int) -> None:
+        """Counts a length, however it came about."""
+        self._of(axis)[np.arange(len(ODD)), length % ODD] += 1
+
+    def _of(self, axis: str) -> np.ndarray:
+        return self._seen.setdefault(axis, np.zeros((len(ODD), int(ODD.max())), np.int64))
+
+
 class _Remainders:
     """Of one axis modulo 64: those that no length has had yet, then all again."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, axis: str, rng: np.random.Generator, odd: _Odd) -> None:
+        self._axis, self._odd = axis, odd
         stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
         self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
         self._left = list(self._all)
@@ -171,13 +198,15 @@ class _Remainders:
         if remainder is None:
             remainder = int(rng.choice(sorted(can)))
         first = least + (remainder - least) % RESIDUES
-        return first + RESIDUES * int(rng.integers((most - first) // RESIDUES + 1))
+        drawn = rng.integers((most - first) // RESIDUES + 1, size=OPTIONS)
+        return self._odd.choose(self._axis, first + RESIDUES * drawn)
 
     def see(self, length: int) -> None:
         """Counts a length, however it came about."""
         if length % RESIDUES in self._left:
             self._left.remove(length % RESIDUES)
         self._left = self._left or list(self._all)
+        self._odd.see(self._axis, length)
         self.long += length >= BANDS[-1]
         for left in self._list_reached(length):
             left.discard(length % LANES)
@@ -231,21 +260,27 @@ class Tried:
         self._turns += 1
         return self.seed % RESIDUES + self._turns
 
-    def next_short(self, most: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+    def next_short(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: _Odd
+    ) -> dict[str, int]:
         """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
 
         Args:
             most: of each axis.
+            odd: what was seen; it is told of these.
         """
         block, number = divmod(self._short, RESIDUES)
         self._short += 1
         turns = {axis: self._make_rng(axis, 1 + block).permutation(RESIDUES) for axis in most}
-        return {
-            axis: LEAST_SHORT + int(turn[number] + RESIDUES * rng.integers(2))
-            if most[axis] >= SHORT
-            else 1 + int(turn[number]) % most[axis]
-            for axis, turn in turns.items()
-        }
+        sizes: dict[str, int] = {}
+        for axis, turn in turns.items():
+            options = LEAST_SHORT + int(turn[number]) + RESIDUES * rng.permutation(2)
+            is_short = most[axis] < SHORT
+            sizes[axis] = (
+                1 + int(turn[number]) % most[axis] if is_short else odd.choose(axis, options)
+            )
+            odd.see(axis, sizes[axis])
+        return sizes
 
     def _make_rng(self, axis: str, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, *axis.encode()])
@@ -267,9 +302,10 @@ def draw_sizes(
         tried: by the evaluations before; it is told what this one takes.
     """
     tried = tried or Tried(int(rng.integers(1 << 63)))
-    leading = _draw_leading(ranges, own, rng, steps, tried)
+    odd = _Odd()
+    leading = _draw_leading(ranges, own, rng, steps, tried, odd)
     most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
-    short = (tried.next_short(most, rng) for _ in itertools.count())
+    short = (tried.next_short(most, rng, odd) for _ in itertools.count())
     while True:
         of_round = itertools.islice(leading, len(ROUND)), itertools.islice(short, SHORT_ONES)
         for drawn in itertools.chain(*of_round):
@@ -291,11 +327,12 @@ def _draw_leading(
     rng: np.random.Generator,
     steps: int | None,
     tried: Tried,
+    odd: _Odd,
 ) -> Iterator[dict[str, int]]:
     """Lengths of which one leads through all scales."""
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     wide = [name for name in lengths if ranges[name].most >= BEYOND_16_BITS]
-    remainders = {name: _Remainders(rng) for name in lengths}
+    remainders = {name: _Remainders(name, rng, odd) for name in lengths}
     turn = 0
     for place in itertools.cycle(range(len(ROUND))):
         turn = turn if place else tried.next_turn()

@@ -84,6 +84,7 @@ class Ledger:
         self.recalled = recalled
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
+        self._foreseen: set[str] = set()
 
     def read_ask(self, requested: ModelRequested) -> Ask:
         """What was asked in a recorded attempt."""
@@ -204,6 +205,13 @@ class Ledger:
     def foresee_proposed(self, proposal: Proposal) -> None:
         """As `foresee`, of a source that is going to be proposed, or may be."""
         self._referee.foresee([Order(source=proposal.source, language=proposal.language)])
+
+    def foresee_confirmation(self, candidate: str) -> None:
+        """Tells the referee, once, who is likely to be confirmed; nothing is recorded."""
+        known = self.progress.candidates[candidate]
+        if self.times and known.confirmed is None and candidate not in self._foreseen:
+            self._foreseen.add(candidate)
+            self._referee.foresee([self.order(candidate, Depth.CONFIRM)])
 
     def _evaluate(self, candidate: str, protocol: Depth, champion: str | None) -> None:
         order = self.order(candidate, protocol, champion)

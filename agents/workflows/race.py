@@ -64,6 +64,7 @@ def _race(loop: Loop) -> str | None:
         contender = _next_contender(loop, leader) if leader and _has_time(loop) else None
         if leader is None or contender is None:
             break
+        loop.ledger.foresee_confirmation(leader)
         loop.ledger.race(contender, leader)
     return _find_leader(loop)
 

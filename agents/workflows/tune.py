@@ -92,6 +92,8 @@ def propose(state: State, loop: Loop) -> State:
             break
         queue += [found] if found and found not in queue else []
     loop.ledger.foresee(queue[1:])
+    if state["champion"] is None and queue:
+        loop.ledger.foresee_confirmation(queue[0])
     return {"queue": queue, "ended_by": by, "round": number + 1}
 
 
@@ -174,6 +176,7 @@ def _find_due(state: State, loop: Loop) -> str | None:
         return None
     screened = progress.count - len(state["queue"])
     waited = screened - progress.get_candidate(best).number
+    loop.ledger.foresee_confirmation(best)
     confirm_after = Settings.model_validate(loop.asked.options).confirm_after
     left_s = loop.budget.compute_remaining(0).seconds
     has_time = steps.is_fair_to_confirm(loop) and left_s >= steps.next_confirmation_s(loop)

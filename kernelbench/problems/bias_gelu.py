@@ -32,6 +32,8 @@ from ..sizes import Range
 AXES = ("M", "N")
 RANGES = dict.fromkeys(AXES, Range())
 OPERATIONS = 16.0
+LARGE_BIAS = np.float32(2.0**-4)
+"""Of the size of x: their sum has a cube that float32 holds."""
 
 
 def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
@@ -39,11 +41,14 @@ def values(structure: Structure, family: Family, rng: np.random.Generator) -> Ar
 
     One element of each row is positive: where all are far below zero the answer is nothing but
     what cancellation left, and no honest kernel has a small error relative to it. NONFINITE has no
-    -inf: the definition gives NaN for it, other forms of the same curve its limit.
+    -inf: the definition gives NaN for it, other forms of the same curve its limit. Beside LARGE
+    values the bias is large, too, or its loss would show nowhere.
     """
     shape = (structure.axes["M"], structure.axes["N"])
     x = draw(family, shape, rng, varies=0, max_decades=1.0)
     bias = draw(Family.NORMAL, (shape[1],), rng, max_decades=0.5)
+    if family is Family.LARGE:
+        bias *= np.abs(x).mean() * LARGE_BIAS
     place = rng.integers(0, shape[1], (shape[0], 1))
     size = np.abs(np.take_along_axis(x, place, 1)) + np.abs(bias[place])
     np.put_along_axis(x, place, size, 1)

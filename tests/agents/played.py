@@ -172,6 +172,8 @@ class PlayedReferee:
     before: Callable[[Order], None] = lambda _order: None
     asked: list[tuple[str, Depth]] = field(default_factory=list)
     foreseen: list[str] = field(default_factory=list)
+    to_be_confirmed: list[str] = field(default_factory=list)
+    """Those that a confirmation was foreseen of."""
     is_emulated: bool = False
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
@@ -183,7 +185,9 @@ class PlayedReferee:
         return Preparation(seconds=seconds, baselines=("torch eager",))
 
     def foresee(self, orders: Sequence[Order]) -> None:
-        self.foreseen += [candidate_id(order.source) for order in orders]
+        for order in orders:
+            told = self.foreseen if order.protocol is Depth.SCREEN else self.to_be_confirmed
+            told.append(candidate_id(order.source))
 
     def evaluate(self, order: Order) -> Verdict:
         candidate = candidate_id(order.source)

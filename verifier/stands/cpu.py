@@ -108,8 +108,10 @@ class CpuStand(TimingStand):
         return prepared.program
 
     def build_ahead(self, order: Order) -> None:
-        """See TimingStand."""
+        """See TimingStand; with the sanitizers, too, where it is to be promoted."""
         build_program(self.session, order.source, order.language)
+        if not order.protocol.is_quick and language_of(order.language).is_native:
+            self.sanitizers.prepare(order.source)
 
     def close(self) -> None:
         """See Stand."""

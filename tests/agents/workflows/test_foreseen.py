@@ -58,3 +58,11 @@ def test_recipes_are_foreseen_as_many_as_are_built_at_once(store: Store, target:
     assert played.facts["cpus"] == 2.0
     # The first of those that wait is evaluated at once.
     assert played.foreseen == screened(played)[1:]
+
+
+def test_whoever_is_to_be_confirmed_is_foreseen_once(store: Store) -> None:
+    played = tuned(store, "cpu")
+    confirmed = [candidate for candidate, depth in played.asked if depth is Depth.CONFIRM]
+    assert confirmed
+    assert set(confirmed) <= set(played.to_be_confirmed)
+    assert len(set(played.to_be_confirmed)) == len(played.to_be_confirmed)
