@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines dense-libraries side-by-side coverage growth verification-cost \
-	hostile attacks sizes mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile attacks sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -165,6 +165,10 @@ hostile: $(STAMP)
 # Which classes of sizes an evaluation tries; writes docs/results/sizes.md.
 sizes: $(STAMP)
 	$(BIN)/python benchmarks/sizes.py
+
+# In how many trials kernels that are wrong for some sizes show it; writes docs/results/telling.md.
+telling: $(STAMP)
+	$(BIN)/python benchmarks/telling.py
 
 # Attacks on the clock beside their honest twins; writes docs/results/attacks.md. Quiet machine.
 attacks: $(STAMP)

@@ -5,7 +5,7 @@
 Every point is built as a candidate is, and points of one machine code are one kernel. Kernels are
 timed in groups by a timer that has nothing of the referee (head_to_head.py): in each pass every
 kernel is in one group, other ones each time, with a reference in all of them, in a process of its
-own. The nearest to the best are timed in MORE passes.
+own. The nearest to the best are timed in MORE passes, the nearest of those in FINAL ones.
 
 The state's folder keeps what was done: a run that was ended goes on where it was.
 """
@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 from head_to_head import rank
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import lsqr
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Problem, Structure
@@ -34,11 +36,13 @@ from kernelwright.verifier.stands.session import Session
 
 GROUP = 24
 """Kernels beside the reference in one process."""
-PASSES, MORE = 2, 6
-NEAREST = 0.1
-"""The share of the kernels that is timed in MORE passes, the fastest."""
+PASSES, MORE, FINAL = 2, 6, 24
+NEAREST, FINALISTS = 0.1, 47
+"""The share of the kernels that is timed in MORE passes, the fastest, and the number of those that
+are timed in FINAL passes beyond them."""
 ROUNDS = 12
-POLISHED = 20
+REWEIGHTED, HUBER = 12, 1.5
+"""How often observations are weighed anew, and from how many deviations on they count less."""
 
 
 class State:
@@ -110,8 +114,9 @@ def values_of(state: State) -> dict[str, float]:
     """ln(time / the reference's) of each kernel.
 
     What a group's process and minute are worth is told by all that were in it, not by the reference
-    alone: medians over a kernel's groups and over a group's kernels, in turn (Tukey, Exploratory
-    Data Analysis, 1977, median polish).
+    alone: least squares over kernels and groups at once, in which what lies far off counts less
+    (Huber's weights). Medians of one and the other in turn (median polish) do not serve: to the
+    fastest, most of whose groups are among themselves, their groups with all others look wrong.
     """
     lines = list(state.read("times"))
     names = list(dict.fromkeys(name for line in lines for name in line["beside"]))
@@ -119,19 +124,18 @@ def values_of(state: State) -> dict[str, float]:
     kernel = np.array([numbers[name] for line in lines for name in line["beside"]])
     group = np.repeat(np.arange(len(lines)), [len(line["beside"]) for line in lines])
     told = np.array([value for line in lines for value in line["beside"].values()])
-    # Groups were drawn: to begin with, they are taken for alike.
-    values = _medians(told - _medians(told, group)[group], kernel)
-    for _ in range(POLISHED):
-        values = _medians(told - _medians(told - values[kernel], group)[group], kernel)
+    rows = np.tile(np.arange(len(told)), 2)
+    columns = np.concatenate([kernel, len(names) + group])
+    design = csr_matrix((np.ones(len(rows)), (rows, columns)))
+    weights = np.ones(len(told))
+    for _ in range(REWEIGHTED):
+        root = np.sqrt(weights)
+        found = lsqr(diags(root) @ design, root * told, atol=1e-10, btol=1e-10)[0]
+        rest = np.abs(told - design @ found)
+        weights = 1.0 / np.maximum(1.0, rest / (HUBER * 1.4826 * np.median(rest)))
+    values = found[: len(names)]
     reference = next(iter(lines[0]["beside"]))
     return dict(zip(names, (values - values[numbers[reference]]).tolist(), strict=True))
-
-
-def _medians(values: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Of the values of each key, of which there are 0 to the largest."""
-    order = np.argsort(keys, kind="stable")
-    parts = np.split(values[order], np.flatnonzero(np.diff(keys[order])) + 1)
-    return np.array([np.median(part) for part in parts])
 
 
 def main() -> None:
@@ -164,6 +168,10 @@ def main() -> None:
     nearest = sorted(kernels[1:], key=values.__getitem__)[: int(NEAREST * len(kernels))]
     for number in range(PASSES, PASSES + MORE):
         time_pass(state, problem, structure, [kernels[0], *nearest], number)
+    values = values_of(state)
+    finalists = sorted(nearest, key=values.__getitem__)[:FINALISTS]
+    for number in range(PASSES + MORE, PASSES + MORE + FINAL):
+        time_pass(state, problem, structure, [kernels[0], *finalists], number)
     values = values_of(state)
     workload = problem.default_workload.name
     recorded = RecordedSpace(

@@ -15,6 +15,7 @@ import datetime
 import os
 import statistics
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -27,7 +28,9 @@ from kernelwright.agents.search.replay import MOST, play
 from kernelwright.agents.search.strategy import make_strategy
 from kernelwright.kernelbench.recorded import RecordedSpace, read_space
 
-OURS = ("model", "genetic", "random")
+UNMODELLED = "model, without the machine's"
+"""Our search where nothing tells it what a machine would take for a point."""
+OURS = ("model", UNMODELLED, "genetic", "random")
 PEERS = (
     "adaptive_tabu_greywolf",
     "hybrid_vndx",
@@ -49,8 +52,10 @@ def read(path: str) -> RecordedSpace:
 def evaluations(path: str, strategy: str, seed: int, within: float) -> int:
     """Of one play."""
     recorded = read(path)
-    limit = recorded.best_us * (1 + within / 100)
-    played = play(recorded, make_strategy(strategy, recorded.space, seed), until_us=limit)
+    limit, space = recorded.best_us * (1 + within / 100), recorded.space
+    if strategy == UNMODELLED:
+        strategy, space = "model", replace(space, modelled=None)
+    played = play(recorded, make_strategy(strategy, space, seed), until_us=limit)
     return played.count_until(limit) or MOST
 
 
@@ -134,7 +139,8 @@ def main() -> None:
     parser.add_argument("--peers", default=",".join(PEERS), help="of Kernel Tuner's strategies")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    strategies = list(OURS)
+    is_modelled = any(read(path).space.modelled is not None for path in asked.files)
+    strategies = [name for name in OURS if is_modelled or name != UNMODELLED]
     if extras.list_missing("tuner"):
         print("without Kernel Tuner: pip install 'kernelwright[tuner]'", flush=True)
     else:

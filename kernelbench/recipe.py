@@ -15,7 +15,8 @@ KnobValue = int | float | str
 Knobs = dict[str, KnobValue]
 Facts = Mapping[str, float]
 """What a recipe may ask about the workload and the machine: the axes by name, `avg_row`,
-`max_row`, `cv_row` for sparse problems, `cpus`, `vector_bytes`."""
+`max_row`, `cv_row` for sparse problems, `cpus`, `vector_bytes`, and what the machine can do at
+most: `memory_gbs`, `llc_gbs`, `l2_gbs`, `fma_gflops`."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Recipe:
     constraints: tuple[Constraint, ...] = ()
     default: Knobs | None = None
     """A sensible first try; None: the first value of each knob."""
+    model: Callable[[Knobs, Facts], float] | None = None
+    """Modelled microseconds of a call, NaN where a fact is not known: which point to try before
+    which, until something was measured. None: there is no model."""
 
     def is_legal(self, knobs: Knobs, facts: Facts) -> bool:
         """Whether the combination is in the space."""

@@ -14,9 +14,11 @@ import gzip
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..errors import UsageError
 from .recipe import Knob, KnobValue
@@ -31,6 +33,9 @@ _OF_CACHE = {"CompilationFailedConfig": COMPILE, "InvalidConfig": "constraints"}
 _IN_CACHE = {name: word for word, name in _OF_CACHE.items()}
 _OTHER = "RuntimeFailedConfig"
 """Kernel Tuner's names of the same."""
+ABSENT = ""
+MODELLED = "modelled_us"
+"""Beside a time in a cache file of ours: what a model of the machine says of the point."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +96,25 @@ def _of_cache(found: Mapping[str, Any]) -> RecordedSpace:
     names: list[str] = found["tune_params_keys"]
     knobs = [_make_knob(name, found["tune_params"][name]) for name in names]
     entries = list(found["cache"].values())
-    points = [{name: entry[name] for name in names} for entry in entries]
+    # What a point does not have is empty there, unless that is one of the knob's values.
+    absent = {name: () if ABSENT in found["tune_params"][name] else (ABSENT,) for name in names}
+    points = [
+        {name: entry[name] for name in names if entry[name] not in absent[name]}
+        for entry in entries
+    ]
     objective = found.get("objective", "time")
     times = [_time_us(entry[objective]) for entry in entries]
     failures = [
         "" if time is not None else _OF_CACHE.get(str(entry[objective]), RUNTIME)
         for time, entry in zip(times, entries, strict=True)
     ]
+    space = space_of_points(knobs, points)
+    if all(MODELLED in entry for entry in entries):
+        space = replace(space, modelled=np.log([float(entry[MODELLED]) for entry in entries]))
     return RecordedSpace(
         str(found["kernel_name"]),
         str(found["device_name"]),
-        space_of_points(knobs, points),
+        space,
         tuple(times),
         tuple(failures),
     )
@@ -158,10 +171,12 @@ def _as_cache(recorded: RecordedSpace) -> dict[str, Any]:
         zip(recorded.times_us, recorded.failures, strict=True)
     ):
         point = recorded.space.at(number)
-        entry: dict[str, Any] = {name: point.get(name, "") for name in names}
+        entry: dict[str, Any] = {name: point.get(name, ABSENT) for name in names}
         key = ",".join(str(value) for value in entry.values())
         told = _IN_CACHE.get(failure, _OTHER) if time is None else time / 1e3
         cache[key] = {**entry, "time": told}
+        if recorded.space.modelled is not None:
+            cache[key][MODELLED] = round(float(np.exp(recorded.space.modelled[number])), 3)
     return {
         "device_name": recorded.device,
         "kernel_name": recorded.name,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
@@ -255,6 +255,10 @@ class Tried:
         self._edges[axis] += 1
         return Edge(int(powers[(turn + place) % len(POWERS)]), int(offsets[place]), behind)
 
+    def find_fewest_edges(self, axes: Sequence[str]) -> str:
+        """The first of the axes that had the fewest edges."""
+        return min(axes, key=lambda axis: self._edges[axis])
+
     def next_turn(self) -> int:
         """The number of a ROUND: it says which axis leads first."""
         self._turns += 1
@@ -344,6 +348,7 @@ def _draw_leading(
             # Each is as often beyond what is short as another, also who cannot be wide.
             lead = min(turned, key=lambda name: remainders[name].long)
         if scale is Scale.EDGE:
+            lead = tried.find_fewest_edges(turned)
             sizes = {lead: min(draw_edge(tried.next_edge(lead), rng), ranges[lead].most)}
         else:
             sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng)}

@@ -8,8 +8,9 @@ one that another knob switches off) is ABSENT there.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,8 @@ class Space:
     knobs: tuple[Knob, ...]
     points: np.ndarray = field(repr=False)
     """int16, points x knobs: which of a knob's values each has, or ABSENT."""
+    modelled: np.ndarray | None = field(default=None, repr=False)
+    """float64, one a point: the logarithm of modelled microseconds; None: nobody has a model."""
 
     def __post_init__(self) -> None:
         if not self.knobs or not len(self.points):
@@ -116,10 +119,11 @@ def space_of_recipes(recipes: Sequence[Recipe], facts: Facts) -> Space:
     families = tuple(recipe.family for recipe in recipes)
     knobs = [Knob(FAMILY, families, "the recipe")]
     knobs += [Knob(name, _in_order(found), meanings[name]) for name, found in values.items()]
-    points = (
-        {FAMILY: recipe.family, **point} for recipe in recipes for point in recipe.space(facts)
-    )
-    return space_of_points(knobs, points)
+    points = [(recipe, point) for recipe in recipes for point in recipe.space(facts)]
+    space = space_of_points(knobs, ({FAMILY: r.family, **point} for r, point in points))
+    took = [math.nan if r.model is None else r.model(point, facts) for r, point in points]
+    is_known = all(math.isfinite(us) and us > 0 for us in took)
+    return replace(space, modelled=np.log(took)) if is_known else space
 
 
 def _in_order(values: Iterable[KnobValue]) -> tuple[KnobValue, ...]:

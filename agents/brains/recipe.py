@@ -10,6 +10,7 @@ the same next candidate. It knows no compiler, no clock and no store.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ...kernelbench.recipe import Facts, Knob, Knobs, KnobValue, Recipe
 from ...kernelbench.space import FAMILY, Space, space_of_recipes
 from ...traces.records import KnobShare, candidate_id
 from ..roles import Member, Observed, Proposal, Situation
-from ..search.expected_gain import ModelGuided
+from ..search.expected_gain import ONE_OF, ModelGuided
 from ..search.importance import weigh_knobs
 from ..search.told import Told
 from ..stop import NothingToGain
@@ -109,10 +110,18 @@ class RecipeCoder:
             yield Point(recipe, recipe.first_knobs(), INITIAL, note=note)
         # Whoever knows what was fast does not have to find out which family is.
         if turn < families * (1 if past else SAMPLES_PER_FAMILY) and not situation.seen_before:
-            yield from (_sample_point(recipe, rng) for _ in range(TRIES))
+            yield from self._draw_promising(recipe, situation.facts, rng)
         elif rng.random() < ADVISED_SHARE:
             yield from self._advised_points(situation, rng)
         yield from self._guided_points(situation)
+
+    def _draw_promising(self, recipe: Recipe, facts: Facts, rng: random.Random) -> Iterator[Point]:
+        """Points at random; of ONE_OF the one that a model of the machine has for the fastest."""
+        drawn = [_sample_point(recipe, rng) for _ in range(TRIES)]
+        legal = [point for point in drawn if self._is_legal(point, facts)]
+        for start in range(0, len(legal), ONE_OF):
+            some = legal[start : start + ONE_OF]
+            yield from sorted(some, key=lambda point: _model(point, facts))
 
     def _list_past(self, situation: Situation) -> list[Point]:
         """What was fast before, where it is legal here."""
@@ -199,6 +208,12 @@ class RecipeCoder:
 
 def _sample_point(recipe: Recipe, rng: random.Random) -> Point:
     return Point(recipe, {knob.name: rng.choice(knob.values) for knob in recipe.knobs}, INITIAL)
+
+
+def _model(point: Point, facts: Facts) -> float:
+    """Modelled microseconds, infinite where nobody knows."""
+    took = point.recipe.model(point.knobs, facts) if point.recipe.model else math.inf
+    return math.inf if math.isnan(took) else took
 
 
 def _find_nearest(recipe: Recipe, knobs: Knobs, parents: Sequence[Member]) -> Member | None:

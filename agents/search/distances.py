@@ -4,7 +4,7 @@
 Kernels are rugged: what a knob does depends on whether it is another value at all, on how large it
 is (block sizes and tiles act by ratios), and on which powers of two divide it (warps, vectors,
 cache lines). Each numeric knob has a column for each of these, and the surrogate learns which
-count.
+count. One more column is what a model of the machine says of a point, where there is one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ...kernelbench.space import ABSENT, Space
 
 MOST_HALVINGS = 3
 """Divisible by so many powers of two more than the least divisible value, or by yet more: alike."""
+MODELLED_SPAN = 2.0
+"""Of the logarithm of modelled times: what is slower than that is all alike."""
 FEW = 4
 """A knob with fewer values than this has no column for powers of two: one value is enough."""
 
@@ -62,6 +64,10 @@ def columns_of(space: Space) -> Columns:
         for measure in _measures(knob):
             rows.append(_scale_places(measure, places))
             is_category.append(False)
+    if space.modelled is not None and np.ptp(space.modelled) > 0:
+        apart = (space.modelled - space.modelled.min()) / MODELLED_SPAN
+        rows.append(np.minimum(apart, 1.0).astype(np.float32))
+        is_category.append(False)
     if not rows:
         rows, is_category = [np.zeros(len(space), np.float32)], [True]
     return Columns(np.stack(rows), np.array(is_category))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The strategy `model`: asks for the point from which most is to be gained.
 
-It begins with a few points at random. From then on a surrogate says of every other point what is
-expected of it and how sure that is, and the next one has the largest expected improvement over the
-best so far (Jones, Schonlau and Welch, Efficient Global Optimization, 1998). Slow points are all
-alike to it, as are those that fail: what has to be told apart is at the fast end.
+It begins with a few points at random, or rather those that a model of the machine has for fast.
+From then on a surrogate says of every other point what is expected of it and how sure that is, and
+the next one has the largest expected improvement over the best so far (Jones, Schonlau and Welch,
+Efficient Global Optimization, 1998). Slow points are all alike to it, as are those that fail: what
+has to be told apart is at the fast end.
 
 What searches of the same space showed before, of another workload or on another machine, it is told
 as tasks of their own: one more column of the surrogate, whose weight says how alike they are (a
@@ -30,6 +31,8 @@ from .told import Told
 
 AT_RANDOM = 15
 """Points before the first that is chosen."""
+ONE_OF = 4
+"""Where a model of the machine says which of so many is fastest, that one is drawn."""
 REFIT, REFIT_SHARE = 5, 0.05
 """Weights are learned anew after so many observations, or this share of those that it had."""
 SLOW = 0.5
@@ -70,7 +73,7 @@ class ModelGuided:
         columns = columns_of(space)
         self._surrogate = Surrogate(columns.repeat(1 + len(before)) if before else columns)
         self._least_gain = least_gain
-        drawn = self._rng.permutation(len(space))[:at_random].tolist()
+        drawn = _draw_promising(space, at_random, self._rng)
         self._begin = list(dict.fromkeys((*first, *drawn)))
         self._is_free = np.ones(len(space), bool)
         self._values: dict[int, float | None] = {}
@@ -236,6 +239,15 @@ def _scale_of(values: np.ndarray) -> _Scale:
     slow = max(float(np.nanquantile(values, SLOW)), fastest + LEAST_SPAN)
     held = np.where(np.isnan(values), slow, np.minimum(values, slow))
     return _Scale(slow, float(held.mean()), float(held.std()) or 1.0)
+
+
+def _draw_promising(space: Space, count: int, rng: np.random.Generator) -> list[int]:
+    """Points at random; where times are modelled, of ONE_OF as many the fastest."""
+    order = rng.permutation(len(space))
+    if space.modelled is not None:
+        order = order[: ONE_OF * count]
+        order = order[np.sort(space.modelled[order].argsort(kind="stable")[:count])]
+    return [int(point) for point in order[:count]]
 
 
 def _expected_improvement(best: float, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:

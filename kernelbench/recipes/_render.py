@@ -12,6 +12,7 @@ from ...errors import UsageError
 from ..languages import CPP
 from ..recipe import Constraint, Knob, Knobs, Recipe
 from ._front_matter import front_matter
+from ._modelled import Model
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -89,6 +90,7 @@ def cpp_recipe(
     knobs: tuple[Knob, ...],
     constraints: tuple[Constraint, ...],
     default: Knobs,
+    model: Model | None = None,
 ) -> Recipe:
     """A C++ recipe whose template is `<problem>.cpp.j2`; `default` may hold more than its knobs."""
     return Recipe(
@@ -100,4 +102,5 @@ def cpp_recipe(
         render=renderer(f"{problem}.cpp.j2", family, knobs),
         constraints=constraints,
         default={knob.name: default[knob.name] for knob in knobs},
+        model=model,
     )

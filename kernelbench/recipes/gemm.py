@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..recipe import Constraint, Facts, Knobs
 from ._knobs import THREADS, USEFUL_THREADS, integer, make_knob, register_budget
+from ._modelled import model_product
 from ._render import cpp_recipe
 
 L2_BYTES = 1 << 20
@@ -59,6 +60,7 @@ RECIPES = (
         knobs=KNOBS,
         constraints=CONSTRAINTS,
         default=DEFAULT,
+        model=model_product(packs_a=True),
     ),
     cpp_recipe(
         "gemm",
@@ -67,5 +69,6 @@ RECIPES = (
         knobs=KNOBS,
         constraints=CONSTRAINTS,
         default=DEFAULT,
+        model=model_product(packs_a=False),
     ),
 )

@@ -15,8 +15,10 @@ from ._knobs import (
     VECTOR,
     make_knob,
 )
+from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_rows
 from ._render import cpp_recipe
 
+GELU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 8
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 DEFAULT: Knobs = {
     "vector": "native",
@@ -30,7 +32,9 @@ DEFAULT: Knobs = {
 }
 
 
-def _recipe(problem: str, family: str, summary: str, *more: Knob, **default: int | str) -> Recipe:
+def _recipe(
+    problem: str, family: str, summary: str, model: Model, *more: Knob, **default: int | str
+) -> Recipe:
     return cpp_recipe(
         problem,
         family,
@@ -38,6 +42,7 @@ def _recipe(problem: str, family: str, summary: str, *more: Knob, **default: int
         knobs=(VECTOR, UNROLL, SCHEDULE, CHUNK, STREAM, THREADS, *more),
         constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
         default={**DEFAULT, **default},
+        model=model,
     )
 
 
@@ -46,55 +51,85 @@ SOFTMAX = (
         "softmax",
         "three-pass",
         "Maximum; exponentials into the output with their sum; scaling in place.",
+        model_rows(2, EXP_FLOPS + 4, writes_twice=1),
     ),
     _recipe(
         "softmax",
         "online",
         "One pass for maximum and sum, one that computes exponentials anew and writes.",
+        model_rows(2, 2 * EXP_FLOPS + 4),
         make_knob("block", 256, 1024, 4096, meaning="floats that share one maximum"),
     ),
     _recipe(
         "softmax",
         "buffered",
         "Exponentials wait in a buffer of one row; the output is written once.",
+        model_rows(2, EXP_FLOPS + 4),
         stream=1,
     ),
 )
 
 SOFTMAX_BACKWARD = (
-    _recipe("softmax_backward", "two-pass", "A row's sum of y dy; then its gradient.", stream=1),
+    _recipe(
+        "softmax_backward",
+        "two-pass",
+        "A row's sum of y dy; then its gradient.",
+        model_rows(2, 5, tensors=3),
+        stream=1,
+    ),
 )
 
 LAYERNORM = (
     _recipe(
-        "layernorm", "two-pass", "Mean; distances from it; the scaled output.", unroll=8, stream=1
+        "layernorm",
+        "two-pass",
+        "Mean; distances from it; the scaled output.",
+        model_rows(3, 8),
+        unroll=8,
+        stream=1,
     ),
     _recipe(
         "layernorm",
         "blocked",
         "One pass over memory: mean and spread per block, merged; then the scaled output.",
+        model_rows(2, 9),
         make_knob("block", 256, 1024, 4096, meaning="floats per block"),
         stream=1,
     ),
 )
 
 RMSNORM = (
-    _recipe("rmsnorm", "row-wise", "A row's squares, then its scaled output.", stream=1),
+    _recipe(
+        "rmsnorm",
+        "row-wise",
+        "A row's squares, then its scaled output.",
+        model_rows(2, 5),
+        stream=1,
+    ),
     _recipe(
         "rmsnorm",
         "row-group",
         "Several rows together, so that gamma is loaded once for all.",
+        model_rows(2, 4.5),
         make_knob("group", 2, 4, 8, meaning="rows made together"),
         stream=1,
     ),
 )
 
 BIAS_GELU = (
-    _recipe("bias_gelu", "row-wise", "Rows are dealt to threads.", unroll=8, stream=1),
+    _recipe(
+        "bias_gelu",
+        "row-wise",
+        "Rows are dealt to threads.",
+        model_rows(1, GELU_FLOPS),
+        unroll=8,
+        stream=1,
+    ),
     _recipe(
         "bias_gelu",
         "flat",
         "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
+        model_rows(1, GELU_FLOPS, block="block"),
         make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
         block=16384,
         unroll=8,

@@ -7,6 +7,8 @@ non-zeros, for patterns whose rows differ much.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
@@ -21,6 +23,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
+from ._modelled import EXP_FLOPS, Model, model_gather
 from ._render import cpp_recipe
 
 PREFETCH = make_knob(
@@ -70,6 +73,7 @@ def _make_both(
     knobs: tuple[Knob, ...],
     *constraints: Constraint,
     default: Knobs,
+    model: Callable[[bool], Model],
 ) -> tuple[Recipe, ...]:
     common = (*constraints, USEFUL_THREADS, USEFUL_VECTOR)
     defaults = {**DEFAULT, **default}
@@ -81,6 +85,7 @@ def _make_both(
             knobs=(VECTOR, *knobs, SCHEDULE, CHUNK, THREADS),
             constraints=(*common, USEFUL_CHUNK),
             default=defaults,
+            model=model(True),
         ),
         cpp_recipe(
             problem,
@@ -89,6 +94,7 @@ def _make_both(
             knobs=(VECTOR, *knobs, PIECE_SCHEDULE, PIECES, THREADS),
             constraints=common,
             default=defaults,
+            model=model(False),
         ),
     )
 
@@ -105,6 +111,7 @@ SPMV = _make_both(
         ),
     ),
     default={"unroll": 1, "gather_from": 32, "serial_below": 100_000},
+    model=lambda by_row: model_gather("", 2.0, "M", by_row=by_row),
 )
 
 SPMM = _make_both(
@@ -119,6 +126,7 @@ SPMM = _make_both(
     ),
     FITS_REGISTERS,
     default={},
+    model=lambda by_row: model_gather("N", 2.0, "MN", by_row=by_row),
 )
 
 GSPMM = _make_both(
@@ -128,6 +136,7 @@ GSPMM = _make_both(
     (VECTORS, PREFETCH),
     FITS_REGISTERS,
     default={},
+    model=lambda by_row: model_gather("N", 3.0, "MN", by_row=by_row),
 )
 
 SDDMM = _make_both(
@@ -141,6 +150,7 @@ SDDMM = _make_both(
     ),
     PRODUCTS_FIT,
     default={"group": 4},
+    model=lambda by_row: model_gather("D", 2.0, ("nnz",), by_row=by_row),
 )
 
 EDGE_SOFTMAX = _make_both(
@@ -153,6 +163,7 @@ EDGE_SOFTMAX = _make_both(
         ),
     ),
     default={"layout": "flat"},
+    model=lambda by_row: model_gather("H", 2.0 * EXP_FLOPS, ("nnz", "H"), by_row=by_row),
 )
 
 RECIPES = (*SPMV, *SPMM, *GSPMM, *SDDMM, *EDGE_SOFTMAX)

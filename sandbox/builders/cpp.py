@@ -143,6 +143,11 @@ def build(
     return result
 
 
+def expect_more(workshop: Workshop, source: str) -> None:
+    """Gets ready for many builds of sources like this one. Raises as `build`."""
+    precompiled.expect_more(source, BuildVariant.RELEASE, find_compiler(), workshop.cache)
+
+
 def _compile(
     workshop: Workshop,
     source: str,

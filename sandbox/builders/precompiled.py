@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from .cache import BuildCache, key_of
 from .compiler import Compiler, cpu_signature, flags
@@ -48,9 +49,44 @@ def place(
         SandboxError: the compiler cannot precompile its own header.
         StorageError: the cache cannot be used.
     """
+    wanted = _list_wanted(source, variant, compiler)
+    if wanted is None:
+        return False
+    key, text, words = wanted
+    if cache.count(key, SELDOM + 1) <= SELDOM:
+        return False
+    (folder / NAME).write_text(text)
+    (folder / f"{NAME}.gch").write_bytes(_keep_headers(key, text, words, compiler, cache))
+    return True
+
+
+def expect_more(source: str, variant: BuildVariant, compiler: Compiler, cache: BuildCache) -> None:
+    """Precompiles now what this source includes: many like it are going to be built.
+
+    Raises:
+        SandboxError: the compiler cannot precompile its own header.
+        StorageError: the cache cannot be used.
+    """
+    if wanted := _list_wanted(source, variant, compiler):
+        key, text, words = wanted
+        _keep_headers(key, text, words, compiler, cache)
+        while cache.count(key, SELDOM + 1) <= SELDOM:
+            pass
+
+
+class _Wanted(NamedTuple):
+    """Headers that are of use to a source."""
+
+    key: str
+    text: str
+    words: tuple[str, ...]
+    """What a build is asked with."""
+
+
+def _list_wanted(source: str, variant: BuildVariant, compiler: Compiler) -> _Wanted | None:
     bundle = choose_bundle(source)
     if not compiler.is_gcc or not bundle:
-        return False
+        return None
     words, text = flags(variant, compiler), "".join(f"#include <{name}>\n" for name in bundle)
     key = key_of(
         {
@@ -60,11 +96,7 @@ def place(
             "cpu": cpu_signature(),
         }
     )
-    if cache.count(key, SELDOM + 1) <= SELDOM:
-        return False
-    (folder / NAME).write_text(text)
-    (folder / f"{NAME}.gch").write_bytes(_keep_headers(key, text, words, compiler, cache))
-    return True
+    return _Wanted(key, text, words)
 
 
 def choose_bundle(source: str) -> tuple[str, ...]:

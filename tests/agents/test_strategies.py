@@ -8,8 +8,10 @@ import os
 import random
 import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelwright import extras
@@ -233,3 +235,14 @@ def _median_until(recorded: RecordedSpace, name: str, seeds: int = 9) -> int:
         for seed in range(seeds)
     ]
     return sorted(each.count_until(limit) or 400 for each in plays)[seeds // 2]
+
+
+def test_it_begins_with_points_that_are_modelled_as_fast() -> None:
+    knobs = [Knob("tile", tuple(range(40)), ""), Knob("unroll", tuple(range(10)), "")]
+    points = itertools.product(range(40), range(10))
+    space = space_of_points(knobs, ({"tile": tile, "unroll": unroll} for tile, unroll in points))
+    modelled = replace(space, modelled=np.arange(len(space)) / len(space))
+    begun = ModelGuided(modelled, 1).ask(10)
+    by_chance = ModelGuided(space, 1).ask(10)
+    assert statistics.mean(begun) < 0.6 * statistics.mean(by_chance)
+    assert len(set(begun)) == len(begun)

@@ -1,4 +1,4 @@
-"""Values that stand for every remainder of an axis show it where a part of any input is left out."""
+"""Values that stand for every remainder show it where a part of any input is left out."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from typing import Self
 import numpy as np
 
 from ...kernelbench.features import features
-from ...kernelbench.languages import language_of
+from ...kernelbench.languages import CPP, language_of
 from ...kernelbench.machine import processor
+from ...sandbox.builders import cpp
 from ...sandbox.run.program import Program
 from ...traces.records import Measurement, Preparation, Profile, Status
 from ..checks import fenced_memory, stress
@@ -109,6 +110,9 @@ class CpuStand(TimingStand):
 
     def build_ahead(self, order: Order) -> None:
         """See TimingStand; with the sanitizers, too, where it is to be promoted."""
+        if language_of(order.language) is CPP:
+            # What is foreseen is one of many.
+            cpp.expect_more(self.session.workshop, order.source)
         build_program(self.session, order.source, order.language)
         if not order.protocol.is_quick and language_of(order.language).is_native:
             self.sanitizers.prepare(order.source)

@@ -10,7 +10,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.builders import precompiled
 from kernelwright.sandbox.builders.compiler import find_compiler
-from kernelwright.sandbox.builders.cpp import build, prototype
+from kernelwright.sandbox.builders.cpp import build, expect_more, prototype
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
@@ -41,6 +41,13 @@ def test_sources_that_include_it_are_built_with_it_from_the_third_on(
             is_often = number >= precompiled.SELDOM
             assert (precompiled.NAME in result.command) == (find_compiler().is_gcc and is_often)
             assert "warning" not in result.log
+
+
+def test_where_many_are_expected_the_first_is_built_with_it(tmp_path: Path, jail: Jail) -> None:
+    expect_more(Workshop(jail, tmp_path), ASKS)
+    result = made(ASKS, tmp_path, jail)
+    assert isinstance(result, Built), result
+    assert (precompiled.NAME in result.command) == find_compiler().is_gcc
 
 
 def test_a_source_that_does_not_include_it_does_not_get_it(tmp_path: Path, jail: Jail) -> None:
