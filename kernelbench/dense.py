@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UsageError
 from .problem import Structure, Variations, Workload
-from .sizes import Range, Tried, draw_bulk, draw_sizes, is_telling
+from .sizes import Range, Tried, draw_bulk, draw_sizes, is_middling, is_telling
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:
@@ -34,7 +34,9 @@ def variations_of(ranges: Mapping[str, Range]) -> Variations:
         structure: Structure, rng: np.random.Generator, tried: Tried | None = None
     ) -> Iterator[Structure]:
         for axes in draw_sizes(ranges, structure.axes, rng, tried=tried):
-            yield Structure(axes, is_telling=is_telling(ranges, axes))
+            yield Structure(
+                axes, is_telling=is_telling(ranges, axes), is_middling=is_middling(ranges, axes)
+            )
 
     return vary
 

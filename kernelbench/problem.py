@@ -145,6 +145,8 @@ class Structure:
     """Derived constants an oracle may keep (row numbers, a scipy pattern)."""
     is_telling: bool = field(default=False, compare=False)
     """Of a hidden shape: what is wrong along one axis shows in several places of each other one."""
+    is_middling: bool = field(default=False, compare=False)
+    """Of a hidden shape: no axis is short, and none long."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 
 A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 = 5), near an edge
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
-turn through all scales while the others stay short; of three shapes one is short in every axis and
-very short in none, and 64 of those have every remainder modulo 64 of every axis, each where
-nothing hides it. Lengths beside a leading one take remainders in an order in which any eight that
+turn through all scales while the others stay short; of seven shapes two are short in every axis and
+very short in none, and 64 of those have every remainder modulo 64 of every axis, each where nothing
+hides it; one is beyond 128 in every axis, as blocked paths demand.
+Lengths beside a leading one take remainders in an order in which any eight that
 follow each other differ modulo 8; long lengths take each remainder modulo 8, since vectorised
 paths have tails of their own. Edges of tiles come in an order of their own for each axis, none
 twice before all were tried. What is fixed is the range; every number is drawn.
@@ -133,6 +134,11 @@ SHORT_ONES = 8
 """After each ROUND so many shapes that are short in every axis."""
 LEAST_SHORT = 8
 """The least of their lengths: what is wrong along one axis shows in several places of another."""
+MIDDLING_ONES = 4
+"""Among those so many shapes that are middling in every axis."""
+LEAST_MIDDLING = 129
+MOST_MIDDLING = 1 << 23
+"""Of all of their axes together: a product takes milliseconds."""
 
 BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
@@ -227,21 +233,21 @@ class Tried:
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = secrets.randbits(64) if seed is None else seed
-        self._turns = self._short = 0
+        self._turns = self._short = self._middling = 0
         self._edges: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
         """All of it."""
         edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
-        return f"{self.seed:016x} {self._turns} {self._short} {edges}"
+        return f"{self.seed:016x} {self._turns} {self._short} {self._middling} {edges}"
 
     @classmethod
     def from_text(cls, text: str) -> Tried:
         """As it was told. ValueError where it is nothing that `text` writes."""
-        seed, turns, short, edges = text.split(" ")
+        seed, turns, short, middling, edges = text.split(" ")
         found = cls(int(seed, 16))
-        found._turns, found._short = int(turns), int(short)
+        found._turns, found._short, found._middling = int(turns), int(short), int(middling)
         for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
             found._edges[axis] = int(count)
         return found
@@ -286,6 +292,28 @@ class Tried:
             odd.see(axis, sizes[axis])
         return sizes
 
+    def next_middling(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: _Odd
+    ) -> dict[str, int]:
+        """Lengths from LEAST_MIDDLING on; of an axis any eight that follow each other differ modulo
+        8, any 32 modulo 32.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+        """
+        sizes, number, left = {}, self._middling, MOST_MIDDLING
+        self._middling += 1
+        for place, axis in enumerate(most, start=1):
+            stride, start = self._make_rng(axis, 1 << 32).integers(RESIDUES, size=2)
+            first = LEAST_MIDDLING + int(number * (2 * stride + 1) + start) % RESIDUES
+            room = left // (LEAST_MIDDLING + RESIDUES) ** (len(most) - place)
+            options = np.arange(first, max(first, min(room, 4 * RESIDUES)) + 1, RESIDUES)
+            sizes[axis] = min(odd.choose(axis, rng.permutation(options)), most[axis])
+            odd.see(axis, sizes[axis])
+            left //= sizes[axis]
+        return sizes
+
     def _make_rng(self, axis: str, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, *axis.encode()])
 
@@ -309,10 +337,10 @@ def draw_sizes(
     odd = _Odd()
     leading = _draw_leading(ranges, own, rng, steps, tried, odd)
     most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
-    short = (tried.next_short(most, rng, odd) for _ in itertools.count())
     while True:
-        of_round = itertools.islice(leading, len(ROUND)), itertools.islice(short, SHORT_ONES)
-        for drawn in itertools.chain(*of_round):
+        for drawn in itertools.chain(
+            itertools.islice(leading, len(ROUND)), _draw_others(most, rng, tried, odd)
+        ):
             yield {
                 name: drawn[name] if name in drawn else int(rng.choice(kind.choices))
                 for name, kind in ranges.items()
@@ -323,6 +351,21 @@ def is_telling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
     """Whether what is wrong along one axis shows in several places of each other one."""
     lengths = [sizes[name] for name, kind in ranges.items() if not kind.choices]
     return min(lengths) >= LEAST_SHORT and max(lengths) <= SHORT
+
+
+def is_middling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
+    """Whether no axis is short, and none long."""
+    lengths = [sizes[name] for name, kind in ranges.items() if not kind.choices]
+    return min(lengths) >= LEAST_MIDDLING and SHORT < max(lengths) <= 4 * RESIDUES
+
+
+def _draw_others(
+    most: Mapping[str, int], rng: np.random.Generator, tried: Tried, odd: _Odd
+) -> Iterator[dict[str, int]]:
+    """What follows a ROUND: shapes in which no axis leads."""
+    for number in range(SHORT_ONES + MIDDLING_ONES):
+        is_turn = number * MIDDLING_ONES % (SHORT_ONES + MIDDLING_ONES) < MIDDLING_ONES
+        yield (tried.next_middling if is_turn else tried.next_short)(most, rng, odd)
 
 
 def _draw_leading(

@@ -49,6 +49,7 @@ from .sizes import (
     Tried,
     draw_pair,
     draw_sizes,
+    is_middling,
     is_telling,
 )
 
@@ -311,7 +312,11 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
                 law, end = next(in_turn), next(ends)
                 pattern = draw_pattern(rows, cols, most, law, rng, entries, edges, end)
             drawn = structure_from(pattern, sizes, names=names)
-            yield replace(drawn, is_telling=is_telling(ranges, sizes))
+            yield replace(
+                drawn,
+                is_telling=is_telling(ranges, sizes),
+                is_middling=is_middling(ranges, sizes),
+            )
 
     return vary
 

@@ -14,7 +14,9 @@ from kernelwright.kernelbench.sizes import (
     BEYOND_16_BITS,
     LANES,
     LAST_PIECE,
+    LEAST_MIDDLING,
     MIXED_WHOLE,
+    MOST_MIDDLING,
     MOST_OF_ALL,
     MOST_OF_TWO,
     OFFSETS,
@@ -26,10 +28,11 @@ from kernelwright.kernelbench.sizes import (
     Tried,
     draw_edge,
     draw_sizes,
+    is_middling,
     is_telling,
 )
 
-SHAPES = 192
+SHAPES = 224
 EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
@@ -76,7 +79,21 @@ def test_the_first_is_beyond_16_bits_and_all_are_small(names: tuple[str, ...]) -
             assert tuple(shape) == names
             assert min(shape.values()) >= 1
             assert all(a * b <= MOST_OF_TWO for a, b in itertools.combinations(shape.values(), 2))
-            assert np.prod(list(shape.values())) <= MOST_OF_ALL
+            most = MOST_MIDDLING if min(shape.values()) >= LEAST_MIDDLING else MOST_OF_ALL
+            assert np.prod(list(shape.values())) <= most
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+def test_some_are_beyond_128_in_every_axis_with_every_remainder_modulo_32(
+    names: tuple[str, ...],
+) -> None:
+    for seed in range(5):
+        ranges = dict.fromkeys(names, Range())
+        middling = [s for s in drawn(names, seed) if is_middling(ranges, s)]
+        for name in names:
+            # One or two more are so by chance.
+            assert len({shape[name] % 32 for shape in middling}) >= 31
+            assert {shape[name] % LANES for shape in middling[:12]} == set(range(LANES))
 
 
 def test_seeds_draw_different_sizes_and_one_seed_the_same() -> None:

@@ -22,7 +22,7 @@ from ...traces.records import Depth
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Depth.SCREEN: 16, Depth.FULL: 192, Depth.CONFIRM: 192, Depth.RECORD: 384}
+SHAPES = {Depth.SCREEN: 16, Depth.FULL: 224, Depth.CONFIRM: 224, Depth.RECORD: 448}
 """Hidden shapes: a screening sees each scale once, a verification every remainder modulo 64
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
 OFTEN = 3
@@ -47,6 +47,8 @@ SPECIAL = (Family.NONFINITE, Family.DENORMAL)
 the workload itself, a screening the first of them."""
 LONG = 1 << 14
 """Shapes with an axis as long as this are few, and dear to an interpreter."""
+FAR = 1 << 12
+"""From here on a length is likely to be at an edge of a tile, and few shapes have that edge."""
 ENTRIES = "nnz"
 """The axis that no one draws: it follows from a pattern."""
 FIRST = 4
@@ -191,8 +193,9 @@ class _Seen:
     What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
     and each axis has had one family of those as often as another, but for the probe, of which
     little is not zero: half as often. Of the shapes that are long in their entries alone, which are
-    many, some are on any. A remainder has been tried once
-    a shape that is short in all axes, and very short in none, had it on such values. Of the others
+    many, some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a
+    probe, nor on any. A remainder has been tried once a shape that is short in all axes, and very
+    short in none, had it on such values. Every other of the middling ones is on them. Of the others
     most are on them that bring a remainder which was not tried yet.
     """
 
@@ -200,6 +203,7 @@ class _Seen:
         self._long: Counter[tuple[str, Family]] = Counter()
         self._entries = 0
         self._remainders: set[tuple[str, int]] = set()
+        self._middling = self._far = 0
         self._turns = {True: 0, False: 0}
 
     def choose_sharp(self, structure: Structure, sharp: list[Family]) -> Family | None:
@@ -217,6 +221,13 @@ class _Seen:
         showing = [family for family in sharp if family in SHOWING]
         drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
         remainders = {(name, length % RESIDUES) for name, length in drawn.items()}
+        if showing and max(drawn.values()) >= FAR:
+            self._far += 1
+            return showing[self._far % len(showing)]
+        if structure.is_middling:
+            self._middling += 1
+            turn, is_any = divmod(self._middling, 2)
+            return None if is_any or not showing else showing[turn % len(showing)]
         is_new = bool(sharp) and not remainders <= self._remainders
         if is_new and showing and structure.is_telling:
             self._remainders |= remainders
