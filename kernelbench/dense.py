@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import UsageError
 from .problem import Structure, Variations, Workload
-from .sizes import Range, Tried, draw_bulk, draw_sizes, is_middling, is_telling
+from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
+from .tried import Tried
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:

@@ -12,18 +12,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from .edges import MIXED_WHOLE, POWERS, Behind, Edge, draw_edge, draw_offset
 from .graphs import Pattern
-from .sizes import (
-    BEYOND_16_BITS,
-    MIXED_WHOLE,
-    POWERS,
-    RESIDUES,
-    Behind,
-    Edge,
-    Tried,
-    draw_edge,
-    draw_offset,
-)
+from .sizes import BEYOND_16_BITS
+from .tried import RESIDUES, Tried
 
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""

@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .dtypes import DTYPES, FLOAT32, dtype_of
-from .sizes import Tried
 from .targets import target_of
+from .tried import Tried
 
 Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]

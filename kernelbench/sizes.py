@@ -3,13 +3,15 @@
 
 A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 = 5), near an edge
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
-turn through all scales while the others stay short; of seven shapes two are short in every axis and
-very short in none, and 64 of those have every remainder modulo 64 of every axis, each where nothing
-hides it; one is beyond 128 in every axis, as blocked paths demand.
-Lengths beside a leading one take remainders in an order in which any eight that
-follow each other differ modulo 8; long lengths take each remainder modulo 8, since vectorised
-paths have tails of their own. Edges of tiles come in an order of their own for each axis, none
-twice before all were tried. What is fixed is the range; every number is drawn.
+turn through all scales while the others stay short. Of some seven shapes two are short in every
+axis and very short in none, and 64 of those have every remainder modulo 64 of every axis, each
+where nothing hides it; one is beyond 128 in every axis, as blocked paths demand. A few are broad,
+with hundreds of rows and of columns. Lengths beside a leading one take remainders in an order in
+which any eight that follow each other differ modulo 8; long lengths take each remainder modulo 8,
+since vectorised paths have tails of their own. Edges of tiles come in an order of their own for
+each axis, none twice before all were tried. Of several lengths that would do, one is taken that has
+remainders modulo odd numbers which were seen least: no tile has these, a list of sizes has. What is
+fixed is the range; every number is drawn.
 
 A campaign's evaluations share one memory of what was tried (`Tried`): each goes on where the one
 before it ended, so that what was tried is tried last.
@@ -18,66 +20,21 @@ before it ended, so that what was tried is tried last.
 from __future__ import annotations
 
 import itertools
-import secrets
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 import numpy as np
 
-RESIDUES = 64
+from .edges import LAST_PIECE, MOST_AT_EDGES, draw_edge
+from .tried import BESIDE, LEAST_MIDDLING, LEAST_SHORT, OPTIONS, RESIDUES, SHORT, Odd, Tried
+
 BEYOND_16_BITS = (1 << 16) + 2048
-POWERS, OFFSETS = (7, 8, 9, 10, 11, 12), (1, -1, 0, 2)
-"""Around tile edges: a multiple of 2**power, one more, one less, and a last piece of two to eight.
-Those of smaller tiles are remainders modulo 64."""
-LAST_PIECE = 8
-MOST_AT_EDGES = 3 << 12
-
-
-class Behind(Enum):
-    """How many tiles lie before an edge."""
-
-    ONE = "one"
-    ANY = "any"
-    MANY = "many"
-    """So many of the widest tile as have room, if not fewer: it is an edge of all narrower tiles,
-    too, and what is wrong behind many whole tiles alone shows there."""
-    MIXED = "mixed"
-    """Behind MIXED_WHOLE, where there is room: tiles of other widths end there, too."""
-
-
-BEHIND = (
-    Behind.MANY,
-    Behind.MIXED,
-    Behind.ANY,
-    Behind.MANY,
-    Behind.MIXED,
-    Behind.MANY,
-    Behind.ONE,
-)
-"""In turn: of any four that follow each other one is behind many tiles, and one behind others. Of
-as many turns as there are powers each of these would always have the same one."""
-MIXED_WHOLE = 45 << 8
-"""A whole number of tiles of 96, 120, 144, 160, 240, 320, 384, 640, 768, and of 256."""
-
-
-class Edge(NamedTuple):
-    """Of a tile."""
-
-    power: int
-    offset: int
-    behind: Behind = Behind.ANY
-
-
 MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
 """Of all axes together, as the steps of a product."""
-SHORT = 135
-"""The most of an axis that does not lead."""
 
 
 @dataclass(frozen=True)
@@ -132,58 +89,25 @@ ROUND = (
 
 SHORT_ONES = 8
 """After each ROUND so many shapes that are short in every axis."""
-LEAST_SHORT = 8
-"""The least of their lengths: what is wrong along one axis shows in several places of another."""
 MIDDLING_ONES = 4
 """Among those so many shapes that are middling in every axis."""
-LEAST_MIDDLING = 129
-MOST_MIDDLING = 1 << 23
-"""Of all of their axes together: a product takes milliseconds."""
+BROAD_ONES = 1
+"""Behind those so many shapes that are broad."""
 
 BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
 BROAD = (9.0, 11.0)
 """The logarithm to the base 2 of one of them; the other follows. With the second narrow or not."""
-BESIDE = (8, 24)
-"""Of a third axis: a product's truth takes as many steps as it has, and fewer hide by their zeros
-what is left out."""
-
 LANES = 8
 ALL_LANES = frozenset(range(LANES))
 BANDS = (1000, 33_000)
 """From these lengths on, each remainder modulo LANES comes before one comes again."""
 
 
-ODD = np.arange(3, 48, 2)
-"""Moduli of which a power of two tells nothing."""
-OPTIONS = 8
-"""Lengths among which one is chosen by its remainders modulo those."""
-
-
-class _Odd:
-    """How often each remainder modulo each of ODD was seen on each axis."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, np.ndarray] = {}
-
-    def choose(self, axis: str, options: np.ndarray) -> int:
-        """The one of some lengths whose remainders are the rarest: the sum of 1 / (1 + 3 seen)."""
-        seen = self._of(axis)
-        rarity = 1.0 / (1.0 + 3.0 * seen[np.arange(len(ODD)), options[:, None] % ODD])
-        return int(options[rarity.sum(1).argmax()])
-
-    def see(self, axis: str, length: int) -> None:
-        """Counts a length, however it came about."""
-        self._of(axis)[np.arange(len(ODD)), length % ODD] += 1
-
-    def _of(self, axis: str) -> np.ndarray:
-        return self._seen.setdefault(axis, np.zeros((len(ODD), int(ODD.max())), np.int64))
-
-
 class _Remainders:
     """Of one axis modulo 64: those that no length has had yet, then all again."""
 
-    def __init__(self, axis: str, rng: np.random.Generator, odd: _Odd) -> None:
+    def __init__(self, axis: str, rng: np.random.Generator, odd: Odd) -> None:
         self._axis, self._odd = axis, odd
         stride, start = 2 * int(rng.integers(RESIDUES // 2)) + 1, int(rng.integers(RESIDUES))
         self._all = [(number * stride + start) % RESIDUES for number in range(RESIDUES)]
@@ -224,100 +148,6 @@ class _Remainders:
         return [self._of_long[band] for band in reversed(BANDS) if length >= band]
 
 
-class Tried:
-    """What sizes of one problem were tried so far: those are tried last.
-
-    It is one order of edges, remainders and leading axes, drawn from a seed, and how far it was
-    gone: so that an evaluation can be drawn again, it is told with its seed (`text`).
-    """
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.seed = secrets.randbits(64) if seed is None else seed
-        self._turns = self._short = self._middling = 0
-        self._edges: Counter[str] = Counter()
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
-        return f"{self.seed:016x} {self._turns} {self._short} {self._middling} {edges}"
-
-    @classmethod
-    def from_text(cls, text: str) -> Tried:
-        """As it was told. ValueError where it is nothing that `text` writes."""
-        seed, turns, short, middling, edges = text.split(" ")
-        found = cls(int(seed, 16))
-        found._turns, found._short, found._middling = int(turns), int(short), int(middling)
-        for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
-            found._edges[axis] = int(count)
-        return found
-
-    def next_edge(self, axis: str) -> Edge:
-        """The one that was not tried for longest: each offset in turn, at another power each."""
-        rng = self._make_rng(axis, 0)
-        powers, offsets = rng.permutation(POWERS), rng.permutation(OFFSETS)
-        turn, place = divmod(self._edges[axis], len(OFFSETS))
-        behind = BEHIND[(int(rng.integers(len(BEHIND))) + place + turn) % len(BEHIND)]
-        self._edges[axis] += 1
-        return Edge(int(powers[(turn + place) % len(POWERS)]), int(offsets[place]), behind)
-
-    def find_fewest_edges(self, axes: Sequence[str]) -> str:
-        """The first of the axes that had the fewest edges."""
-        return min(axes, key=lambda axis: self._edges[axis])
-
-    def next_turn(self) -> int:
-        """The number of a ROUND: it says which axis leads first."""
-        self._turns += 1
-        return self.seed % RESIDUES + self._turns
-
-    def next_short(
-        self, most: Mapping[str, int], rng: np.random.Generator, odd: _Odd
-    ) -> dict[str, int]:
-        """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
-
-        Args:
-            most: of each axis.
-            odd: what was seen; it is told of these.
-        """
-        block, number = divmod(self._short, RESIDUES)
-        self._short += 1
-        turns = {axis: self._make_rng(axis, 1 + block).permutation(RESIDUES) for axis in most}
-        sizes: dict[str, int] = {}
-        for axis, turn in turns.items():
-            options = LEAST_SHORT + int(turn[number]) + RESIDUES * rng.permutation(2)
-            is_short = most[axis] < SHORT
-            sizes[axis] = (
-                1 + int(turn[number]) % most[axis] if is_short else odd.choose(axis, options)
-            )
-            odd.see(axis, sizes[axis])
-        return sizes
-
-    def next_middling(
-        self, most: Mapping[str, int], rng: np.random.Generator, odd: _Odd
-    ) -> dict[str, int]:
-        """Lengths from LEAST_MIDDLING on; of an axis any eight that follow each other differ modulo
-        8, any 32 modulo 32.
-
-        Args:
-            most: of each axis.
-            odd: what was seen; it is told of these.
-        """
-        sizes, number, left = {}, self._middling, MOST_MIDDLING
-        self._middling += 1
-        for place, axis in enumerate(most, start=1):
-            stride, start = self._make_rng(axis, 1 << 32).integers(RESIDUES, size=2)
-            first = LEAST_MIDDLING + int(number * (2 * stride + 1) + start) % RESIDUES
-            room = left // (LEAST_MIDDLING + RESIDUES) ** (len(most) - place)
-            options = np.arange(first, max(first, min(room, 4 * RESIDUES)) + 1, RESIDUES)
-            sizes[axis] = min(odd.choose(axis, rng.permutation(options)), most[axis])
-            odd.see(axis, sizes[axis])
-            left //= sizes[axis]
-        return sizes
-
-    def _make_rng(self, axis: str, number: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, number, *axis.encode()])
-
-
 def draw_sizes(
     ranges: Mapping[str, Range],
     own: Mapping[str, int],
@@ -334,7 +164,7 @@ def draw_sizes(
         tried: by the evaluations before; it is told what this one takes.
     """
     tried = tried or Tried(int(rng.integers(1 << 63)))
-    odd = _Odd()
+    odd = Odd()
     leading = _draw_leading(ranges, own, rng, steps, tried, odd)
     most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
     while True:
@@ -360,12 +190,14 @@ def is_middling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
 
 
 def _draw_others(
-    most: Mapping[str, int], rng: np.random.Generator, tried: Tried, odd: _Odd
+    most: Mapping[str, int], rng: np.random.Generator, tried: Tried, odd: Odd
 ) -> Iterator[dict[str, int]]:
     """What follows a ROUND: shapes in which no axis leads."""
     for number in range(SHORT_ONES + MIDDLING_ONES):
         is_turn = number * MIDDLING_ONES % (SHORT_ONES + MIDDLING_ONES) < MIDDLING_ONES
         yield (tried.next_middling if is_turn else tried.next_short)(most, rng, odd)
+    for _ in range(BROAD_ONES):
+        yield tried.next_broad(most, rng, odd)
 
 
 def _draw_leading(
@@ -374,7 +206,7 @@ def _draw_leading(
     rng: np.random.Generator,
     steps: int | None,
     tried: Tried,
-    odd: _Odd,
+    odd: Odd,
 ) -> Iterator[dict[str, int]]:
     """Lengths of which one leads through all scales."""
     lengths = [name for name, kind in ranges.items() if not kind.choices]
@@ -415,27 +247,6 @@ def _leading(
         return int(np.clip(own, 1, min(most, kind.most)))
     most = min(most, kind.most)
     return remainders.take(least if least <= most else 1, most, rng)
-
-
-def draw_edge(edge: Edge, rng: np.random.Generator, most: int = MOST_AT_EDGES + LAST_PIECE) -> int:
-    """A length at an edge.
-
-    Args:
-        most: of it, where the first edge of this tile is not beyond that.
-    """
-    power, behind, offset = edge.power, edge.behind, draw_offset(edge, rng)
-    if behind is Behind.MIXED and MIXED_WHOLE + offset <= most:
-        return MIXED_WHOLE + offset
-    if behind in (Behind.MANY, Behind.MIXED) and (most - offset) >> POWERS[-1] > 0:
-        power = POWERS[-1]
-    drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=3)
-    multiple = {Behind.ONE: 1, Behind.ANY: drawn[0]}.get(behind, drawn.max())
-    return (int(multiple) << power) + offset
-
-
-def draw_offset(edge: Edge, rng: np.random.Generator) -> int:
-    """How far behind a multiple of its tile a length at an edge lies."""
-    return int(rng.integers(edge.offset, LAST_PIECE + 1)) if edge.offset > 1 else edge.offset
 
 
 def _room(sizes: Mapping[str, int], steps: int | None) -> int:

@@ -46,12 +46,12 @@ from .sizes import (
     BULK,
     MOST_OF_TWO,
     Range,
-    Tried,
     draw_pair,
     draw_sizes,
     is_middling,
     is_telling,
 )
+from .tried import Tried
 
 INDPTR = Tensor(
     name="indptr",

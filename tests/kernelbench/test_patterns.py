@@ -7,16 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from kernelwright.kernelbench.edges import LAST_PIECE, MIXED_WHOLE, Behind, Edge
 from kernelwright.kernelbench.graphs import Pattern
 from kernelwright.kernelbench.patterns import LAWS, draw_pattern, laws, wide_pattern
-from kernelwright.kernelbench.sizes import (
-    BEYOND_16_BITS,
-    LAST_PIECE,
-    MIXED_WHOLE,
-    RESIDUES,
-    Behind,
-    Edge,
-)
+from kernelwright.kernelbench.sizes import BEYOND_16_BITS
+from kernelwright.kernelbench.tried import RESIDUES
 
 SIZES = [(1, 1, 1), (1, 90, 17), (300, 5, 3), (4097, 70, 64), (40, 9000, 8193), (2, 3, 50_000)]
 

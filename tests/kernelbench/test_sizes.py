@@ -8,31 +8,37 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kernelwright.kernelbench.sizes import (
-    BANDS,
+from kernelwright.kernelbench.edges import (
     BEHIND,
-    BEYOND_16_BITS,
-    LANES,
     LAST_PIECE,
-    LEAST_MIDDLING,
     MIXED_WHOLE,
-    MOST_MIDDLING,
-    MOST_OF_ALL,
-    MOST_OF_TWO,
     OFFSETS,
     POWERS,
-    RESIDUES,
     Behind,
     Edge,
-    Range,
-    Tried,
     draw_edge,
+)
+from kernelwright.kernelbench.sizes import (
+    BANDS,
+    BEYOND_16_BITS,
+    LANES,
+    MOST_OF_ALL,
+    MOST_OF_TWO,
+    Range,
     draw_sizes,
     is_middling,
     is_telling,
 )
+from kernelwright.kernelbench.tried import (
+    LEAST_MIDDLING,
+    MOST_BROAD,
+    MOST_MIDDLING,
+    RESIDUES,
+    Odd,
+    Tried,
+)
 
-SHAPES = 224
+SHAPES = 232
 EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
@@ -78,22 +84,46 @@ def test_the_first_is_beyond_16_bits_and_all_are_small(names: tuple[str, ...]) -
         for shape in shapes:
             assert tuple(shape) == names
             assert min(shape.values()) >= 1
+            if is_broad(shape):
+                continue
             assert all(a * b <= MOST_OF_TWO for a, b in itertools.combinations(shape.values(), 2))
             most = MOST_MIDDLING if min(shape.values()) >= LEAST_MIDDLING else MOST_OF_ALL
             assert np.prod(list(shape.values())) <= most
+
+
+def is_broad(shape: dict[str, int]) -> bool:
+    *others, second, first = sorted((1, *shape.values()))
+    return MOST_BROAD / 3 <= second * first <= MOST_BROAD * 1.5 and max(others, default=0) <= 24
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple[str, ...]) -> None:
+    tried, rng, odd = Tried(), np.random.default_rng(2), Odd()
+    most = dict.fromkeys(names, BEYOND_16_BITS)
+    shapes = [tried.next_broad(most, rng, odd) for _ in range(8 * len(names))]
+    assert all(is_broad(shape) for shape in shapes)
+    for pair in itertools.combinations(names, 2):
+        long = [s for s in shapes if min(s[axis] for axis in pair) > 100]
+        assert any(s[pair[0]] == s[pair[1]] for s in long)
+        # A square one has one remainder, of whichever axis.
+        assert len({s[pair[0]] % LANES for s in long}) >= LANES - 2
 
 
 @pytest.mark.parametrize("names", AXES[1:])
 def test_some_are_beyond_128_in_every_axis_with_every_remainder_modulo_32(
     names: tuple[str, ...],
 ) -> None:
+    ranges = dict.fromkeys(names, Range())
     for seed in range(5):
-        ranges = dict.fromkeys(names, Range())
-        middling = [s for s in drawn(names, seed) if is_middling(ranges, s)]
+        assert sum(is_middling(ranges, shape) for shape in drawn(names, seed)) >= 30
+        tried, rng, odd = Tried(seed), np.random.default_rng(seed), Odd()
+        most = dict.fromkeys(names, BEYOND_16_BITS)
+        middling = [tried.next_middling(most, rng, odd) for _ in range(32)]
         for name in names:
-            # One or two more are so by chance.
-            assert len({shape[name] % 32 for shape in middling}) >= 31
-            assert {shape[name] % LANES for shape in middling[:12]} == set(range(LANES))
+            assert {shape[name] % 32 for shape in middling} == set(range(32))
+            for one in range(len(middling) - LANES + 1):
+                some = middling[one : one + LANES]
+                assert len({shape[name] % LANES for shape in some}) == LANES
 
 
 def test_seeds_draw_different_sizes_and_one_seed_the_same() -> None:

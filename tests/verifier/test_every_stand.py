@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.kernelbench.sizes import Tried
+from kernelwright.kernelbench.tried import Tried
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_driver
 from kernelwright.tests.verifier.sources import CPP, CUDA, PYTHON, triton
 from kernelwright.tests.verifier.stands import (

@@ -12,7 +12,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
-from kernelwright.kernelbench.sizes import BANDS, LANES, LEAST_SHORT, Tried
+from kernelwright.kernelbench.sizes import BANDS, LANES
+from kernelwright.kernelbench.tried import LEAST_SHORT, Tried
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.stands.sides import HIDDEN_ROOM

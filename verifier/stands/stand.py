@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from ...kernelbench.languages import Language
-from ...kernelbench.sizes import Tried
+from ...kernelbench.tried import Tried
 from ...traces.records import Measurement, Preparation, Profile
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed

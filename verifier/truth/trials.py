@@ -17,12 +17,12 @@ import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import Rows, is_parted, take_rows
-from ...kernelbench.sizes import RESIDUES, Tried
+from ...kernelbench.tried import RESIDUES, Tried
 from ...traces.records import Depth
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Depth.SCREEN: 16, Depth.FULL: 224, Depth.CONFIRM: 224, Depth.RECORD: 448}
+SHAPES = {Depth.SCREEN: 16, Depth.FULL: 232, Depth.CONFIRM: 232, Depth.RECORD: 464}
 """Hidden shapes: a screening sees each scale once, a verification every remainder modulo 64
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
 OFTEN = 3

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sizes of a problem were tried so far, and what comes next where no axis leads the others.
+
+Shapes that are short in every axis, middling in every axis, or broad, and the edges of tiles, each
+in an order that one seed draws: whoever goes on where another ended tries last what was tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .edges import BEHIND, OFFSETS, POWERS, Edge
+
+RESIDUES = 64
+SHORT = 135
+"""The most of an axis that does not lead."""
+LEAST_SHORT = 8
+"""The least of their lengths: what is wrong along one axis shows in several places of another."""
+LEAST_MIDDLING = 129
+MOST_MIDDLING = 1 << 23
+"""Of all of their axes together: a product takes milliseconds."""
+MOST_BROAD, BROAD_LOGS, ALIKE = 1 << 18, (7.5, 10.5), 4
+"""Of a broad shape two axes are long, as paths for a large matrix demand, and neither so long that
+few such shapes could be tried. Elements of the two; the logarithm to the base 2 of the first; one
+of so many is square."""
+BESIDE = (8, 24)
+"""Of a third axis: a product's truth takes as many steps as it has, and fewer hide by their zeros
+what is left out."""
+
+ODD = np.arange(3, 48, 2)
+"""Moduli of which a power of two tells nothing."""
+OPTIONS = 8
+"""Lengths among which one is chosen by its remainders modulo those."""
+
+
+class Odd:
+    """How often each remainder modulo each of ODD was seen on each axis."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, np.ndarray] = {}
+
+    def choose(self, axis: str, options: np.ndarray) -> int:
+        """The one of some lengths whose remainders are the rarest: the sum of 1 / (1 + 3 seen)."""
+        seen = self._of(axis)
+        rarity = 1.0 / (1.0 + 3.0 * seen[np.arange(len(ODD)), options[:, None] % ODD])
+        return int(options[rarity.sum(1).argmax()])
+
+    def see(self, axis: str, length: int) -> None:
+        """Counts a length, however it came about."""
+        self._of(axis)[np.arange(len(ODD)), length % ODD] += 1
+
+    def _of(self, axis: str) -> np.ndarray:
+        return self._seen.setdefault(axis, np.zeros((len(ODD), int(ODD.max())), np.int64))
+
+
+class Tried:
+    """What sizes of one problem were tried so far: those are tried last.
+
+    It is one order of edges, remainders and leading axes, drawn from a seed, and how far it was
+    gone: so that an evaluation can be drawn again, it is told with its seed (`text`).
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self._turns = self._short = self._middling = self._broad = 0
+        self._edges: Counter[str] = Counter()
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
+        counts = f"{self._turns} {self._short} {self._middling} {self._broad}"
+        return f"{self.seed:016x} {counts} {edges}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Tried:
+        """As it was told. ValueError where it is nothing that `text` writes."""
+        seed, *counts, edges = text.split(" ")
+        found = cls(int(seed, 16))
+        found._turns, found._short, found._middling, found._broad = map(int, counts)
+        for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
+            found._edges[axis] = int(count)
+        return found
+
+    def next_edge(self, axis: str) -> Edge:
+        """The one that was not tried for longest: each offset in turn, at another power each."""
+        rng = self._make_rng(axis, 0)
+        powers, offsets = rng.permutation(POWERS), rng.permutation(OFFSETS)
+        turn, place = divmod(self._edges[axis], len(OFFSETS))
+        behind = BEHIND[(int(rng.integers(len(BEHIND))) + place + turn) % len(BEHIND)]
+        self._edges[axis] += 1
+        return Edge(int(powers[(turn + place) % len(POWERS)]), int(offsets[place]), behind)
+
+    def find_fewest_edges(self, axes: Sequence[str]) -> str:
+        """The first of the axes that had the fewest edges."""
+        return min(axes, key=lambda axis: self._edges[axis])
+
+    def next_turn(self) -> int:
+        """The number of a ROUND: it says which axis leads first."""
+        self._turns += 1
+        return self.seed % RESIDUES + self._turns
+
+    def next_short(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
+    ) -> dict[str, int]:
+        """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+        """
+        block, number = divmod(self._short, RESIDUES)
+        self._short += 1
+        turns = {axis: self._make_rng(axis, 1 + block).permutation(RESIDUES) for axis in most}
+        sizes: dict[str, int] = {}
+        for axis, turn in turns.items():
+            options = LEAST_SHORT + int(turn[number]) + RESIDUES * rng.permutation(2)
+            is_short = most[axis] < SHORT
+            sizes[axis] = (
+                1 + int(turn[number]) % most[axis] if is_short else odd.choose(axis, options)
+            )
+            odd.see(axis, sizes[axis])
+        return sizes
+
+    def next_middling(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
+    ) -> dict[str, int]:
+        """Lengths from LEAST_MIDDLING on; of an axis any eight that follow each other differ modulo
+        8, any 32 modulo 32.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+        """
+        sizes, number, left = {}, self._middling, MOST_MIDDLING
+        self._middling += 1
+        for place, axis in enumerate(most, start=1):
+            first = LEAST_MIDDLING + self._take_in_turn(axis, number)
+            room = left // (LEAST_MIDDLING + RESIDUES) ** (len(most) - place)
+            options = np.arange(first, max(first, min(room, 4 * RESIDUES)) + 1, RESIDUES)
+            sizes[axis] = min(odd.choose(axis, rng.permutation(options)), most[axis])
+            odd.see(axis, sizes[axis])
+            left //= sizes[axis]
+        return sizes
+
+    def next_broad(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
+    ) -> dict[str, int]:
+        """Two axes that are long, each pair in turn; of a pair any eight that follow each other
+        differ modulo 8 along both.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+        """
+        pairs = list(itertools.combinations(most, 2)) or [(next(iter(most)),) * 2]
+        turn, at = divmod(self._broad + self.seed % len(pairs), len(pairs))
+        self._broad += 1
+        one, other = (str(axis) for axis in rng.permutation(np.array(pairs[at])))
+        sizes = {axis: int(rng.integers(*BESIDE, endpoint=True)) for axis in most}
+        long = int(2 ** rng.uniform(*BROAD_LOGS)) if turn % ALIKE else int(MOST_BROAD**0.5)
+        for axis, length in ((one, long), (other, MOST_BROAD // long)):
+            sizes[axis] = length // RESIDUES * RESIDUES + self._take_in_turn(axis, turn)
+        if not turn % ALIKE:
+            sizes[other] = sizes[one]
+        for axis, length in sizes.items():
+            sizes[axis] = min(length, most[axis])
+            odd.see(axis, sizes[axis])
+        return sizes
+
+    def _take_in_turn(self, axis: str, number: int) -> int:
+        """A remainder modulo RESIDUES; any 2**k of an axis that follow each other differ modulo
+        that."""
+        stride, start = self._make_rng(axis, 1 << 32).integers(RESIDUES, size=2)
+        return int(number * (2 * stride + 1) + start) % RESIDUES
+
+    def _make_rng(self, axis: str, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number, *axis.encode()])
