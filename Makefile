@@ -193,7 +193,7 @@ exhaustive: $(STAMP)
 			--out benchmarks/spaces/$$problem.json.gz || exit 1; done
 
 search-cpu: $(STAMP)
-	$(BIN)/python benchmarks/search.py --out docs/results/search-cpu.md --seeds 10 --within 2 --peers '' \
+	$(BIN)/python benchmarks/search.py --out docs/results/search-cpu.md --seeds 30 --within 2 --peers '' \
 		benchmarks/spaces/*.json.gz
 
 # How much slower winners are than the fastest of their campaigns; writes docs/results/regret.md.

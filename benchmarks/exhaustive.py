@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from head_to_head import rank
+from machine import machine
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import lsqr
 
@@ -176,7 +177,7 @@ def main() -> None:
     workload = problem.default_workload.name
     recorded = RecordedSpace(
         f"{problem.name} {workload}",
-        "cpu",
+        "cpu, " + ", ".join(machine().split(", ")[:2]),
         space,
         # In units of the reference's time: what is compared are ratios.
         tuple(1000.0 * float(np.exp(values[name])) for name in by_point),

@@ -21,6 +21,7 @@ from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 from machine import machine
 
 from kernelwright import extras
@@ -76,6 +77,21 @@ def table(paths: list[str], strategies: list[str], seeds: int, within: float) ->
     return found
 
 
+def tell_modelled(recorded: RecordedSpace) -> str:
+    """How far the model of the machine leads by itself."""
+    order = np.argsort(recorded.space.modelled, kind="stable")
+    times = np.array([np.inf if us is None else us for us in recorded.times_us])
+    shares = [
+        f"{times[order[: max(1, len(order) // share)]].min() / recorded.best_us - 1:.1%} among "
+        f"1/{share}"
+        for share in (100, 40, 20)
+    ]
+    return (
+        f"{recorded.name}: by how much the fastest of the points that are modelled as fastest is "
+        f"slower than the optimum: {', '.join(shares)} of the space."
+    )
+
+
 def mean_of(counts: list[list[int]]) -> float:
     return statistics.geometric_mean(statistics.median(row) for row in counts)
 
@@ -85,11 +101,12 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
     spaces = [read(path) for path in paths]
     names = [f"{s.name} {s.device.replace('NVIDIA ', '')}" for s in spaces]
     peers = [name for name in found if name.startswith("kernel_tuner:")]
+    made = "make search" if peers else "make search-cpu"
     versions = f", kernel_tuner {version('kernel_tuner')}" if peers else ""
     lines = [
         "# Searches on recorded spaces",
         "",
-        f"`make search`, {datetime.date.today()}, {machine()}{versions}.",
+        f"`{made}`, {datetime.date.today()}, {machine()}{versions}.",
         "",
         f"Distinct evaluations until a point within {within:g} % of the optimum was found, in the "
         f"median over {seeds} seeds;",
@@ -126,6 +143,9 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
         for space, row in zip(spaces, found["model"], strict=True)
     ]
     lines += ["", f"`model` was there after a tenth of the space: {', '.join(early)}."]
+    for space in spaces:
+        if space.space.modelled is not None:
+            lines += ["", tell_modelled(space)]
     points = ", ".join(f"{len(space.space):,}" for space in spaces)
     lines += ["", f"Points of the spaces: {points}. Ratios below 1 are fewer evaluations.", ""]
     return "\n".join(lines)
