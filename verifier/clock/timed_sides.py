@@ -113,10 +113,11 @@ class CandidateSide:
         self._rng = rng
         self._timeout_s = timeout_s
         self._extra = extra
-        self._answers: list[Answer] = []
+        self._answers: dict[bool, list[Answer]] = {False: [], True: []}
+        """Of timed calls: on the placed structure, and on another."""
+        self._taken = {False: 0, True: 0}
         self._tests: list[Answer] = []
         self._fill_unjudged: int | None = None
-        self._taken = 0
         # A generator of its own: what the others draw can be read from memory that is lent.
         self._lots = np.random.default_rng()
         self._turns = RowTurns(self._lots)
@@ -286,25 +287,34 @@ class CandidateSide:
         if is_parted(self._problem, self._placed.axes):
             size = _PART_BYTES
         room = max(_LEAST_JUDGED, _ANSWER_ROOM // max(1, size))
-        self._tests += self._answers
-        self._answers, self._taken = [], 0
+        self._tests = self.answers()
         self._fill_unjudged = None if most is None else min(most, room)
 
     def answers(self) -> list[Answer]:
         """The answers that are to be judged since the last time this was asked."""
-        kept = [*self._tests, *self._answers]
-        self._tests, self._answers, self._taken = [], [], 0
+        kept = [*self._tests, *self._answers[False], *self._answers[True]]
+        self._tests, self._answers = [], {False: [], True: []}
+        self._taken = {False: 0, True: 0}
         return kept
 
     def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
-        """Keeps the answer or not: each call is as likely to be judged (Vitter's algorithm R)."""
-        self._taken += 1
-        at = len(self._answers)
-        if self._fill_unjudged is not None and at >= self._fill_unjudged:
-            at = int(self._lots.integers(self._taken))
-            if at >= self._fill_unjudged:
+        """Keeps the answer or not: each call on a pattern is as likely to be judged as another on
+        it (Vitter's algorithm R), and others than the workload's are half of what is judged, as far
+        as there were any: who keeps a pattern is wrong on them."""
+        is_other = item.structure is not self._placed
+        kept, most = self._answers[is_other], self._fill_unjudged
+        self._taken[is_other] += 1
+        if most is not None:
+            room = most // 2 if is_other else most - len(self._answers[True])
+            if len(kept) >= room:
+                at = int(self._lots.integers(self._taken[is_other]))
+                if at < room:
+                    kept[at] = self._copy_answer(item, slot, marks, timed)
                 return
-        self._answers[at : at + 1] = [self._copy_answer(item, slot, marks, timed)]
+        kept.append(self._copy_answer(item, slot, marks, timed))
+        if most is not None and sum(map(len, self._answers.values())) > most:
+            own = self._answers[False]
+            own.pop(int(self._lots.integers(len(own))))
 
     def _call(
         self,
