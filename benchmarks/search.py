@@ -31,6 +31,7 @@ from kernelwright.kernelbench.recorded import RecordedSpace, read_space
 
 UNMODELLED = "model, without the machine's"
 """Our search where nothing tells it what a machine would take for a point."""
+TOLD_AFTER = (20, 40, 60, 80)
 OURS = ("model", UNMODELLED, "genetic", "random")
 PEERS = (
     "adaptive_tabu_greywolf",
@@ -75,6 +76,23 @@ def table(paths: list[str], strategies: list[str], seeds: int, within: float) ->
             found[strategy] = [[each.result() for each in row] for row in plays]
             print(strategy, [statistics.median(row) for row in found[strategy]], flush=True)
     return found
+
+
+def tell_behind(path: str, seeds: int) -> str:
+    """How far the best that `model` has tried lies behind the optimum as it goes on."""
+    recorded = read(path)
+    plays = [
+        play(recorded, make_strategy("model", recorded.space, seed), most=max(TOLD_AFTER))
+        for seed in range(seeds)
+    ]
+    told = []
+    for count in TOLD_AFTER:
+        ratios = [each.best_us[:count][-1] / recorded.best_us for each in plays]
+        told.append(f"{statistics.mean(ratios) - 1:.2%} ({max(ratios) - 1:.1%}) after {count}")
+    return (
+        f"{recorded.name}: how far the best that `model` tried is behind the optimum, in the mean "
+        f"of {seeds} seeds (at most): {', '.join(told)}."
+    )
 
 
 def tell_modelled(recorded: RecordedSpace) -> str:
@@ -143,9 +161,9 @@ def page(paths: list[str], found: dict[str, list], seeds: int, within: float) ->
         for space, row in zip(spaces, found["model"], strict=True)
     ]
     lines += ["", f"`model` was there after a tenth of the space: {', '.join(early)}."]
-    for space in spaces:
+    for path, space in zip(paths, spaces, strict=True):
         if space.space.modelled is not None:
-            lines += ["", tell_modelled(space)]
+            lines += ["", tell_modelled(space), "", tell_behind(path, seeds)]
     points = ", ".join(f"{len(space.space):,}" for space in spaces)
     lines += ["", f"Points of the spaces: {points}. Ratios below 1 are fewer evaluations.", ""]
     return "\n".join(lines)

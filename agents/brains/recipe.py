@@ -35,8 +35,9 @@ INITIAL, PAST, ADVISED, GUIDED = "initial", "past", "advised", "guided"
 LEAST_GAIN = 0.002
 """Of the time: where less is expected of every point that is left, the search ends. A race cannot
 tell less apart either (workflows/race.py)."""
-LEAST_TOLD = 40
-"""Points that were tried before that: of fewer a model is surer than it may be."""
+LEAST_TOLD = 80
+"""Points that were tried before that: of fewer a model is surer than it may be. How far behind the
+optimum the best one still is then, stands in docs/results/search-cpu.md."""
 ADVISED_SHARE = 0.2
 """Of the candidates that follow the first ones."""
 
