@@ -2,6 +2,7 @@
 
     python benchmarks/regret.py [--problems spmm_csr,softmax,gspmm_reduce,gemm] [--seeds 5]
                                 [--seconds 90] [--loaded] [--out docs/results/regret.md]
+    python benchmarks/regret.py --home FOLDER [--seconds 90]
 
 After each campaign every right candidate is built again and timed head to head by a timer that has
 nothing of the referee (head_to_head.py), in several processes with fresh placements. With --loaded
@@ -61,10 +62,16 @@ def campaign(problem: str, seed: int, seconds: float, *, loaded: bool) -> Ended:
             done = kernelwright.optimize(
                 problem, target="cpu", max_time=seconds, seed=seed, home=home
             )
-        entries = done.history.entries
-        right = [each for each in done.candidates if is_right(entries[each.id])]
-        usual = registry.get(problem).default_workload.name
-        logs = time_apart(problem, usual, [each.source for each in right], home)
+        return hold_against(done, seed, seconds)
+
+
+def hold_against(done: kernelwright.Campaign, seed: int, seconds: float) -> Ended:
+    """What the other timer says of a campaign on the usual workload."""
+    entries, problem = done.history.entries, done.problem
+    right = [each for each in done.candidates if is_right(entries[each.id])]
+    usual = registry.get(problem).default_workload.name
+    with tempfile.TemporaryDirectory() as folder:
+        logs = time_apart(problem, usual, [each.source for each in right], folder)
     champion = next(at for at, each in enumerate(right) if each.id == done.history.champion)
     best = int(logs.mean(axis=0).argmin())
     apart = behind(logs, champion)
@@ -176,8 +183,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=90.0)
     parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--home", type=Path, help="tells its latest campaign, and writes nothing")
     parser.add_argument("--out", type=Path, default=Path("docs/results/regret.md"))
     asked = parser.parse_args()
+    if asked.home:
+        print(line(hold_against(kernelwright.open_home(asked.home)["@last"], 0, asked.seconds)))
+        return
     name, other = (LOADED, QUIET) if asked.loaded else (QUIET, LOADED)
     before, found = kept(asked.out, other), []
     for seed in range(asked.seeds):
