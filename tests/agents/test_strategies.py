@@ -246,3 +246,18 @@ def test_it_begins_with_points_that_are_modelled_as_fast() -> None:
     by_chance = ModelGuided(space, 1).ask(10)
     assert statistics.mean(begun) < 0.6 * statistics.mean(by_chance)
     assert len(set(begun)) == len(begun)
+
+
+SPACES = sorted((Path(__file__).parents[2] / "benchmarks" / "spaces").glob("*.json.gz"))
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.name.partition(".")[0])
+def test_a_tenth_of_a_space_of_recipes_holds_a_point_within_two_per_cent(path: Path) -> None:
+    recorded = read_space(path)
+    assert recorded.space.modelled is not None
+    limit, most = 1.02 * recorded.best_us, len(recorded.space) // 10
+    plays = [
+        play(recorded, make_strategy("model", recorded.space, seed), most, limit)
+        for seed in range(10)
+    ]
+    assert sum(each.count_until(limit) is not None for each in plays) >= 9
