@@ -33,7 +33,8 @@ _OF_CACHE = {"CompilationFailedConfig": COMPILE, "InvalidConfig": "constraints"}
 _IN_CACHE = {name: word for word, name in _OF_CACHE.items()}
 _OTHER = "RuntimeFailedConfig"
 """Kernel Tuner's names of the same."""
-ABSENT = ""
+EMPTY = ""
+"""In a cache file: what a point does not have, where another has it."""
 MODELLED = "modelled_us"
 """Beside a time in a cache file of ours: what a model of the machine says of the point."""
 
@@ -97,7 +98,7 @@ def _of_cache(found: Mapping[str, Any]) -> RecordedSpace:
     knobs = [_make_knob(name, found["tune_params"][name]) for name in names]
     entries = list(found["cache"].values())
     # What a point does not have is empty there, unless that is one of the knob's values.
-    absent = {name: () if ABSENT in found["tune_params"][name] else (ABSENT,) for name in names}
+    absent = {name: () if EMPTY in found["tune_params"][name] else (EMPTY,) for name in names}
     points = [
         {name: entry[name] for name in names if entry[name] not in absent[name]}
         for entry in entries
@@ -171,7 +172,7 @@ def _as_cache(recorded: RecordedSpace) -> dict[str, Any]:
         zip(recorded.times_us, recorded.failures, strict=True)
     ):
         point = recorded.space.at(number)
-        entry: dict[str, Any] = {name: point.get(name, ABSENT) for name in names}
+        entry: dict[str, Any] = {name: point.get(name, EMPTY) for name in names}
         key = ",".join(str(value) for value in entry.values())
         told = _IN_CACHE.get(failure, _OTHER) if time is None else time / 1e3
         cache[key] = {**entry, "time": told}

@@ -110,6 +110,16 @@ def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple
 
 
 @pytest.mark.parametrize("names", AXES[1:])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_axis_has_every_remainder_modulo_odd_numbers(
+    names: tuple[str, ...], seed: int
+) -> None:
+    shapes = drawn(names, seed)
+    for name, modulus in itertools.product(names, range(3, 32, 2)):
+        assert {shape[name] % modulus for shape in shapes} == set(range(modulus)), modulus
+
+
+@pytest.mark.parametrize("names", AXES[1:])
 def test_some_are_beyond_128_in_every_axis_with_every_remainder_modulo_32(
     names: tuple[str, ...],
 ) -> None:
