@@ -63,10 +63,28 @@ class Audited(NamedTuple):
 
 
 def most_thorough(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """The verdict that counts: the most thorough protocol's, the latest of these."""
-    found = list(verdicts)
-    heaviest = max((_WEIGHT[verdict.protocol] for verdict in found), default=0)
-    return next((v for v in reversed(found) if _WEIGHT[v.protocol] == heaviest), None)
+    """The verdict that counts: the most thorough protocol's, the latest of these; and before it a
+    fault that any later look found, since luck does not undo it. A fault of ours verifies nobody
+    and takes nothing from who was verified."""
+    counts: Verdict | None = None
+    for verdict in verdicts:
+        if counts is None or _outranks(verdict, counts):
+            counts = verdict
+    return counts
+
+
+def _outranks(later: Verdict, counts: Verdict) -> bool:
+    if shows_fault(later) or counts.status is Status.HARNESS_ERROR:
+        return True
+    is_ours = later.status is Status.HARNESS_ERROR
+    if is_ours and counts.status is Status.VERIFIED:
+        return False
+    return _WEIGHT[later.protocol] >= _WEIGHT[counts.protocol]
+
+
+def shows_fault(verdict: Verdict) -> bool:
+    """Whether it found something wrong with the candidate, and not with the harness."""
+    return not verdict.status.is_pass and verdict.status is not Status.HARNESS_ERROR
 
 
 @dataclass(frozen=True)
@@ -102,7 +120,7 @@ class Entry:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """The verdict that counts: the most thorough protocol's, the latest of these."""
+        """The verdict that counts, see `most_thorough`."""
         return most_thorough(self.verdicts)
 
 
@@ -284,6 +302,11 @@ class Fold(Generic[E]):
             self._see(verdict.champion, event)
         if decided.champion is not None:
             self._depose(decided.champion, entry, event)
+        if shows_fault(decided) and any(
+            c.event.candidate == verdict.candidate for c in self.changes
+        ):
+            # In a heat of its own.
+            self._depose(decided, entry, event)
 
     def _see(self, verdict: Verdict, event: Event) -> None:
         entry = self._require_entry(verdict.candidate, event)

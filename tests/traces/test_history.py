@@ -20,8 +20,10 @@ from kernelwright.traces.events import (
     payload_adapter,
 )
 from kernelwright.traces.history import derive
-from kernelwright.traces.records import Depth, Status, Verdict
+from kernelwright.traces.records import Depth, Measurement, Status, Timing, Verdict
 from kernelwright.traces.store import Store
+
+TIMED = Measurement(workload="w", candidate=Timing(median_us=9.0, low_us=8.0, high_us=10.0))
 
 
 def stream(*payloads: Any) -> list[Event]:
@@ -48,6 +50,7 @@ def verdict(name: str, protocol: Depth, status: Status, seed: str = "") -> Evalu
             protocol=protocol,
             status=status,
             reasons=() if status.is_pass else ("why",),
+            measurements=(TIMED,) if status is Status.VERIFIED else (),
             seed=seed,
         )
     )
@@ -60,12 +63,35 @@ def test_the_most_thorough_and_latest_verdict_counts(new_campaign: CampaignStart
         verdict("a", Depth.SCREEN, Status.SCREENED, "1"),
         verdict("a", Depth.CONFIRM, Status.SUSPECT, "2"),
         verdict("a", Depth.CONFIRM, Status.INCORRECT, "3"),
-        verdict("a", Depth.FULL, Status.CRASHED, "4"),
+        verdict("a", Depth.FULL, Status.VERIFIED, "4"),
     )
     entry = derive(events).entries["a"]
     assert entry.verdict is not None
     assert entry.verdict.seed == "3"
     assert len(entry.verdicts) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "holds"),
+    [(Status.INCORRECT, False), (Status.SUSPECT, False), (Status.HARNESS_ERROR, True)],
+)
+def test_a_champion_that_is_at_fault_in_a_heat_of_its_own_loses_its_place(
+    new_campaign: CampaignStarted, status: Status, holds: bool
+) -> None:
+    events = stream(
+        new_campaign,
+        proposal("a", 1),
+        verdict("a", Depth.SCREEN, Status.SCREENED, "1"),
+        verdict("a", Depth.CONFIRM, Status.VERIFIED, "2"),
+        ChampionChanged(candidate="a", previous=None, credited=1.5),
+        verdict("a", Depth.RACE, status, "3"),
+    )
+    history = derive(events)
+    assert history.champion == ("a" if holds else None)
+    assert [fall.candidate for fall in history.falls] == ([] if holds else ["a"])
+    found = history.entries["a"].verdict
+    assert found is not None
+    assert found.seed == ("2" if holds else "3")
 
 
 def test_an_evaluation_without_an_end_is_cut_off(new_campaign: CampaignStarted) -> None:

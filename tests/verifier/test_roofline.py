@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelwright.errors import SandboxError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.machine import usable_cpus
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.builders.compiler import Compiler, find_compiler
 from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.bare import BareJail
-from kernelwright.traces.records import Level, Measurement, Timing
+from kernelwright.tests.verifier.sources import CPP
+from kernelwright.traces.records import Level, Measurement, Status, Timing
 from kernelwright.verifier.clock import roofline
+from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.profile.cpu import imbalance, profile
+from kernelwright.verifier.request import Order, Task
 
 PEAKS = roofline.Peaks(
     bandwidth_gbs=10,
@@ -102,6 +108,36 @@ def test_the_peaks_of_this_machine_are_measured_once(tmp_path: Path) -> None:
     before = place.stat()
     assert roofline.measured_peaks(workshop) == first
     assert place.stat().st_ino == before.st_ino
+
+
+@pytest.mark.slow
+def test_nobody_is_called_too_fast_by_peaks_of_a_busier_hour(tmp_path: Path, turns: Path) -> None:
+    low = roofline.measured_peaks(Workshop(BareJail(), tmp_path, usable_cpus()))
+    low = low.model_copy(update={name: getattr(low, name) / 1e4 for name in roofline.RATES})
+    (place,) = (tmp_path / "peaks").iterdir()
+    place.write_text(low.model_dump_json())
+    tiny = registry.get("bias_gelu").workload("tiny")
+    task = Task(
+        problem="bias_gelu",
+        workload=tiny,
+        cache_dir=str(tmp_path),
+        timing_lock=str(turns),
+        baselines=("torch eager",),
+    )
+    with closing(open_referee(task)) as referee:
+        verdict = referee.evaluate(Order(source=CPP % "", language="cpp"))
+    assert verdict.status is Status.SCREENED, verdict.reasons
+    assert verdict.measurement is not None
+    assert verdict.measurement.roofline is not None
+    assert verdict.measurement.roofline < 1 / roofline.BROKEN
+    assert "peaks" in verdict.seconds
+    known = roofline.Peaks.model_validate_json(place.read_text())
+    assert all(getattr(known, name) > 100 * getattr(low, name) for name in roofline.RATES)
+
+
+def test_of_two_measurements_the_better_counts() -> None:
+    busy = PEAKS.model_copy(update={"flops_gflops": 2.0, "bandwidth_gbs": 11.0})
+    assert PEAKS.joined(busy) == PEAKS.model_copy(update={"bandwidth_gbs": 11.0})
 
 
 def test_a_compiler_that_fails_is_the_harness_failing(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import StorageError, UnknownNameError, UsageError
 from ..events import CampaignStarted, CandidateProposed, EvaluationFinished, Event
-from ..records import Depth, Status, Verdict
+from ..fold import most_thorough
+from ..records import Verdict
 from .bundle import BUILD_FLAGS, Ancestor, Bundle, Case, TensorSpec
 
 
@@ -129,26 +130,13 @@ def _description(started: CampaignStarted, campaign: str) -> _Description:
 
 
 def _verdict(events: Iterable[Event], candidate: str) -> _Found | None:
-    """The most thorough verdict, unless a later one found fault: luck does not undo a fault."""
-    ranks = list(Depth)
-    kept: _Found | None = None
-    for event in events:
-        payload = event.payload
-        if not isinstance(payload, EvaluationFinished) or payload.verdict.candidate != candidate:
-            continue
-        verdict = payload.verdict
-        is_harness = verdict.status is Status.HARNESS_ERROR
-        if (
-            kept is None
-            or kept.verdict.status is Status.HARNESS_ERROR
-            or (not verdict.status.is_pass and not is_harness)
-            or (
-                not is_harness
-                and ranks.index(verdict.protocol) >= ranks.index(kept.verdict.protocol)
-            )
-        ):
-            kept = _Found(verdict, event.at)
-    return kept
+    """The verdict that counts, and when it was."""
+    finished = [
+        (e.payload.verdict, e.at) for e in events if isinstance(e.payload, EvaluationFinished)
+    ]
+    seen = [_Found(verdict, at) for verdict, at in finished if verdict.candidate == candidate]
+    counts = most_thorough(found.verdict for found in seen)
+    return next((found for found in reversed(seen) if found.verdict is counts), None)
 
 
 def _lineage(proposals: dict[str, CandidateProposed], candidate: str) -> tuple[Ancestor, ...]:

@@ -2,9 +2,11 @@
 """The roofline: the least time that a machine with these peaks can take for so much work.
 
 Peaks are measured, by peaks.cpp in a process of its own on the CPUs that candidates use, once per
-machine and compiler. Data that fits in a cache may be there when a call starts, since its inputs
-were just written: that part is held against the bandwidth of the cache, and only the rest against
-the memory's. So the floor is a bound that no honest kernel can break, not a prediction.
+machine and compiler, and once more before a kernel is called too fast: beside other load on the
+same CPUs a measurement can come out fifty times too low. Data that fits in a cache may be there
+when a call starts, since its inputs were just written: that part is held against the bandwidth of
+the cache, and only the rest against the memory's. So the floor is a bound that no honest kernel can
+break, not a prediction.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -69,9 +71,22 @@ class Peaks(Record):
     cache_source: str = ""
     """Where the cache sizes come from."""
 
+    def joined(self, other: Self) -> Self:
+        """Of each rate the better: whatever was reached once can be reached."""
+        return self.model_copy(
+            update={name: max(getattr(self, name), getattr(other, name)) for name in RATES}
+        )
 
-def measured_peaks(workshop: Workshop) -> Peaks:
+
+RATES = ("bandwidth_gbs", "llc_bandwidth_gbs", "cache_bandwidth_gbs", "flops_gflops")
+"""The figures of Peaks that are measured."""
+
+
+def measured_peaks(workshop: Workshop, *, anew: bool = False) -> Peaks:
     """The peaks for its CPUs, from its folder or measured now (about three seconds).
+
+    Args:
+        anew: Measured in any case, and joined with what was known.
 
     Raises:
         PrerequisiteError: there is no compiler.
@@ -89,10 +104,24 @@ def measured_peaks(workshop: Workshop) -> Peaks:
     }
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
     place = workshop.folder / "peaks" / f"{key[:32]}.json"
+    found = keep(place, lambda: measure(compiler, tuple(sorted(workshop.cpus))), anew=anew)
+    assert found is not None
+    return found
+
+
+def keep(place: Path, measured: Callable[[], Peaks | None], *, anew: bool) -> Peaks | None:
+    """The peaks of this file, measured where it holds none, or `anew` and joined with them; None
+    where nothing is known and nothing could be measured."""
     try:
-        return Peaks.model_validate_json(place.read_text())
+        known = Peaks.model_validate_json(place.read_text())
     except (FileNotFoundError, ValidationError):
-        peaks = measure(compiler, tuple(sorted(workshop.cpus)))
+        known = None
+    if known and not anew:
+        return known
+    found = measured()
+    peaks = known.joined(found) if known and found else found or known
+    if peaks is None:
+        return None
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
         file.write(peaks.model_dump_json(indent=2))

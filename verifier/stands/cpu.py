@@ -22,9 +22,10 @@ from ...kernelbench.machine import processor
 from ...sandbox.builders import cpp
 from ...sandbox.run.program import Program
 from ...traces.records import Measurement, Preparation, Profile, Status
+from ..baselines.process import BaselineProcess
 from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
-from ..clock.roofline import Peaks
+from ..clock.roofline import Peaks, measured_peaks
 from ..clock.timed_sides import CandidateSide
 from ..clock.turns import WAITED, Turns
 from ..failure import Failed
@@ -57,7 +58,12 @@ class CpuStand(TimingStand):
     def open(cls, session: Session, peaks: Peaks) -> Self:
         """Begins to start the baselines."""
         turns = Turns(Path(session.task.timing_lock))
-        baselines = Baselines(session, lambda _: peaks)
+
+        def peaks_of(process: BaselineProcess, *, anew: bool = False) -> Peaks:
+            del process
+            return measured_peaks(session.workshop, anew=True) if anew else peaks
+
+        baselines = Baselines(session, peaks_of)
         return cls(session, peaks, baselines, sanitize.Sanitizers(session), turns)
 
     @property
@@ -220,7 +226,7 @@ class MountedOnCpu(MountedToBeTimed):
 
     @contextmanager
     def _hold_turn(self) -> Iterator[None]:
-        """While nobody else times here, and nobody is disturbed who would."""
+        """See MountedToBeTimed; and nobody is disturbed who would."""
         with self.draft.span(WAITED):
             self._turns.wait()
         try:

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
-
-from pydantic import ValidationError
 
 from ...errors import PrerequisiteError
 from ...kernelbench.targets import ARCHITECTURES, device_of, product
@@ -31,6 +27,7 @@ from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
 from ..baselines.device import BF16_PRODUCTS
 from ..baselines.process import BaselinePlace, BaselineProcess
+from ..clock import roofline
 from ..clock.roofline import Peaks
 
 UNDISTURBED = "device undisturbed"
@@ -174,16 +171,18 @@ class Leased:
             )
         )
 
-    def peaks(self, process: BaselineProcess) -> Peaks | None:
+    def peaks(self, process: BaselineProcess, *, anew: bool = False) -> Peaks | None:
         """What the device reaches: measured once per device and driver, else by its data sheet."""
         place = self.workshop.folder / "peaks" / f"device-{self._key()}.json"
-        try:
-            return Peaks.model_validate_json(place.read_text())
-        except (FileNotFoundError, ValidationError):
-            found = process.peaks()
+        found = roofline.keep(place, lambda: self._measured_peaks(process), anew=anew)
+        return found or self.modelled_peaks()
+
+    def _measured_peaks(self, process: BaselineProcess) -> Peaks | None:
+        """What torch reaches on the device now; None where it cannot tell."""
+        found = process.peaks()
         if not found:
-            return self.modelled_peaks()
-        peaks = Peaks(
+            return None
+        return Peaks(
             bandwidth_gbs=found["memory_gbs"],
             llc_bandwidth_gbs=found["l2_gbs"],
             cache_bandwidth_gbs=found["l2_gbs"],
@@ -194,11 +193,6 @@ class Leased:
             compiler="torch",
             cache_source=f"measured on {self.device.name}",
         )
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
-            file.write(peaks.model_dump_json(indent=2))
-        os.replace(file.name, place)
-        return peaks
 
     def modelled_peaks(self) -> Peaks | None:
         """Those of the data sheet; None where the table has none."""

@@ -11,6 +11,8 @@ import statistics as stats
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -37,8 +39,15 @@ class Reference:
     missing: dict[str, str]
     peaks: Peaks | None
     """Of what they run on; None where nobody knows them."""
+    measure_peaks: Callable[[], Peaks | None]
+    """Measures them once more, and gives the better of each."""
     calm: Calm = field(default_factory=Calm)
     """What they take while the machine is left alone, of all evaluations of the session."""
+
+    def renew_peaks(self) -> Peaks | None:
+        """The peaks, measured once more while nothing else is timed."""
+        self.peaks = self.measure_peaks()
+        return self.peaks
 
     @property
     def fastest_us(self) -> float:
@@ -58,13 +67,19 @@ class Reference:
         return max(CALL_S, 10 * max(self.latency_us.values()) * MAX_BATCH / 1e6)
 
 
+class PeaksOf(Protocol):
+    """Says what the device reaches that baselines run on; `anew`: measured in any case."""
+
+    def __call__(self, process: BaselineProcess, *, anew: bool = False) -> Peaks | None: ...
+
+
 class Baselines:
     """The baselines of a session, in a process of theirs. Raises its error where it is asked."""
 
     def __init__(
         self,
         session: Session,
-        peaks: Callable[[BaselineProcess], Peaks | None],
+        peaks: PeaksOf,
         place: BaselinePlace | None = None,
     ) -> None:
         """Begins to start them.
@@ -151,7 +166,8 @@ class Baselines:
             )
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
         latency = {name: _calibrate(process, name, item) for name in usable}
-        return Reference(process, latency, missing, self._peaks(process))
+        again = partial(self._peaks, process, anew=True)
+        return Reference(process, latency, missing, self._peaks(process), again)
 
 
 def _calibrate(process: BaselineProcess, name: str, item: Item) -> float:
