@@ -1,19 +1,22 @@
 """How much slower a campaign's winner is than the fastest of the campaign's own candidates.
 
     python benchmarks/regret.py [--problems spmm_csr,softmax,gspmm_reduce,gemm] [--seeds 5]
-                                [--seconds 90] [--loaded] [--out docs/results/regret.md]
+                                [--seconds 90] [--loaded] [--more] [--out docs/results/regret.md]
     python benchmarks/regret.py --home FOLDER [--seconds 90]
 
 After each campaign every right candidate is built again and timed head to head by a timer that has
 nothing of the referee (head_to_head.py), in several processes with fresh placements. With --loaded
-a process that comes and goes disturbs the campaign, and not the timer.
+a process that comes and goes disturbs the campaign, and not the timer. With --more the campaigns
+that the page holds are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,11 +131,11 @@ def time_apart(problem_name: str, workload: str, sources: list[str], folder: str
     )
     stand = open_stand(task)
     try:
-        libraries = []
-        for number, source in enumerate(sources):
-            library = Path(folder) / f"{number}.so"
-            library.write_bytes(built(stand.session, source).built.artefact)
-            libraries.append(library)
+        libraries = [Path(folder) / f"{number}.so" for number in range(len(sources))]
+        with ThreadPoolExecutor(len(stand.session.workshop.cpus)) as pool:
+            programs = pool.map(lambda source: built(stand.session, source), sources)
+            for library, program in zip(libraries, programs, strict=True):
+                library.write_bytes(program.built.artefact)
         structure, cpus = stand.session.stage.target, len(stand.session.workshop.cpus)
     finally:
         stand.close()
@@ -146,34 +149,52 @@ def line(found: Ended) -> str:
     return (
         f"| {found.problem} | {found.seed} | {found.evaluated} | {found.right} | #{found.winner} | "
         f"#{found.best} | {found.regret:.1%} ± {found.error:.1%} | {told} | "
-        f"{found.per_minute:.0f} | {found.confirming:.0%} |"
+        f"{found.per_minute:.0f} | {found.confirming:.0%} | {datetime.date.today().isoformat()} |"
     )
 
 
-def section(name: str, found: list[Ended]) -> list[str]:
+HEADING = (
+    "| problem | seed | evaluated | right | winner | fastest by the other timer | regret | the "
+    "campaign's own word: chance, regret at most | candidates a minute | confirmations' share | "
+    "day |"
+)
+WINNER, REGRET = 4, 6
+"""Columns of the table."""
+Rows = dict[tuple[str, int], str]
+"""Lines of the table, by problem and seed."""
+
+
+def section(name: str, rows: Rows) -> list[str]:
     """The table of one kind of machine, with what it comes to."""
-    regrets = np.array([each.regret for each in found])
-    firsts = sum(each.winner == 1 for each in found)
+    if not rows:
+        return []
+    found = [cells(row) for row in rows.values()]
+    regrets = np.array([float(each[REGRET].partition("%")[0]) for each in found])
+    firsts = sum(each[WINNER] == "#1" for each in found)
     return [
         f"## {name}",
         "",
-        f"{datetime.date.today().isoformat()}. Median regret **{np.median(regrets):.1%}**, worst "
-        f"**{regrets.max():.1%}**, {len(found)} campaigns; candidate #1 won {firsts}.",
+        f"Median regret **{np.median(regrets):.1f}%**, worst **{regrets.max():.1f}%**, "
+        f"{len(found)} campaigns; candidate #1 won {firsts}.",
         "",
-        "| problem | seed | evaluated | right | winner | fastest by the other timer | regret | "
-        "the campaign's own word: chance, regret at most | candidates a minute | confirmations' "
-        "share |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *map(line, found),
+        HEADING,
+        "|" + "---|" * len(cells(HEADING)),
+        *(rows[key] for key in sorted(rows, key=lambda key: (key[1], key[0]))),
         "",
     ]
 
 
-def kept(page: Path, name: str) -> list[str]:
-    """The section that an earlier run wrote."""
+def cells(row: str) -> list[str]:
+    """What stands in a line of a table."""
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def kept(page: Path, name: str) -> Rows:
+    """The campaigns of the section that an earlier run wrote."""
     text = page.read_text() if page.exists() else ""
-    _, found, rest = text.partition(f"## {name}\n")
-    return [f"## {name}", *rest.partition("\n## ")[0].rstrip().splitlines(), ""] if found else []
+    lines = text.partition(f"## {name}\n")[2].partition("\n## ")[0].splitlines()
+    rows = [line for line in lines if line.startswith("| ") and line != HEADING]
+    return {(cells(row)[0], int(cells(row)[1])): row for row in rows}
 
 
 def main() -> None:
@@ -183,30 +204,39 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=90.0)
     parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--more", action="store_true", help="keep the campaigns of the page")
     parser.add_argument("--home", type=Path, help="tells its latest campaign, and writes nothing")
     parser.add_argument("--out", type=Path, default=Path("docs/results/regret.md"))
     asked = parser.parse_args()
     if asked.home:
         print(line(hold_against(kernelwright.open_home(asked.home)["@last"], 0, asked.seconds)))
         return
-    name, other = (LOADED, QUIET) if asked.loaded else (QUIET, LOADED)
-    before, found = kept(asked.out, other), []
-    for seed in range(asked.seeds):
-        for problem in asked.problems.split(","):
-            found.append(campaign(problem, seed, asked.seconds, loaded=asked.loaded))
-            print(line(found[-1]), flush=True)
-            now = section(name, found)
-            lines = [
-                "# How much slower a winner is than the fastest candidate of its campaign",
-                "",
-                f"Made by `make regret`: {machine()}. Campaigns of `tune` on `cpu`, "
-                f"{asked.seconds:.0f} s each; afterwards all right candidates were timed head to "
-                "head by another timer (benchmarks/head_to_head.py), in eight processes: half of "
-                "them say who is the fastest, and the other half by how much.",
-                "",
-                *(now + before if name == QUIET else before + now),
-            ]
-            asked.out.write_text("\n".join(lines).rstrip() + "\n")
+    name = LOADED if asked.loaded else QUIET
+    rows = {each: kept(asked.out, each) for each in (QUIET, LOADED)}
+    rows[name] = rows[name] if asked.more else {}
+    for seed, problem in itertools.product(range(asked.seeds), asked.problems.split(",")):
+        if (problem, seed) in rows[name]:
+            continue
+        found = campaign(problem, seed, asked.seconds, loaded=asked.loaded)
+        rows[name][problem, seed] = line(found)
+        print(line(found), flush=True)
+        asked.out.write_text(page(rows, asked.seconds))
+
+
+def page(rows: dict[str, Rows], seconds: float) -> str:
+    """The whole page."""
+    lines = [
+        "# How much slower a winner is than the fastest candidate of its campaign",
+        "",
+        f"Made by `make regret`: {machine()}. Campaigns of `tune` on `cpu`, "
+        f"{seconds:.0f} s each; afterwards all right candidates were timed head to "
+        "head by another timer (benchmarks/head_to_head.py), in eight processes: half of "
+        "them say who is the fastest, and the other half by how much.",
+        "",
+        *section(QUIET, rows[QUIET]),
+        *section(LOADED, rows[LOADED]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":
