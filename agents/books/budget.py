@@ -94,9 +94,12 @@ class Budget:
         """Seconds of work, over every process that worked on the campaign."""
         return self._spent_before_s + self._clock() - self._began
 
-    def spend_all(self) -> None:
-        """From here on what was kept may be spent."""
+    def spend_all(self) -> float:
+        """From here on what was kept may be spent; gives how many seconds these are."""
+        seconds = self._limit("seconds")
+        kept_s = 0.0 if math.isinf(seconds) else self._keep_s(seconds)
         self._keep_s = lambda _limit_s: 0.0
+        return kept_s
 
     def compute_remaining(self, candidates: int) -> Remaining:
         """What is left once `candidates` have been taken on.

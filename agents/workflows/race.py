@@ -19,8 +19,11 @@ from .loop import Loop
 
 LEAST_GAIN = 0.002
 """Nobody is raced any more once no more than this share of the time is expected of it."""
-MOST_HEATS = 60
-MOST_OF_ONE = 6
+LEAST_KEPT_GAIN = 0.0002
+"""The same in the seconds that were kept for the race, which nobody else has a use for. Of one of
+dozens next to nothing may be expected, and of all together much."""
+MOST_HEATS = 200
+MOST_OF_ONE = 12
 """Heats of one candidate: what they leave open is too little to matter."""
 EVEN = 0.5
 """Who is likelier than this to be faster is crowned. One of two has to be chosen, and with nothing
@@ -49,19 +52,21 @@ def run(loop: Loop) -> None:
     """Races and crowns, within what is left of the budget. Nothing is raced that was not timed."""
     if not loop.ledger.times:
         return
-    loop.budget.spend_all()
+    kept_s = loop.budget.spend_all()
+    until_s = loop.budget.spent_s + kept_s
     for _ in range(2):
-        leader = _race(loop)
+        leader = _race(loop, until_s)
         if leader is None or leader == loop.progress.champion or loop.why_halted():
             return
         _confirm(loop, leader)
 
 
-def _race(loop: Loop) -> str | None:
+def _race(loop: Loop, until_s: float) -> str | None:
     """Who leads once nobody that is left seems likely to be faster."""
     for _ in range(MOST_HEATS):
+        least = LEAST_KEPT_GAIN if loop.budget.spent_s < until_s else LEAST_GAIN
         leader = _find_leader(loop)
-        contender = _next_contender(loop, leader) if leader and _has_time(loop) else None
+        contender = _next_contender(loop, leader, least) if leader and _has_time(loop) else None
         if leader is None or contender is None:
             break
         loop.ledger.foresee_confirmation(leader)
@@ -83,7 +88,7 @@ def _find_leader(loop: Loop) -> str | None:
     return max(chosen, key=lambda candidate: chosen[candidate], default=None)
 
 
-def _next_contender(loop: Loop, leader: str) -> str | None:
+def _next_contender(loop: Loop, leader: str, least: float) -> str | None:
     """The one from which most is to be gained; of champions that lost their place nothing is."""
     progress = loop.progress
     gains = {
@@ -95,7 +100,7 @@ def _next_contender(loop: Loop, leader: str) -> str | None:
         and (known := progress.scale.compare(candidate, leader))
     }
     best = max(gains, key=lambda candidate: gains[candidate], default=None)
-    return best if best is not None and gains[best] >= LEAST_GAIN else None
+    return best if best is not None and gains[best] >= least else None
 
 
 def _has_time(loop: Loop) -> bool:

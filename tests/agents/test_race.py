@@ -151,6 +151,20 @@ def test_who_is_wrong_in_a_heat_is_out(store: Store) -> None:
     assert len(raced) == len(set(raced))
 
 
+def test_the_seconds_that_are_kept_for_it_are_spent(store: Store) -> None:
+    clock = Clock()
+    store._clock = clock
+    referee = PlayedReferee(clock=clock, screen_s=1.0, confirm_s=5.0, noise=0.03)
+    space = (recipe("row-balanced", tag=tuple(range(400))),)
+    asked = request(limits={"seconds": 100.0})
+    result = run_campaign(asked, store, referee, players=players(space), clock=clock)
+    spent_s = derive(store.events(result.campaign)).spent_s
+    heats = sum(depth is Depth.RACE for _, depth in referee.asked)
+    # What is left is too little for a heat and the confirmation behind it.
+    assert 100.0 - 7.0 < spent_s < 106.0
+    assert heats >= 20
+
+
 @pytest.mark.parametrize("limit_s", [30.0, 60.0, 200.0])
 def test_a_part_of_the_time_is_kept_for_it(store: Store, limit_s: float) -> None:
     clock = Clock()
