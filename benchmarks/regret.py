@@ -193,8 +193,8 @@ def kept(page: Path, name: str) -> Rows:
     """The campaigns of the section that an earlier run wrote."""
     text = page.read_text() if page.exists() else ""
     lines = text.partition(f"## {name}\n")[2].partition("\n## ")[0].splitlines()
-    rows = [line for line in lines if line.startswith("| ") and line != HEADING]
-    return {(cells(row)[0], int(cells(row)[1])): row for row in rows}
+    found = [(cells(line), line) for line in lines if line.startswith("| ")]
+    return {(each[0], int(each[1])): line for each, line in found if each[1].isdecimal()}
 
 
 def main() -> None:
