@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from ...errors import SandboxError
-from .threads import Threads
+from .threads import Threads, Used
 
 GATE_BYTES = 4096
 _STANDS_STILL_S = 0.5
@@ -157,9 +157,9 @@ class Gate:
         """How many the process had as it was stopped last."""
         return self._threads.count if self._threads else 0
 
-    def busiest_ns(self) -> int:
-        """CPU time of the busiest thread since this was asked last (`Threads.busiest_ns`)."""
-        return self._threads.busiest_ns() if self._threads else 0
+    def used(self) -> Used:
+        """What its threads had of the CPUs since this was asked last."""
+        return self._threads.used() if self._threads else Used()
 
     def _send(self, number: signal.Signals) -> None:
         try:

@@ -86,6 +86,9 @@ class Timed(NamedTuple):
     """The runner's sum over them as it answered."""
     host_ns: int = 0
     """A device runner's claim by the host's clock, where `claimed_ns` is by the device's events."""
+    waited_ns: int = 0
+    """How long one of its threads was ready, and others had the CPUs, since its stop behind the
+    answer before; the longest of all threads."""
 
 
 def cpu_ns(pid: int) -> int:
@@ -236,7 +239,7 @@ class Runner:
         """
         gate, choice, nonce = self._gate, secrets.randbits(32), _draw_nonce()
         frozen = gate.freeze(self._cpu_now)
-        gate.busiest_ns()
+        gate.used()
         if release:
             release()
         gate.thaw(lambda: self._send(Frame(kind, nonce, slot, more)))
@@ -246,7 +249,7 @@ class Runner:
         done = self._hear(FrameKind.DONE, nonce, timeout_s, while_doing=while_doing)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
-        busiest = gate.busiest_ns()
+        busiest, waited = gate.used()
         ahead, woken = max(0, opened - self._cpu_mark), max(0, opened - frozen)
         spent = max(0, after - opened)
         self._cpu_mark = after
@@ -255,7 +258,8 @@ class Runner:
         wall = wall if 0 < wall <= elapsed else elapsed
         claimed, told_sum = max(done.frame.first, 1), done.frame.second
         # What came before the gate opened is charged as such.
-        return Timed(claimed, wall, spent, ahead, max(0, busiest - woken), choice, told_sum)
+        busiest = max(0, busiest - woken)
+        return Timed(claimed, wall, spent, ahead, busiest, choice, told_sum, waited_ns=waited)
 
     def _load(self, timeout_s: float, pattern: int) -> None:
         nonce = self._say(FrameKind.LOAD, pattern)

@@ -23,6 +23,17 @@ class _Accounts(NamedTuple):
     state: int
 
 
+class Used(NamedTuple):
+    """What the threads of a process had of the CPUs since they were asked last, in nanoseconds; 0
+    where the kernel does not tell, or the process is gone. Of a thread that has ended nothing is
+    seen."""
+
+    busiest_ns: int = 0
+    """The most CPU time that one took."""
+    waited_ns: int = 0
+    """The longest that one was ready to run, and others had the CPUs."""
+
+
 class Threads:
     """The threads of one process, told from one reading to the next."""
 
@@ -30,18 +41,14 @@ class Threads:
         self._folder = f"/proc/{pid}/task"
         self._files: dict[str, _Accounts] = {}
         self._count = -1
-        self._before: dict[str, int] = {}
+        self._before: dict[str, tuple[int, int]] = {}
 
-    def busiest_ns(self) -> int:
-        """The most CPU time that one thread took since this was asked last.
-
-        0 where the kernel does not tell, or the process is gone. What a thread took that has ended
-        is not seen.
-        """
+    def used(self) -> Used:
+        """Since this was asked last."""
         now = self._read_run_times()
-        took = [spent - self._before.get(thread, 0) for thread, spent in now.items()]
+        before = {thread: self._before.get(thread, (0, 0)) for thread in now}
         self._before = now
-        return max(took, default=0)
+        return Used(*(max((now[t][at] - before[t][at] for t in now), default=0) for at in range(2)))
 
     def have_stopped(self) -> bool:
         """Whether every thread has, or has ended; of a process that is gone all have."""
@@ -78,14 +85,16 @@ class Threads:
         self._follow()
         return [_state(os.pread(each.state, 512, 0)) for each in self._files.values()]
 
-    def _read_run_times(self) -> dict[str, int]:
+    def _read_run_times(self) -> dict[str, tuple[int, int]]:
+        """By thread: on a CPU, and ready for one."""
         for _ in range(2):
             with suppress(OSError, ValueError):
                 self._follow()
-                return {
-                    thread: int(os.pread(each.run_time, 64, 0).split(b" ", 1)[0])
-                    for thread, each in self._files.items()
-                }
+                found = {}
+                for thread, each in self._files.items():
+                    ran, waited, *_ = os.pread(each.run_time, 64, 0).split()
+                    found[thread] = (int(ran), int(waited))
+                return found
             self.close()
         return {}
 

@@ -115,6 +115,7 @@ class Recorder:
 
     def __init__(self, name: str, first_us: float) -> None:
         self.name = name
+        self.waited = 0.0
         self.given: list[tuple[list[Item], int]] = []
         self._first_us = first_us
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from kernelwright.cli.verdicts import measurement_notes
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import CHAMPION, LEAST_CALM, Depth, Measurement, Timing
 from kernelwright.verifier.clock.calm import LEAST_KNOWN, Calm
-from kernelwright.verifier.clock.timing import Series, took_of
+from kernelwright.verifier.clock.timing import Rounds, Series, sample_block, took_of
 from kernelwright.verifier.stands.contests import Contest
+from kernelwright.verifier.truth.trials import Item, make_item
 
 QUIET, BUSY = 100.0, 150.0
 
@@ -94,6 +99,53 @@ def test_disturbed_blocks_are_timed_again_half_as_many_at_most(
     contest.blocks, contest._least, contest._most = len(blocks), 6, 6
     contest._protocol, contest._champion = Depth.FULL, None
     assert contest._is_open() is goes_on
+
+
+class Waiting:
+    """Takes 10 µs, or 90 where it waited: in the calls of these numbers, over and over."""
+
+    def __init__(self, name: str, waits: tuple[int, ...], period: int) -> None:
+        self.name, self.waited = name, 0.0
+        self._waits, self._period, self._calls = waits, period, 0
+
+    def take(self, items: list[Item], first: int) -> float:
+        del items, first
+        self.waited = 0.9 if self._calls % self._period in self._waits else 0.0
+        self._calls += 1
+        return 90.0 if self.waited else 10.0
+
+
+def sampled(waits: float, *of: tuple[int, ...], period: int = 4) -> list[list[float]]:
+    problem, rng = registry.get("softmax"), np.random.default_rng(1)
+    structure = problem.structure(problem.workload("tiny"))
+    sides = [Waiting(name, each, period) for name, each in zip("abc", of, strict=False)]
+    found = Series(batch=1)
+    sample_block(
+        found,
+        sides[0],
+        list(sides[1:]),
+        lambda n: [make_item(problem, structure, Family.NORMAL, rng) for _ in range(n)],
+        8,
+        Rounds(12, budget_s=60.0, least=6, warm_up=0, waits=waits),
+        rng,
+    )
+    (block,) = found.blocks
+    return list(block.values())
+
+
+def test_rounds_in_which_a_side_waited_for_a_cpu_do_not_count_and_others_take_their_place() -> None:
+    assert sampled(0.2, (0,), (2,)) == [[10.0] * 12] * 2
+    assert sampled(math.inf, (0,), (2,)) == [
+        [90.0, 10.0, 10.0, 10.0] * 3,
+        [10.0, 10.0, 90.0, 10.0] * 3,
+    ]
+
+
+def test_where_too_few_rounds_are_left_all_count() -> None:
+    assert sampled(0.2, (0, 1, 2), ()) == [[10.0] * 6] * 2
+    ours, theirs = sampled(0.2, (0, 1, 2, 3), (), period=5)
+    assert ours == ([90.0] * 4 + [10.0]) * 4 + [90.0] * 4
+    assert theirs == [10.0] * 24
 
 
 def test_a_reader_is_told_of_a_disturbed_machine() -> None:

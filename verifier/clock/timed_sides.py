@@ -56,6 +56,11 @@ class Side(Protocol):
 
     name: str
 
+    @property
+    def waited(self) -> float:
+        """How long a thread of it was ready, and others had the CPUs, in the calls taken last: the
+        longest share of a call's time; 0 where that is not known."""
+
     def take(self, items: list[Item], first: int) -> float:
         """Calls consecutive slots from `first`, one item each; the median call's microseconds."""
 
@@ -68,6 +73,7 @@ class BaselineSide:
     process: BaselineProcess
     baseline: str = ""
     """The baseline's own name, where the side goes by another."""
+    waited = 0.0
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
@@ -102,6 +108,7 @@ class CandidateSide:
         """`extra` says what a call on a structure is given beside its tensors."""
         self.name = name
         self.clocks = Clocks()
+        self.waited = 0.0
         self.slots: list[Slot] = []
         self.asked: Item | None = None
         """Of the last call."""
@@ -246,12 +253,13 @@ class CandidateSide:
     def take(self, items: list[Item], first: int) -> float:
         """See Side. What is to be judged is kept for `answers`. Raises RunFault, Failed."""
         counted: list[float] = []
-        runner = self._runner
+        runner, self.waited = self._runner, 0.0
         slots = self.slots[first : first + len(items)]
         self._wipe(slots)
         for slot, item in zip(slots, items, strict=True):
             marks, timed = self._call(item, slot, self._timeout_s)
             self._sample(item, slot, marks, timed)
+            self.waited = max(self.waited, timed.waited_ns / max(1, timed.wall_ns))
             us = self.clocks.add(
                 timed,
                 runner.clean,

@@ -26,6 +26,8 @@ SAMPLE_US = 200.0
 """Calls shorter than this are sampled several at a time."""
 MAX_BATCH = 12
 WARM_UP_CALLS = 3
+PATIENCE = 2
+"""Times as many rounds, and seconds, where others have the CPUs meanwhile."""
 LAUNCH_BOUND_US = 50.0
 """Calls below this are marked: the few microseconds on both sides of a call weigh in them."""
 
@@ -98,6 +100,10 @@ class Rounds:
     """A block ends once it has `least` rounds and says that the candidate takes so much longer than
     the first of the others: the logarithm of the ratio. Nobody needs to know it any better. With
     more rounds it is known better, and less is enough."""
+    waits: float = math.inf
+    """A round does not count in which a side waited for a CPU for more than this share of its time,
+    unless too few others are there: the load of a minute says nothing of who is faster without it.
+    Only for quick looks: whoever makes its own threads wait would leave out its slow calls."""
 
 
 def took_of(block: dict[str, list[float]]) -> dict[str, float]:
@@ -143,11 +149,10 @@ def sample_block(
         candidate.clocks = Clocks()
     tested = _scatter_rounds(rounds.tests, rounds, rng)
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
+    is_calm: list[bool] = []
     start = time.monotonic()
-    for number in range(rounds.count):
-        is_over = time.monotonic() - start > rounds.budget_s
-        if number >= rounds.least and (is_over or _is_behind(samples, sides, rounds)):
-            break
+    while not _is_enough(samples, sides, is_calm, rounds, time.monotonic() - start):
+        number = len(is_calm)
         given, first = _draw_calls(items, batch, slots, rng)
         for index in rng.permutation(len(sides)):
             side = sides[index]
@@ -155,10 +160,30 @@ def sample_block(
                 for item in itertools.islice(tests or (), 1):
                     candidate.test(item, first)
             samples[side.name].append(side.take(given, first))
+        is_calm.append(all(side.waited <= rounds.waits for side in sides))
+    if sum(is_calm) >= rounds.least:
+        samples = {name: list(itertools.compress(us, is_calm)) for name, us in samples.items()}
     series.blocks.append(samples)
     if isinstance(candidate, CandidateSide):
         series.clocks.append(candidate.clocks)
         series.prepare_us += candidate.plans.us
+
+
+def _is_enough(
+    samples: dict[str, list[float]],
+    sides: list[Side],
+    is_calm: list[bool],
+    rounds: Rounds,
+    took_s: float,
+) -> bool:
+    """Whether a block has rounds enough."""
+    calm, every = sum(is_calm), len(is_calm)
+    if every < rounds.least:
+        return False
+    if calm < rounds.least:
+        return every >= PATIENCE * rounds.count or took_s > PATIENCE * rounds.budget_s
+    is_over = took_s > rounds.budget_s or every >= PATIENCE * rounds.count
+    return calm >= rounds.count or is_over or _is_behind(samples, sides, rounds)
 
 
 def _is_behind(samples: dict[str, list[float]], sides: list[Side], rounds: Rounds) -> bool:

@@ -31,6 +31,11 @@ class ChampionSide:
         self._side = side
         self._judged = QUICKLY_JUDGED if is_quick else JUDGED
 
+    @property
+    def waited(self) -> float:
+        """See Side."""
+        return self._side.waited
+
     def place_at(self, shift: int, structure: Structure, count: int) -> None:
         """See CandidateSide. Raises ChampionFailed."""
         with champions_own():
