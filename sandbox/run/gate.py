@@ -157,9 +157,9 @@ class Gate:
         """How many the process had as it was stopped last."""
         return self._threads.count if self._threads else 0
 
-    def used(self) -> Used:
+    def take_usage(self) -> Used:
         """What its threads had of the CPUs since this was asked last."""
-        return self._threads.used() if self._threads else Used()
+        return self._threads.take_usage() if self._threads else Used()
 
     def _send(self, number: signal.Signals) -> None:
         try:

@@ -239,7 +239,7 @@ class Runner:
         """
         gate, choice, nonce = self._gate, secrets.randbits(32), _draw_nonce()
         frozen = gate.freeze(self._cpu_now)
-        gate.used()
+        gate.take_usage()
         if release:
             release()
         gate.thaw(lambda: self._send(Frame(kind, nonce, slot, more)))
@@ -249,7 +249,7 @@ class Runner:
         done = self._hear(FrameKind.DONE, nonce, timeout_s, while_doing=while_doing)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
-        busiest, waited = gate.used()
+        busiest, waited = gate.take_usage()
         ahead, woken = max(0, opened - self._cpu_mark), max(0, opened - frozen)
         spent = max(0, after - opened)
         self._cpu_mark = after

@@ -43,7 +43,7 @@ class Threads:
         self._count = -1
         self._before: dict[str, tuple[int, int]] = {}
 
-    def used(self) -> Used:
+    def take_usage(self) -> Used:
         """Since this was asked last."""
         now = self._read_run_times()
         before = {thread: self._before.get(thread, (0, 0)) for thread in now}

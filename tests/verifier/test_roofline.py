@@ -137,7 +137,7 @@ def test_nobody_is_called_too_fast_by_peaks_of_a_busier_hour(tmp_path: Path, tur
 
 def test_of_two_measurements_the_better_counts() -> None:
     busy = PEAKS.model_copy(update={"flops_gflops": 2.0, "bandwidth_gbs": 11.0})
-    assert PEAKS.joined(busy) == PEAKS.model_copy(update={"bandwidth_gbs": 11.0})
+    assert PEAKS.join(busy) == PEAKS.model_copy(update={"bandwidth_gbs": 11.0})
 
 
 def test_a_compiler_that_fails_is_the_harness_failing(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Peaks(Record):
     cache_source: str = ""
     """Where the cache sizes come from."""
 
-    def joined(self, other: Self) -> Self:
+    def join(self, other: Self) -> Self:
         """Of each rate the better: whatever was reached once can be reached."""
         return self.model_copy(
             update={name: max(getattr(self, name), getattr(other, name)) for name in RATES}
@@ -119,7 +119,7 @@ def keep(place: Path, measured: Callable[[], Peaks | None], *, anew: bool) -> Pe
     if known and not anew:
         return known
     found = measured()
-    peaks = known.joined(found) if known and found else found or known
+    peaks = known.join(found) if known and found else found or known
     if peaks is None:
         return None
     place.parent.mkdir(parents=True, exist_ok=True)

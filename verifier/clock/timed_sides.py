@@ -58,8 +58,7 @@ class Side(Protocol):
 
     @property
     def waited(self) -> float:
-        """How long a thread of it was ready, and others had the CPUs, in the calls taken last: the
-        longest share of a call's time; 0 where that is not known."""
+        """The largest share of one of the last calls that a thread was ready, and had no CPU."""
 
     def take(self, items: list[Item], first: int) -> float:
         """Calls consecutive slots from `first`, one item each; the median call's microseconds."""

@@ -58,14 +58,14 @@ def test_the_busiest_thread_is_told_and_not_their_sum(worker: tuple[int, Asked])
     pid, ask = worker
     threads = Threads(pid)
     ask("here 0.2")
-    threads.used()
+    threads.take_usage()
     before = cpu_ns(pid)
     for what, least in (("beside 0.3", 0.3), ("beside 0.1", 0.1), ("here 0.15", 0.15)):
         os.kill(pid, signal.SIGCONT)
         ask(what)
-        assert least - 0.01 < threads.used().busiest_ns / 1e9 < least + 0.06
+        assert least - 0.01 < threads.take_usage().busiest_ns / 1e9 < least + 0.06
     assert cpu_ns(pid) - before > 0.54e9
-    assert threads.used().busiest_ns == 0
+    assert threads.take_usage().busiest_ns == 0
     threads.close()
     threads.close()
 
@@ -90,8 +90,8 @@ def test_of_a_process_that_is_gone_nothing_is_told(worker: tuple[int, Asked]) ->
     pid, ask = worker
     threads = Threads(pid)
     ask("here 0.1")
-    assert threads.used().busiest_ns > 0
+    assert threads.take_usage().busiest_ns > 0
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert threads.used().busiest_ns == 0
+    assert threads.take_usage().busiest_ns == 0
     threads.close()
