@@ -160,7 +160,10 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
             if instead is not None:
                 held = np.full(ptrs.data.shape, instead, dtype)
                 other = interpreter.TensorHandle(held, kind)
-        return load(self, ptrs, mask, other, *hints, **more)
+        loaded = load(self, ptrs, mask, other, *hints, **more)
+        if dtype.kind in "iu":
+            watch.note_integers(ptrs.data, loaded.data)
+        return loaded
 
     def create_masked_store(
         self: Any, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any

@@ -275,6 +275,10 @@ class Watch:
             old = readers[words]
             readers[words] = np.where((old == NOBODY) | (old == self.program), self.program, MANY)
 
+    def note_integers(self, pointers: Any, values: Any) -> None:
+        """A load has given these integers, which may say where to store."""
+        self._prints.note_integers(self.program, pointers, values)
+
     def write(
         self, pointers: Any, mask: Any, size: int, unchanged: Callable[[], Any] | None = None
     ) -> None:

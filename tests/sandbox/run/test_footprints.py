@@ -101,3 +101,42 @@ def test_tiles_of_other_shapes_tell_nothing() -> None:
     made.begin(5)
     made.note(5, BASE + WORD * np.arange(2 * TILE, dtype=np.uint64), WORD)
     assert theirs(made) is None
+
+
+def laid_out(lengths: list[int], ran: Iterable[int], reads: bool) -> Footprints:
+    """A program for each row of a sparse matrix, which stores one tile at the row's begin."""
+    begins = np.r_[0, np.cumsum(lengths)]
+    made = Footprints((len(lengths), 1, 1))
+    for program in ran:
+        made.begin(program)
+        if reads:
+            for entry in (program, program + 1):
+                address = np.array([WORD * entry + 64], dtype=np.uint64)
+                made.note_integers(program, address, begins[[entry]])
+        words = begins[program] + np.arange(TILE)
+        made.note(program, (BASE + WORD * words).astype(np.uint64), WORD)
+    return made
+
+
+def test_rows_of_one_length_tell_nothing_of_those_that_did_not_run() -> None:
+    # Rows 9 and 10 are shorter and longer than all that ran.
+    lengths = [8] * 9 + [3, 13] + [8] * 3
+    ran = (0, 1, 2, 3, 5, 6, 7, 8, 13)
+    assert laid_out(lengths, ran, reads=False).left_out(BASE, sum(lengths), WORD) is not None
+    assert laid_out(lengths, ran, reads=True).left_out(BASE, sum(lengths), WORD) is None
+
+
+def test_integers_that_follow_no_law_leave_the_law_of_the_places() -> None:
+    made = Footprints((20, 1, 1))
+    pointers = np.random.default_rng(5).integers(0, 1000, 21)
+    for program in (0, 1, 4, 7, 9, 12, 16, 19):
+        made.begin(program)
+        # The first is the same place for all: what it holds is no program's own.
+        for entry in (3, program):
+            address = np.array([WORD * entry + 64], dtype=np.uint64)
+            made.note_integers(program, address, pointers[[entry]])
+        words = program * TILE + np.arange(TILE)
+        made.note(program, (BASE + WORD * words).astype(np.uint64), WORD)
+    found = made.left_out(BASE, 20 * TILE, WORD)
+    assert found is not None
+    assert found.reshape(20, TILE).all(axis=1).sum() == 12
