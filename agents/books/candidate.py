@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ...kernelbench.recipe import KnobValue
 from ...traces.events import CandidateProposed
-from ...traces.fold import Entry, entry_of, most_thorough
+from ...traces.fold import Entry, entry_of, most_thorough, shows_fault
 from ...traces.records import Depth, Verdict
 from ...verifier.profile.model import LAUNCH_US
 from ..search.archive import score_of
@@ -107,13 +107,14 @@ class KnownCandidate(Entry):
         return next((verdict for verdict in looks if not verdict.status.is_pass), None)
 
     def is_sound(self, by: int | None = None) -> bool:
-        """Whether no look at it, however thorough, found anything wrong.
+        """Whether a look passed it and none, however thorough, found anything wrong with it.
 
         Args:
             by: The round up to which its fall as champion counts, so that a choice of an earlier
                 round comes out as it did then; None: whatever is known now.
         """
-        if not all(verdict.status.is_pass for verdict in self.relied_on):
+        is_passed = any(verdict.status.is_pass for verdict in self.relied_on)
+        if not is_passed or any(map(shows_fault, self.relied_on)):
             return False
         fell_later = by is not None and not self.fell_beside.is_before(by + 1)
         return self.fallen is None or fell_later

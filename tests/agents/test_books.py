@@ -6,12 +6,13 @@ import threading
 
 import pytest
 
+from kernelwright.agents.books.candidate import KnownCandidate
 from kernelwright.agents.books.ledger import Ledger
 from kernelwright.agents.books.progress import Progress
 from kernelwright.agents.roles import Proposal
 from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, asking_players, kernel, needs, source
-from kernelwright.tests.agents.played import PlayedReferee
+from kernelwright.tests.agents.played import PlayedReferee, verdict_with
 from kernelwright.traces.events import CandidateProposed, EvaluationFinished, EvaluationStarted
 from kernelwright.traces.records import Depth, Status, candidate_id
 from kernelwright.traces.store import Store
@@ -114,3 +115,23 @@ def test_s9_what_is_faster_than_physics_is_no_champion(
         p for e in store.events(run.campaign) if isinstance(p := e.payload, CandidateProposed)
     ]
     assert {p.operator for p in proposed if planted in p.parents} <= {"repair"}
+
+
+def known(*looks: tuple[Depth, Status]) -> KnownCandidate:
+    proposed = CandidateProposed(
+        candidate="c", number=1, language="cpp", family="model", operator="write", place="0/0"
+    )
+    verdicts = [
+        verdict_with(2.0 if status.is_pass else None, status=status).model_copy(
+            update={"protocol": depth}
+        )
+        for depth, status in looks
+    ]
+    return KnownCandidate.from_proposal(proposed, *verdicts)
+
+
+def test_a_fault_of_the_harness_says_nothing_against_a_candidate_that_passed() -> None:
+    passed, ours = (Depth.SCREEN, Status.SCREENED), (Depth.RACE, Status.HARNESS_ERROR)
+    assert known(passed, ours).is_sound()
+    assert not known(passed, (Depth.RACE, Status.INCORRECT)).is_sound()
+    assert not known((Depth.SCREEN, Status.HARNESS_ERROR)).is_sound()
