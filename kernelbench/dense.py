@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the dense problems share: structures that are axis values only, and hidden variations."""
+"""What the dense problems share: structures that are axis values only, hidden variations, blocks of
+rows for an oracle."""
 
 from __future__ import annotations
 
@@ -11,6 +12,22 @@ from ..errors import UsageError
 from .problem import Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
+
+BLOCK_ELEMENTS = 1 << 15
+"""Of a block of an oracle: its float64 temporaries fit in a second-level cache."""
+
+
+def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
+    """The rows of a matrix, so many at a time as stay in the cache."""
+    rows, columns = shape
+    block = max(1, BLOCK_ELEMENTS // columns)
+    return (slice(start, min(start + block, rows)) for start in range(0, rows, block))
+
+
+def gains(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Signed gains away from zero, float32."""
+    drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
+    return np.where(rng.random(count) < 0.25, -drawn, drawn)
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:

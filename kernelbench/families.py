@@ -16,24 +16,6 @@ import numpy as np
 from ..errors import UsageError
 from .problem import Family
 
-LINEAR_FAMILIES = (
-    Family.NORMAL,
-    Family.UNIFORM,
-    Family.LAPLACE,
-    Family.LOGNORMAL,
-    Family.EXPONENTIAL,
-    Family.OUTLIERS,
-    Family.ALTERNATING,
-    Family.CONSTANT,
-    Family.SORTED,
-    Family.DENORMAL,
-    Family.LARGE,
-    Family.NONFINITE,
-    Family.EXACT,
-    Family.PROBE,
-)
-"""Families of an operator that is a sum of products."""
-
 PROBE_NONZEROS = 3
 """Non-zeros of one reduction on the probe: one product and two sums stay within 4 u."""
 

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from pathlib import Path
 
 from ..errors import MatrixError, UnknownNameError, UsageError
+from .declared import problem_of_module
 from .matrices import file_sha256
 from .problem import Problem, Workload
+from .sparse import OWN_AXES
 from .standins import STAND_INS
 
 _PROBLEMS = (
@@ -24,11 +27,9 @@ _PROBLEMS = (
     "bias_gelu",
     "gemm",
 )
-"""Names of the modules in `problems/`; each holds one PROBLEM of the same name."""
+"""Names of the modules in `problems/`; each declares the problem of the same name."""
 
 MATRIX_ENDINGS = (".mtx", ".mtx.gz", ".npz")
-OWN_AXES = ("M", "K", "nnz")
-"""Axes that a sparse pattern gives; all others come from the workload."""
 
 
 def names() -> tuple[str, ...]:
@@ -44,9 +45,12 @@ def get(name: str) -> Problem:
     """
     if name not in _PROBLEMS:
         raise UnknownNameError.for_name("problem", name, _PROBLEMS)
-    module = importlib.import_module(f".problems.{name}", __package__)
-    problem: Problem = module.PROBLEM
-    return problem
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Problem:
+    return problem_of_module(importlib.import_module(f".problems.{name}", __package__))
 
 
 def problems() -> tuple[Problem, ...]:

@@ -68,6 +68,8 @@ INDICES = Tensor(
     meaning="column of each entry; ascending and distinct within a row",
 )
 
+OWN_AXES = ("M", "K", "nnz")
+"""Axes that a pattern gives; all others come from the workload."""
 LONGEST = "longest row"
 """It leads like an axis where sizes are drawn."""
 WIDE = 1000
@@ -147,7 +149,7 @@ def structure_maker(*names: str) -> Callable[[Workload], Structure]:
     """The `structure` function of a sparse problem with these axes."""
 
     def make(workload: Workload) -> Structure:
-        missing = [n for n in names if n not in ("M", "K", "nnz") and n not in workload.axes]
+        missing = [n for n in names if n not in OWN_AXES and n not in workload.axes]
         if missing:
             raise UsageError(
                 f"workload '{workload.name}' gives no value for the axis {missing[0]}",
@@ -171,6 +173,11 @@ def row_numbers(structure: Structure) -> np.ndarray:
 def row_lengths(structure: Structure) -> np.ndarray:
     """How many entries each row has."""
     return np.diff(structure.arrays["indptr"])
+
+
+def row_terms(structure: Structure) -> np.ndarray:
+    """How many terms the sum of each row has, float64; 1 of an empty one."""
+    return np.maximum(row_lengths(structure), 1).astype(np.float64)
 
 
 def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:

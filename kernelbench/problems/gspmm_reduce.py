@@ -12,70 +12,107 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import FLOAT32
-from ..families import LINEAR_FAMILIES, NOT_FINITE
-from ..problem import (
-    Arrays,
-    Axes,
-    Baseline,
-    BaselineCall,
-    Expected,
-    Family,
-    Prepared,
-    Problem,
-    Structure,
-    Tensor,
-    Workload,
-)
-from ..sizes import ALONG_Y, Range
-from ..sparse import (
-    INDICES,
-    INDPTR,
-    bulk_of,
-    csr,
-    factors,
-    row_lengths,
-    row_numbers,
-    structure_maker,
-    variations_of,
-)
-from ..standins import STAND_INS
-from ..twins import twins
+from ..families import NOT_FINITE
+from ..problem import Arrays, BaselineCall, Expected, Family, Prepared, Structure
+from ..sparse import csr, factors, row_lengths, row_numbers, row_terms
 
-AXES = ("M", "N", "K", "nnz", "reduce")
+PROBLEM = {
+    "title": "Maximum or mean over weighted neighbours (CSR)",
+    "definition": "C[i,n] = max (reduce=0) or mean (reduce=1) over p in row i of "
+    "values[p] * B[indices[p], n]; 0 for an empty row",
+    "source": "GE-SpMM, arXiv 2007.03179 (SpMM-like); dgSPARSE",
+    "tags": ["sparse", "graph"],
+    "is_row_wise": True,
+    "axes": {
+        "M": "rows of A and C",
+        "N": "columns of B and C",
+        "K": "columns of A, rows of B",
+        "nnz": "entries of A",
+        "reduce": "0: maximum, 1: mean",
+    },
+    "lengths": {"N": "grid y", "reduce": [0, 1]},
+    "inputs": {
+        "indptr": "csr",
+        "indices": "csr",
+        "values": "float32[nnz]: weights of the entries",
+        "B": "float32[K, N]: dense, row-major",
+    },
+    "outputs": {"C": "float32[M, N]: row-major"},
+    "workloads": {
+        "realistic": {
+            "pubmed-max": {
+                "N": 64,
+                "reduce": 0,
+                "graph": "pubmed",
+                "note": "statistics of the pubmed citation graph, pooled by the maximum",
+            },
+            "pubmed-mean": {
+                "N": 64,
+                "reduce": 1,
+                "graph": "pubmed",
+                "note": "the same, pooled by the mean",
+            },
+        },
+        "tiny": {
+            "tiny": {
+                "N": 32,
+                "reduce": 0,
+                "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
+            }
+        },
+        "adversarial": {
+            "hub-max-33": {
+                "N": 33,
+                "reduce": 0,
+                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
+                "note": "one full row, 40 % empty rows, an odd width",
+            },
+            "hub-mean-33": {
+                "N": 33,
+                "reduce": 1,
+                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
+                "note": "the same, by the mean",
+            },
+        },
+    },
+    "families": "denormal large nonfinite exact probe",
+    "accuracy": "Maximum: bit for bit, each product rounded once. Mean: n = the entries of the "
+    "row, s = the mean of the magnitudes of the products. One float32 running sum of more than "
+    "some 250 terms of one size and sign can miss it: add sums of blocks, or keep several. An "
+    "empty row gives 0. NaN is never drawn into a maximum.",
+}
 MAX, MEAN = 0, 1
-DENSE = {"N": ALONG_Y, "reduce": Range(choices=(MAX, MEAN))}
 PROBE_NONZEROS = 2
 """One product, one sum, one reciprocal and its product: four roundings, the probe's limit."""
 
 
-def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+def values(
+    structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int, reduce: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the entries and the dense B.
 
     EXACT leaves rows at zero whose length is no power of two: their mean would be rounded. The
     definition does not say what the maximum of NaN and a number is: a maximum gets infinities only.
     """
-    axes, lengths = structure.axes, row_lengths(structure)
-    kinds = NOT_FINITE if axes["reduce"] == MEAN else (np.inf, -np.inf)
-    entries, dense = factors(
-        structure, family, (axes["K"], axes["N"]), rng, nonzeros=PROBE_NONZEROS, kinds=kinds
-    )
-    if family is Family.EXACT and axes["reduce"] == MEAN:
+    kinds = NOT_FINITE if reduce == MEAN else (np.inf, -np.inf)
+    entries, dense = factors(structure, family, (K, N), rng, nonzeros=PROBE_NONZEROS, kinds=kinds)
+    if family is Family.EXACT and reduce == MEAN:
+        lengths = row_lengths(structure)
         entries[((lengths & (lengths - 1)) != 0)[row_numbers(structure)]] = 0
-    return {"values": entries, "B": dense}
+    return entries, dense
 
 
-def oracle(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+def oracle(
+    structure: Structure, values: np.ndarray, B: np.ndarray, K: int, reduce: int
+) -> Expected:
     """The maximum of the rounded products, or the mean in float64 with scale |A||B| / length."""
-    a, b = inputs["values"], inputs["B"]
-    if structure.axes["reduce"] == MAX:
-        value = _row_maxima(structure.arrays, a, b).astype(np.float64)
-        return {"C": Expected(value, np.abs(value), 1.0, is_exact=True)}
-    columns = structure.axes["K"]
-    terms = np.maximum(row_lengths(structure), 1).astype(np.float64)[:, None]
-    value = csr(structure, a.astype(np.float64), columns) @ b.astype(np.float64)
-    scale = (csr(structure, np.abs(a), columns) @ np.abs(b)).astype(np.float64)
-    return {"C": Expected(value / terms, scale / terms, terms)}
+    if reduce == MAX:
+        value = _row_maxima(structure.arrays, values, B).astype(np.float64)
+        return Expected(value, np.abs(value), 1.0, is_exact=True)
+    terms = row_terms(structure)[:, None]
+    value = csr(structure, values.astype(np.float64), K) @ B.astype(np.float64)
+    scale = (csr(structure, np.abs(values), K) @ np.abs(B)).astype(np.float64)
+    return Expected(value / terms, scale / terms, terms)
 
 
 def _row_maxima(arrays: Arrays, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -96,32 +133,23 @@ def _row_maxima(arrays: Arrays, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return result
 
 
-def flops(axes: Axes) -> float:
+def flops(nnz: int, N: int) -> float:
     """A product and a comparison or a sum per entry and column."""
-    return 2.0 * axes["nnz"] * axes["N"]
+    return 2.0 * nnz * N
 
 
-def bytes_moved(axes: Axes) -> float:
-    """Indices, values and row pointers once, B once, C once."""
-    return 8.0 * axes["nnz"] + 4.0 * (axes["M"] + 1 + (axes["K"] + axes["M"]) * axes["N"])
+# torch.compile hands a sparse CSR product to the same library call as eager: left out.
+def by_torch(
+    torch: Any, call: BaselineCall, values: Any, B: Any, C: Any, K: int, reduce: int
+) -> Prepared:
+    """torch's sparse product with a reduction, or what stands for it on a GPU."""
+    from ..torch_calls import csr_view
 
-
-def _torch(call: BaselineCall) -> Prepared:
-    import torch
-
-    from ..torch_calls import csr_view, dense_view
-
-    a = csr_view(call, columns=call.axes["K"], values=call.inputs["values"])
-    b, c = dense_view(call.inputs["B"]), dense_view(call.outputs["C"])
-    reduce = "amax" if call.axes["reduce"] == MAX else "mean"
-    if b.is_cuda:
-        return prepare_scattered(call, a.values(), b, c, reduce)
-
-    def compute() -> None:
-        with torch.inference_mode():
-            c.copy_(torch.sparse.mm(a, b, reduce=reduce))
-
-    return compute
+    word = "amax" if reduce == MAX else "mean"
+    if B.is_cuda:
+        return prepare_scattered(call, values, B, C, word)
+    a = csr_view(call, columns=K, values=call.inputs["values"])
+    return lambda: C.copy_(torch.sparse.mm(a, B, reduce=word))
 
 
 def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
@@ -135,96 +163,18 @@ def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: s
     wide = rows[:, None].expand(-1, b.shape[1])
 
     def compute() -> None:
-        with torch.inference_mode():
-            terms = values[:, None] * torch.index_select(b, 0, columns)
-            c.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
+        terms = values[:, None] * torch.index_select(b, 0, columns)
+        c.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
 
     return compute
 
 
-def _scipy(call: BaselineCall) -> Prepared:
-    a = csr(Structure(call.axes, call.inputs), call.inputs["values"], call.axes["K"])
-    b, c = call.inputs["B"], call.outputs["C"]
-    if call.axes["reduce"] == MAX:
-        # scipy has no product with a maximum: numpy's segmented one, by blocks.
-        return lambda: np.copyto(c, _row_maxima(call.inputs, call.inputs["values"], b))
-    lengths = np.maximum(np.diff(call.inputs["indptr"]), 1).astype(np.float32)[:, None]
-    return lambda: np.copyto(c, np.divide(a @ b, lengths))
-
-
-PROBLEM = Problem(
-    name="gspmm_reduce",
-    title="Maximum or mean over weighted neighbours (CSR)",
-    is_row_wise=True,
-    definition="C[i,n] = max (reduce=0) or mean (reduce=1) over p in row i of "
-    "values[p] * B[indices[p], n]; 0 for an empty row",
-    axes={
-        "M": "rows of A and C",
-        "N": "columns of B and C",
-        "K": "columns of A, rows of B",
-        "nnz": "entries of A",
-        "reduce": "0: maximum, 1: mean",
-    },
-    inputs=(
-        INDPTR,
-        INDICES,
-        Tensor(name="values", dtype=FLOAT32.name, shape=("nnz",), meaning="weights of the entries"),
-        Tensor(name="B", dtype=FLOAT32.name, shape=("K", "N"), meaning="dense, row-major"),
-    ),
-    outputs=(Tensor(name="C", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
-    source="GE-SpMM, arXiv 2007.03179 (SpMM-like); dgSPARSE",
-    workloads=(
-        Workload(
-            name="pubmed-max",
-            kind="realistic",
-            axes={"N": 64, "reduce": MAX},
-            generator=STAND_INS["pubmed"].generator,
-            note="statistics of the pubmed citation graph, pooled by the maximum",
-        ),
-        Workload(
-            name="tiny",
-            kind="tiny",
-            axes={"N": 32, "reduce": MAX},
-            generator={"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
-        ),
-        Workload(
-            name="pubmed-mean",
-            kind="realistic",
-            axes={"N": 64, "reduce": MEAN},
-            generator=STAND_INS["pubmed"].generator,
-            note="the same, pooled by the mean",
-        ),
-        Workload(
-            name="hub-max-33",
-            kind="adversarial",
-            axes={"N": 33, "reduce": MAX},
-            generator={"law": "hub", "n": 2000, "nnz": 8000},
-            note="one full row, 40 % empty rows, an odd width",
-        ),
-        Workload(
-            name="hub-mean-33",
-            kind="adversarial",
-            axes={"N": 33, "reduce": MEAN},
-            generator={"law": "hub", "n": 2000, "nnz": 8000},
-            note="the same, by the mean",
-        ),
-    ),
-    structure=structure_maker(*AXES),
-    values=values,
-    oracle=oracle,
-    flops=flops,
-    bytes_moved=bytes_moved,
-    # torch.compile hands a sparse CSR product to the same library call as eager: left out.
-    baselines=(Baseline("torch eager", _torch), Baseline("scipy", _scipy, "scipy")),
-    variations=variations_of(*AXES, dense=DENSE),
-    bulk=bulk_of(*AXES, dense=DENSE),
-    families=LINEAR_FAMILIES,
-    twins=twins,
-    accuracy=(
-        "Maximum: bit for bit, each product rounded once. Mean: n = the entries of the row, s "
-        "= the mean of the magnitudes of the products. One float32 running sum of more than "
-        "some 250 terms of one size and sign can miss it: add sums of blocks, or keep "
-        "several. An empty row gives 0. NaN is never drawn into a maximum."
-    ),
-    tags=("sparse", "graph"),
-)
+def by_scipy(
+    call: BaselineCall, values: np.ndarray, B: np.ndarray, C: np.ndarray, K: int, reduce: int
+) -> Prepared:
+    """scipy's product and numpy's division; it has none with a maximum: numpy's segmented one."""
+    if reduce == MAX:
+        return lambda: np.copyto(C, _row_maxima(call.inputs, values, B))
+    structure = Structure(call.axes, call.inputs)
+    a, lengths = csr(structure, values, K), row_terms(structure).astype(np.float32)[:, None]
+    return lambda: np.copyto(C, np.divide(a @ B, lengths))

@@ -9,50 +9,64 @@ E x^2 - mean^2 loses the variance altogether, and LARGE shows it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..dense import bulk_of, structure_maker, variations_of
-from ..dtypes import FLOAT32
+from ..dense import blocks_of_rows, gains
 from ..families import LONG, blemish, draw, noise, thin_columns
-from ..problem import (
-    Arrays,
-    Axes,
-    Baseline,
-    BaselineCall,
-    Expected,
-    Family,
-    Precision,
-    Prepared,
-    Problem,
-    Structure,
-    Tensor,
-    Workload,
-)
-from ..sizes import Range
+from ..problem import Arrays, Expected, Family, Prepared
 
-AXES = ("M", "N")
-RANGES = dict.fromkeys(AXES, Range())
+PROBLEM = {
+    "title": "Layer normalisation over rows",
+    "definition": "y[i,j] = (x[i,j] - mean_i) / sqrt(var_i + 1e-5) * gamma[j] + beta[j], "
+    "var_i the biased variance of row i",
+    "source": "Layer normalization, arXiv 1607.06450; LightSeq2, arXiv 2110.05722",
+    "tags": ["dense", "normalisation"],
+    "is_row_wise": True,
+    "axes": {"M": "rows", "N": "elements of a row"},
+    "inputs": {
+        "x": "float32[M, N]: row-major",
+        "gamma": "float32[N]: gain",
+        "beta": "float32[N]: shift",
+    },
+    "outputs": {"y": "float32[M, N]: row-major"},
+    "workloads": {
+        "realistic": {
+            "4096x1024": {"M": 4096, "N": 1024, "note": "4096 tokens of a model 1024 wide"},
+            "1024x8192": {"M": 1024, "N": 8192, "note": "long rows"},
+        },
+        "tiny": {"tiny": {"M": 64, "N": 200}},
+        "adversarial": {
+            "4099x33": {"M": 4099, "N": 33, "note": "short rows with an odd tail"},
+            "3x16383": {"M": 3, "N": 16383, "note": "fewer rows than most machines have cores"},
+        },
+    },
+    # A row of equal elements gives beta, whatever the kernel does.
+    "families": "-constant large nonfinite",
+    # The error of one mean moves a whole row; half-precision inputs still miss this by far.
+    "nrmse": 5e-5,
+    "accuracy": "n = N + 16, s = |gamma| (|x - mean| + mean of |x|) / sigma + |beta|. The mean may "
+    "be a hundred times the deviation: E[x^2] - mean^2 loses the variance there. A NaN makes its "
+    "whole row NaN; infinities are never drawn.",
+}
 EPS = 1e-5
 OVERHEAD = 16.0
 """Terms beside the N of the sums: a fixed number of roundings of each element."""
 
 
-def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+def values(family: Family, rng: np.random.Generator, M: int, N: int) -> Arrays:
     """Rows, and a signed gain and shift per column.
 
     LARGE has integers near 1000, so that every honest sum is exact (up to 16,777 elements; rows of
-    more than 16,384 are thinned) and only a cancelling variance suffers. CONSTANT is not legal: a
-    row of equal elements gives beta, whatever the kernel does. NONFINITE has NaN only: of a row
-    with an infinity honest kernels make NaN or infinities.
+    more than 16,384 are thinned) and only a cancelling variance suffers. NONFINITE has NaN only: of
+    a row with an infinity honest kernels make NaN or infinities.
     """
-    shape = (structure.axes["M"], structure.axes["N"])
-    gamma, beta = gains(shape[1], rng), gains(shape[1], rng)
-    if family is Family.LARGE:
-        x = np.rint(1000 + 8 * noise(shape, rng))
-    else:
-        x = draw(family, shape, rng)
+    gamma, beta = gains(N, rng), gains(N, rng)
+    is_large = family is Family.LARGE
+    x = np.rint(1000 + 8 * noise((M, N), rng)) if is_large else draw(family, (M, N), rng)
     thin_columns(family, x, rng)
-    if shape[1] > LONG and family is not Family.NORMAL:
+    if N > LONG and family is not Family.NORMAL:
         mirror(x, rng)
     if family is Family.NONFINITE:
         blemish(x, rng, (np.nan,))
@@ -71,137 +85,39 @@ def mirror(x: np.ndarray, rng: np.random.Generator) -> None:
     x[:, left[2 * half :]] = 0
 
 
-def gains(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Signed gains away from zero."""
-    drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
-    return np.where(rng.random(count) < 0.25, -drawn, drawn)
-
-
-def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
-    """Two passes in float64, by blocks of rows that stay in the cache."""
-    x, (rows, columns) = inputs["x"], inputs["x"].shape
-    gamma, beta = inputs["gamma"].astype(np.float64), inputs["beta"].astype(np.float64)
+def oracle(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, N: int) -> Expected:
+    """Two passes in float64."""
     value, scale = np.empty(x.shape), np.empty(x.shape)
-    block = max(1, (1 << 15) // columns)
-    for start in range(0, rows, block):
-        part = slice(start, start + block)
+    gain, shift = gamma.astype(np.float64), beta.astype(np.float64)
+    for part in blocks_of_rows(x.shape):
         centred = x[part].astype(np.float64)
         size = np.abs(centred).mean(1, keepdims=True)
         centred -= centred.mean(1, keepdims=True)
-        variance = np.einsum("ij,ij->i", centred, centred)[:, None] / columns
+        variance = np.einsum("ij,ij->i", centred, centred)[:, None] / N
         rstd = 1.0 / np.sqrt(variance + EPS)
         np.multiply(centred, rstd, out=value[part])
-        value[part] *= gamma
-        value[part] += beta
+        value[part] *= gain
+        value[part] += shift
         np.abs(centred, out=centred)
         centred += size
         centred *= rstd
-        np.multiply(centred, np.abs(gamma), out=scale[part])
-        scale[part] += np.abs(beta)
-    return {"y": Expected(value, scale, columns + OVERHEAD)}
+        np.multiply(centred, np.abs(gain), out=scale[part])
+        scale[part] += np.abs(shift)
+    return Expected(value, scale, N + OVERHEAD)
 
 
-def flops(axes: Axes) -> float:
-    """Mean 1, centring 1, variance 2, scaling 2, gain and shift 2: eight per element."""
-    return 8.0 * axes["M"] * axes["N"]
+def flops(M: int, N: int) -> float:
+    """Mean 1, centring 1, variance 2, scaling 2, gain and shift 2."""
+    return 8.0 * M * N
 
 
-def bytes_moved(axes: Axes) -> float:
-    """x once, y once, gamma and beta once."""
-    return 8.0 * axes["M"] * axes["N"] + 8.0 * axes["N"]
+def by_torch(torch: Any, x: Any, gamma: Any, beta: Any, y: Any, M: int, N: int) -> Prepared:
+    """torch's own, with places for all that it gives."""
+    mean, rstd = torch.empty(M, 1), torch.empty(M, 1)
+    normalise, shape = torch.ops.aten.native_layer_norm.out, [N]
+    return lambda: normalise(x, shape, gamma, beta, EPS, out0=y, out1=mean, out2=rstd)
 
 
-def _torch(call: BaselineCall) -> Prepared:
-    import torch
-
-    from ..torch_calls import views
-
-    x, gamma, beta, y = views(call)
-    mean, rstd = torch.empty(call.axes["M"], 1), torch.empty(call.axes["M"], 1)
-
-    def compute() -> None:
-        with torch.inference_mode():
-            torch.ops.aten.native_layer_norm.out(
-                x, [call.axes["N"]], gamma, beta, EPS, out0=y, out1=mean, out2=rstd
-            )
-
-    return compute
-
-
-def _prepare_compiled(call: BaselineCall) -> Prepared:
-    from torch.nn.functional import layer_norm
-
-    from ..compiled_calls import prepare_compiled
-    from ..torch_calls import views
-
-    shape = (call.axes["N"],)
-    return prepare_compiled(
-        lambda x, gamma, beta, y: y.copy_(layer_norm(x, shape, gamma, beta, EPS)), *views(call)
-    )
-
-
-PROBLEM = Problem(
-    name="layernorm",
-    title="Layer normalisation over rows",
-    is_row_wise=True,
-    definition="y[i,j] = (x[i,j] - mean_i) / sqrt(var_i + 1e-5) * gamma[j] + beta[j], "
-    "var_i the biased variance of row i",
-    axes={"M": "rows", "N": "elements of a row"},
-    inputs=(
-        Tensor(name="x", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),
-        Tensor(name="gamma", dtype=FLOAT32.name, shape=("N",), meaning="gain"),
-        Tensor(name="beta", dtype=FLOAT32.name, shape=("N",), meaning="shift"),
-    ),
-    outputs=(Tensor(name="y", dtype=FLOAT32.name, shape=("M", "N"), meaning="row-major"),),
-    source="Layer normalization, arXiv 1607.06450; LightSeq2, arXiv 2110.05722",
-    workloads=(
-        Workload(
-            name="4096x1024",
-            kind="realistic",
-            axes={"M": 4096, "N": 1024},
-            note="4096 tokens of a model 1024 wide",
-        ),
-        Workload(name="tiny", kind="tiny", axes={"M": 64, "N": 200}),
-        Workload(name="1024x8192", kind="realistic", axes={"M": 1024, "N": 8192}, note="long rows"),
-        Workload(
-            name="4099x33",
-            kind="adversarial",
-            axes={"M": 4099, "N": 33},
-            note="short rows with an odd tail",
-        ),
-        Workload(
-            name="3x16383",
-            kind="adversarial",
-            axes={"M": 3, "N": 16383},
-            note="fewer rows than most machines have cores",
-        ),
-    ),
-    structure=structure_maker(*AXES),
-    values=values,
-    oracle=oracle,
-    flops=flops,
-    bytes_moved=bytes_moved,
-    baselines=(Baseline("torch eager", _torch), Baseline("torch.compile", _prepare_compiled)),
-    variations=variations_of(RANGES),
-    bulk=bulk_of(RANGES),
-    families=(
-        Family.NORMAL,
-        Family.UNIFORM,
-        Family.LAPLACE,
-        Family.LOGNORMAL,
-        Family.EXPONENTIAL,
-        Family.OUTLIERS,
-        Family.ALTERNATING,
-        Family.SORTED,
-        Family.LARGE,
-        Family.NONFINITE,
-    ),
-    # The error of one mean moves a whole row; half-precision inputs still miss this by far.
-    precision=Precision(nrmse=5e-5),
-    accuracy=(
-        "n = N + 16, s = |gamma| (|x - mean| + mean of |x|) / sigma + |beta|. The mean may be "
-        "a hundred times the deviation: E[x^2] - mean^2 loses the variance there. A NaN makes "
-        "its whole row NaN; infinities are never drawn."
-    ),
-    tags=("dense", "normalisation"),
-)
+def by_compile(torch: Any, x: Any, gamma: Any, beta: Any, N: int) -> Any:
+    """torch's own."""
+    return torch.nn.functional.layer_norm(x, (N,), gamma, beta, EPS)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a problem's file declares: the literal dictionary PROBLEM, read without running the file.
+
+    PROBLEM = {
+        "title": "Softmax over rows",
+        "definition": "y[i,j] = exp(x[i,j] - max_k x[i,k]) / sum_k exp(x[i,k] - max_k x[i,k])",
+        "source": "KernelBench level 1",
+        "axes": {"M": "rows", "N": "elements of a row"},
+        "inputs": {"x": "float32[M, N]: logits, row-major"},
+        "outputs": {"y": "float32[M, N]: rows sum to 1"},
+        "workloads": {"realistic": {"4096x1024": {"M": 4096, "N": 1024, "note": "scores"}}, …},
+    }
+
+Everything is a number, a word or a collection of these. The functions beside it (values, oracle,
+flops, baselines) are declared.py's business.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ..errors import UsageError
+from .problem import STRICT_FP32, Family, Tensor, Workload
+from .sizes import ALONG_Y, Range
+from .sparse import INDICES, INDPTR
+from .standins import STAND_INS
+
+NAME = "PROBLEM"
+CSR = "csr"
+"""Instead of a type: the index array of this name of a CSR pattern (sparse.py)."""
+PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
+PLAIN = (
+    Family.NORMAL,
+    Family.UNIFORM,
+    Family.LAPLACE,
+    Family.LOGNORMAL,
+    Family.EXPONENTIAL,
+    Family.OUTLIERS,
+    Family.ALTERNATING,
+    Family.CONSTANT,
+    Family.SORTED,
+)
+"""Families of every problem that does not leave one out."""
+KINDS = Literal["tiny", "realistic", "adversarial"]
+_TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:: *(?P<meaning>.*))?", re.DOTALL)
+
+
+class Declaration(BaseModel):
+    """The dictionary, checked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    definition: str
+    source: str
+    axes: dict[str, str] = Field(min_length=1)
+    """Name → meaning, in the order of the C parameters."""
+    lengths: dict[str, Literal["grid y"] | int | tuple[int, ...]] = {}
+    """Of an axis, the most that hidden shapes have (`grid y`: sizes.ALONG_Y), or its only values
+    where it is a choice."""
+    inputs: dict[str, str] = Field(min_length=1)
+    """Name → `float32[M, N]: meaning`, or CSR."""
+    outputs: dict[str, str] = Field(min_length=1)
+    workloads: dict[KINDS, dict[str, dict[str, Any]]]
+    """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
+    `pattern` (a law and its arguments)."""
+    families: str = ""
+    """Beside PLAIN: `large nonfinite -constant`."""
+    nrmse: float = STRICT_FP32.nrmse
+    """Limit of the normalised RMS error (gate G3)."""
+    accuracy: str = ""
+    is_row_wise: bool = False
+    writes_inputs: tuple[str, ...] = ()
+    """Baselines that write what they were given, if only what stands there already."""
+    backward_of: str = ""
+    tags: tuple[str, ...] = ()
+    version: int = 1
+
+    @field_validator("inputs", "outputs")
+    @classmethod
+    def _are_tensors(cls, given: dict[str, str]) -> dict[str, str]:
+        for name, text in given.items():
+            _tensor(name, text)
+        return given
+
+    @field_validator("families")
+    @classmethod
+    def _are_families(cls, words: str) -> str:
+        for word in words.split():
+            if word.removeprefix("-") not in list(Family):
+                raise ValueError(f"'{word}' is none of {', '.join(Family)}")
+        return words
+
+    @property
+    def has_pattern(self) -> bool:
+        """Whether it works on a CSR pattern."""
+        return any(name in PATTERN for name in self.inputs)
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """In the order of the C parameters."""
+        return tuple(_tensor(name, text) for name, text in self.inputs.items())
+
+    @property
+    def output_tensors(self) -> tuple[Tensor, ...]:
+        """In the order of the C parameters."""
+        return tuple(_tensor(name, text) for name, text in self.outputs.items())
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """Of every axis."""
+        return {axis: _range(self.lengths.get(axis)) for axis in self.axes}
+
+    @property
+    def legal_families(self) -> tuple[Family, ...]:
+        """In the order of Family."""
+        words = self.families.split()
+        chosen = {*PLAIN, *(word for word in words if not word.startswith("-"))}
+        chosen -= {word.removeprefix("-") for word in words if word.startswith("-")}
+        return tuple(family for family in Family if family in chosen)
+
+    @property
+    def all_workloads(self) -> tuple[Workload, ...]:
+        """The first realistic one is the default."""
+        return tuple(
+            _workload(kind, name, given)
+            for kind, group in self.workloads.items()
+            for name, given in group.items()
+        )
+
+
+def _range(most: str | int | tuple[int, ...] | None) -> Range:
+    if most is None:
+        return Range()
+    if isinstance(most, str):
+        return ALONG_Y
+    return Range(most=most) if isinstance(most, int) else Range(choices=most)
+
+
+def _tensor(name: str, text: str) -> Tensor:
+    if text == CSR and name in PATTERN:
+        return PATTERN[name]
+    found = _TENSOR.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"'{name}' is '{text}', which is no tensor: write it as 'float32[M, N]: meaning', or "
+            f"as '{CSR}' for {' and '.join(PATTERN)}"
+        )
+    shape = tuple(part.strip() for part in found["shape"].split(",") if part.strip())
+    return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")
+
+
+def _workload(kind: str, name: str, given: dict[str, Any]) -> Workload:
+    more = dict(given)
+    graph, law, note = (more.pop(key, None) for key in ("graph", "pattern", "note"))
+    generator = STAND_INS[graph].generator if graph else law or {}
+    return Workload(name=name, kind=kind, axes=more, generator=generator, note=note or "")
+
+
+def read_declaration(text: str, place: str) -> Declaration:
+    """The declaration of a file with this text.
+
+    Args:
+        place: what the file is called in an error.
+
+    Raises:
+        UsageError: it does not parse, has no PROBLEM, or says what cannot be; with the line.
+    """
+    node = _find(text, place)
+    try:
+        content = ast.literal_eval(node)
+    except ValueError as error:
+        raise UsageError(
+            f"{place}:{node.lineno}: {NAME} is not plain data: {error}",
+            hint="write numbers, words, lists and dictionaries; what is computed is a function",
+        ) from error
+    try:
+        return Declaration.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{place}:{_line_of(node, first['loc'])}: {NAME}.{where}: {first['msg']}",
+            hint="kernelbench/declaration.py says what a problem declares",
+        ) from error
+
+
+def _find(text: str, place: str) -> ast.expr:
+    """The dictionary's node."""
+    try:
+        module = ast.parse(text)
+    except SyntaxError as error:
+        raise UsageError(
+            f"{place}:{error.lineno}: this is no Python: {error.msg}", hint="mend that line"
+        ) from error
+    for statement in module.body:
+        if (
+            isinstance(statement, ast.Assign)
+            and any(isinstance(to, ast.Name) and to.id == NAME for to in statement.targets)
+            and isinstance(statement.value, ast.Dict)
+        ):
+            return statement.value
+    raise UsageError(
+        f"{place} declares no problem",
+        hint=f"it needs {NAME} = {{…}}, as the files of kernelbench/problems have it",
+    )
+
+
+def _line_of(node: ast.expr, path: tuple[int | str, ...]) -> int:
+    """Of the value that this path of keys leads to, as far as it can be followed."""
+    for key in path:
+        if not isinstance(node, ast.Dict):
+            break
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
+        if key not in keys:
+            break
+        node = node.values[keys.index(key)]
+    return node.lineno

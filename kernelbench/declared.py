@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Problem of what its file declares and of the functions beside it.
+
+    def oracle(x): …                    the answers in float64, see problem.Expected
+    def values(family, rng, M, N): …    the float inputs; without it each is of the family
+    def flops(M, N): …
+
+They are given what their parameters name: inputs (float32 arrays), axes, `structure`, `family`,
+`rng`. What several problems share is in dense.py, sparse.py and families.py; library_calls.py has
+the baselines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from . import dense, sparse
+from .declaration import Declaration, read_declaration
+from .dtypes import DTYPES
+from .families import draw
+from .library_calls import baselines_of
+from .problem import Arrays, Axes, Expected, Family, Precision, Problem, Structure, Tensor, no_bulk
+from .twins import twins
+
+Functions = Mapping[str, Any]
+"""What a file defines, by name."""
+_Bound = Callable[[Mapping[str, Any]], Any]
+
+
+def problem_of_module(module: ModuleType) -> Problem:
+    """The problem of a module of ours.
+
+    Raises:
+        UsageError: its declaration says what cannot be.
+    """
+    path = str(module.__file__)
+    with open(path, encoding="utf-8") as file:
+        declared = read_declaration(file.read(), path)
+    return problem_of(module.__name__.rpartition(".")[2], declared, vars(module))
+
+
+def problem_of(name: str, declared: Declaration, functions: Functions) -> Problem:
+    """The problem of a declaration and the functions beside it.
+
+    Raises:
+        UsageError: one of them is missing, or asks for what nobody can give.
+    """
+    inputs, outputs = declared.input_tensors, declared.output_tensors
+    index = [tensor.name for tensor in inputs if tensor.is_index]
+    drawn = [tensor for tensor in inputs if not tensor.is_index]
+    drawing = ("structure", "family", "rng", *declared.axes)
+    make = _bind(name, functions, "values", drawing) if "values" in functions else _plain(drawn)
+    answer = _bind(name, functions, "oracle", ("structure", *declared.axes, *declared.inputs))
+    count = _bind(name, functions, "flops", tuple(declared.axes))
+
+    def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
+        known = {**structure.axes, "structure": structure, "family": family, "rng": rng}
+        return _named(make(known), [tensor.name for tensor in drawn])
+
+    @np.errstate(invalid="ignore")
+    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+        pattern = {each: structure.arrays[each] for each in index}
+        known = {**structure.axes, **pattern, **arrays, "structure": structure}
+        return _named(answer(known), [tensor.name for tensor in outputs])
+
+    return Problem(
+        name=name,
+        title=declared.title,
+        definition=declared.definition,
+        axes=dict(declared.axes),
+        inputs=inputs,
+        outputs=outputs,
+        source=declared.source,
+        workloads=declared.all_workloads,
+        values=values,
+        oracle=oracle,
+        flops=lambda axes: float(count(axes)),
+        bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
+        baselines=baselines_of(functions, declared.writes_inputs),
+        families=declared.legal_families,
+        precision=Precision(nrmse=declared.nrmse),
+        accuracy=declared.accuracy,
+        is_row_wise=declared.is_row_wise,
+        backward_of=declared.backward_of,
+        tags=declared.tags,
+        version=declared.version,
+        **_structures(declared),
+    )
+
+
+def _structures(declared: Declaration) -> dict[str, Any]:
+    """How its structures are made and varied."""
+    names, ranges = tuple(declared.axes), declared.ranges
+    if not declared.has_pattern:
+        return {
+            "structure": dense.structure_maker(*names),
+            "variations": dense.variations_of(ranges),
+            "bulk": dense.bulk_of(ranges) if len(ranges) > 1 else no_bulk,
+        }
+    own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
+    return {
+        "structure": sparse.structure_maker(*names),
+        "variations": sparse.variations_of(*names, dense=own),
+        "bulk": sparse.bulk_of(*names, dense=own),
+        "twins": twins,
+    }
+
+
+def _bytes_of(tensors: tuple[Tensor, ...], axes: Axes) -> float:
+    """Each once."""
+    return sum(float(math.prod(t.extent(axes)) * DTYPES[t.dtype].bytes) for t in tensors)
+
+
+def _plain(drawn: list[Tensor]) -> _Bound:
+    """Each input of the family, as it is."""
+
+    def make(known: Mapping[str, Any]) -> Arrays:
+        axes = known["structure"].axes
+        return {t.name: draw(known["family"], t.extent(axes), known["rng"]) for t in drawn}
+
+    return make
+
+
+def _bind(problem: str, functions: Functions, name: str, can: tuple[str, ...]) -> _Bound:
+    """A function of a file, called with what its parameters name, which must be among `can`."""
+    function = functions.get(name)
+    if not callable(function):
+        raise UsageError(
+            f"the problem {problem} defines no function '{name}'",
+            hint=f"def {name}(…), with parameters out of {', '.join(can)}",
+        )
+    wanted = tuple(inspect.signature(function).parameters)
+    if unknown := [each for each in wanted if each not in can]:
+        line = function.__code__.co_firstlineno
+        raise UsageError(
+            f"the problem {problem}, line {line}: {name} asks for '{unknown[0]}'",
+            hint=f"it can be given {', '.join(can)}",
+        )
+    return lambda known: function(**{each: known[each] for each in wanted})
+
+
+def _named(found: Any, names: list[str]) -> dict[str, Any]:
+    """By name, where the only one was given as it is, or several in their order."""
+    if isinstance(found, dict):
+        return found
+    given = found if isinstance(found, tuple) and not isinstance(found, Expected) else (found,)
+    return dict(zip(names, given, strict=True))

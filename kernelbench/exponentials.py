@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the problems share whose answers are exponentials over their row's sum.
+
+How far an honest float32 kernel may be off: exp(x - max) takes the rounding of its argument,
+u |x - max|, and a few units of its own; where the exponential is one to the base 2, as in most
+published kernels and in a GPU's own instruction, x log2(e) and its difference to max log2(e) are
+rounded too, another u |x| and u |x - max|. The row's sum adds the weighted mean of the same and a
+random walk of N roundings (rescaling online adds as much again). So the scale of an element is
+value * (2 + (8 + d + E(d) + L/2u) / sqrt(N)) with N terms and d = |x - max| + |x|, E being the
+mean weighted by the answer and L what the sum may lose of terms near its last place. Below the
+smallest normal float32 a kernel may flush to zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .families import noise
+from .problem import Family
+
+EXP_ULPS = 8.0
+"""Relative error allowed to one exponential, in u: about four units in the last place."""
+TINY = 4 * 2.0**-126
+"""Answers below the normal range may be flushed; exponentials clamped there end just above it."""
+FARTHEST = 1e4
+"""A logit that is further below its row's maximum, -inf too, has the answer 0 and no scale."""
+
+
+def drift(value: np.ndarray) -> np.ndarray:
+    """How much of each term a plain sum may lose, always to the same side.
+
+    A term of less than a few units of the sum's last place is rounded away, or up, like the
+    thousands that are as small; these errors add up instead of walking at random.
+    """
+    return np.where(value < 2.0**-20, np.minimum(value, 2.0**-24), 0.0)
+
+
+def softmax_scale(
+    value: np.ndarray,
+    reached: np.ndarray,
+    spread: np.ndarray,
+    terms: np.ndarray | float,
+    lost: np.ndarray,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """The scale from the answer, `reach`, its weighted mean, N, and the row's sum of `drift`."""
+    root = np.sqrt(terms)
+    scale: np.ndarray = np.add(reached, spread + EXP_ULPS + lost * 2.0**23, out=out)
+    scale /= root
+    scale += 2.0
+    scale *= value
+    scale += TINY * 2.0**23 / root
+    return scale
+
+
+def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """|x - max| + |x|, in the first array: what the roundings of an exponent are shares of."""
+    size = np.abs(x, dtype=distance.dtype)
+    distance += np.minimum(size, FARTHEST, out=size)
+    return distance
+
+
+def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:
+    """Logits with normal noise on top, except where a family is defined by having none.
+
+    Thousands of nearly equal exponentials beside one that dominates round alike, and a plain
+    float32 sum of them drifts in proportion to N; no error law in sqrt(N) could then admit it.
+    """
+    if family in (Family.CONSTANT, Family.DENORMAL, Family.SORTED):
+        return x
+    x += noise(x.shape, rng)
+    return x

@@ -1,0 +1,95 @@
+"""What a problem's file declares, and how it is told where it declares what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelwright.errors import UsageError
+from kernelwright.kernelbench.declaration import read_declaration
+from kernelwright.kernelbench.declared import problem_of
+from kernelwright.kernelbench.problem import Expected, Family, Problem
+
+FILE = '''"""Rows times two."""
+
+import os
+
+PROBLEM = {
+    "title": "Twice",
+    "definition": "y[i,j] = 2 x[i,j]",
+    "source": "here",
+    "axes": {"M": "rows", "N": "columns"},
+    "inputs": {"x": "float32[M, N]: row-major"},
+    "outputs": {"y": "float32[M, N]"},
+    "workloads": {
+        "realistic": {"10x20": {"M": 10, "N": 20, "note": "ten rows"}},
+        "tiny": {"tiny": {"M": 2, "N": 3}},
+    },
+    "families": "exact -sorted",
+}
+
+
+def oracle(x):
+    return 2 * x
+'''
+
+
+def twice(**functions: Any) -> Problem:
+    def oracle(x: np.ndarray) -> Expected:
+        return Expected(2.0 * x.astype(np.float64), np.abs(x).astype(np.float64))
+
+    known = {"oracle": oracle, "flops": lambda M, N: M * N, **functions}
+    return problem_of("twice", read_declaration(FILE, "twice.py"), known)
+
+
+def test_a_file_becomes_a_problem() -> None:
+    problem = twice()
+    assert [t.name for t in problem.tensors] == ["x", "y"]
+    assert problem.tensors[0].shape == ("M", "N")
+    assert problem.default_workload.name == "10x20"
+    assert problem.default_workload.note == "ten rows"
+    assert Family.EXACT in problem.families
+    assert Family.SORTED not in problem.families
+    assert problem.flops({"M": 3, "N": 5}) == 15
+    assert problem.bytes_moved({"M": 3, "N": 5}) == 120
+    structure = problem.structure(problem.workload("tiny"))
+    drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+    assert drawn["x"].shape == (2, 3)
+    assert np.array_equal(problem.oracle(structure, drawn)["y"].value, 2.0 * drawn["x"])
+
+
+def test_a_file_is_read_and_never_run() -> None:
+    text = FILE.replace("import os", "raise SystemExit(3)")
+    assert read_declaration(text, "twice.py").title == "Twice"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("PROBLEM = {", "PROBLEMS = {", "twice.py declares no problem"),
+        ('"source": "here",', '"source" "here",', "twice.py:8: this is no Python"),
+        ('"here"', "os.name", "twice.py:5: PROBLEM is not plain data"),
+        ('    "source": "here",\n', "", "PROBLEM.source: Field required"),
+        ('"source"', '"sauce"', "twice.py:8: PROBLEM.sauce"),
+        ('"float32[M, N]"', '"float32"', "twice.py:11: PROBLEM.outputs"),
+        ('"float32[M, N]"', '"float33[M, N]"', "twice.py:11: PROBLEM.outputs"),
+        ("-sorted", "-shorted", "'-shorted' is none of"),
+        ('"realistic"', '"real"', "twice.py:13: PROBLEM.workloads"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_line(old: str, new: str, told: str) -> None:
+    assert old in FILE
+    with pytest.raises(UsageError) as error:
+        read_declaration(FILE.replace(old, new), "twice.py")
+    assert told in str(error.value)
+    assert error.value.hint
+
+
+def test_a_function_that_asks_for_what_nobody_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="oracle asks for 'z'") as error:
+        twice(oracle=lambda x, z: x + z)
+    assert "structure, M, N, x" in error.value.hint
+    with pytest.raises(UsageError, match="defines no function 'flops'"):
+        twice(flops=None)
