@@ -8,11 +8,12 @@
         "axes": {"M": "rows", "N": "elements of a row"},
         "inputs": {"x": "float32[M, N]: logits, row-major"},
         "outputs": {"y": "float32[M, N]: rows sum to 1"},
+        "flops": "5 * M * N",
         "workloads": {"realistic": {"4096x1024": {"M": 4096, "N": 1024, "note": "scores"}}, …},
     }
 
 Everything is a number, a word or a collection of these. The functions beside it (values, oracle,
-flops, baselines) are declared.py's business.
+baselines) are declared.py's business.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import ast
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
 from .problem import STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
 from .standins import STAND_INS
+from .terms import names_in
 
 NAME = "PROBLEM"
 CSR = "csr"
@@ -65,6 +67,8 @@ class Declaration(BaseModel):
     inputs: dict[str, str] = Field(min_length=1)
     """Name → `float32[M, N]: meaning`, or CSR."""
     outputs: dict[str, str] = Field(min_length=1)
+    flops: str
+    """Floating-point operations of one call, as a formula of axes (terms.py)."""
     workloads: dict[KINDS, dict[str, dict[str, Any]]]
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
     `pattern` (a law and its arguments)."""
@@ -94,6 +98,19 @@ class Declaration(BaseModel):
             if word.removeprefix("-") not in list(Family):
                 raise ValueError(f"'{word}' is none of {', '.join(Family)}")
         return words
+
+    @model_validator(mode="after")
+    def _has_axes_for_all(self) -> Declaration:
+        """Every formula names axes that there are."""
+        formulas = {"flops": self.flops}
+        for tensor in (*self.input_tensors, *self.output_tensors):
+            formulas |= {f"the shape of {tensor.name}": term for term in tensor.shape}
+        for what, formula in formulas.items():
+            if unknown := [name for name in names_in(formula) if name not in self.axes]:
+                raise ValueError(
+                    f"{what} names '{unknown[0]}', which is no axis: {', '.join(self.axes)}"
+                )
+        return self
 
     @property
     def has_pattern(self) -> bool:
@@ -181,7 +198,9 @@ def read_declaration(text: str, place: str) -> Declaration:
     try:
         return Declaration.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A word that nobody knows is why another one is missing.
+        found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        first = found[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(
             f"{place}:{_line_of(node, first['loc'])}: {NAME}.{where}: {first['msg']}",

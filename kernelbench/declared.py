@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Problem of what its file declares and of the functions beside it.
 
-    def oracle(x): …                    the answers in float64, see problem.Expected
+    def oracle(x): …                    the answers in float64 (problem.Expected); plain arrays
+                                        are held against what conditioning.py measures
     def values(family, rng, M, N): …    the float inputs; without it each is of the family
-    def flops(M, N): …
 
 They are given what their parameters name: inputs (float32 arrays), axes, `structure`, `family`,
 `rng`. What several problems share is in dense.py, sparse.py and families.py; library_calls.py has
@@ -22,15 +22,19 @@ import numpy as np
 
 from ..errors import UsageError
 from . import dense, sparse
+from .conditioning import count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES
 from .families import draw
 from .library_calls import baselines_of
 from .problem import Arrays, Axes, Expected, Family, Precision, Problem, Structure, Tensor, no_bulk
+from .terms import value_of
 from .twins import twins
 
 Functions = Mapping[str, Any]
 """What a file defines, by name."""
+TERMS = "terms that were counted"
+"""In the cache of a structure."""
 _Bound = Callable[[Mapping[str, Any]], Any]
 
 
@@ -56,19 +60,28 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
     index = [tensor.name for tensor in inputs if tensor.is_index]
     drawn = [tensor for tensor in inputs if not tensor.is_index]
     drawing = ("structure", "family", "rng", *declared.axes)
-    make = _bind(name, functions, "values", drawing) if "values" in functions else _plain(drawn)
+    make = _bind(name, functions, "values", drawing) if "values" in functions else _draw_each(drawn)
     answer = _bind(name, functions, "oracle", ("structure", *declared.axes, *declared.inputs))
-    count = _bind(name, functions, "flops", tuple(declared.axes))
 
     def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
         known = {**structure.axes, "structure": structure, "family": family, "rng": rng}
-        return _named(make(known), [tensor.name for tensor in drawn])
+        return _name_each(make(known), [tensor.name for tensor in drawn])
 
     @np.errstate(invalid="ignore")
     def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
         pattern = {each: structure.arrays[each] for each in index}
-        known = {**structure.axes, **pattern, **arrays, "structure": structure}
-        return _named(answer(known), [tensor.name for tensor in outputs])
+        known = {**structure.axes, **pattern, "structure": structure}
+        names = [tensor.name for tensor in outputs]
+
+        def ask(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+            return _name_each(answer({**known, **arrays}), names)
+
+        found = ask(arrays)
+        if all(isinstance(each, Expected) for each in found.values()):
+            return found
+        if TERMS not in structure.cache:
+            structure.cache[TERMS] = count_terms(ask, arrays)
+        return measure_conditions(ask, arrays, structure.cache[TERMS], rounded=found)
 
     return Problem(
         name=name,
@@ -81,7 +94,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         workloads=declared.all_workloads,
         values=values,
         oracle=oracle,
-        flops=lambda axes: float(count(axes)),
+        flops=lambda axes: float(value_of(declared.flops, axes)),
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
         baselines=baselines_of(functions, declared.writes_inputs),
         families=declared.legal_families,
@@ -118,7 +131,7 @@ def _bytes_of(tensors: tuple[Tensor, ...], axes: Axes) -> float:
     return sum(float(math.prod(t.extent(axes)) * DTYPES[t.dtype].bytes) for t in tensors)
 
 
-def _plain(drawn: list[Tensor]) -> _Bound:
+def _draw_each(drawn: list[Tensor]) -> _Bound:
     """Each input of the family, as it is."""
 
     def make(known: Mapping[str, Any]) -> Arrays:
@@ -146,7 +159,7 @@ def _bind(problem: str, functions: Functions, name: str, can: tuple[str, ...]) -
     return lambda known: function(**{each: known[each] for each in wanted})
 
 
-def _named(found: Any, names: list[str]) -> dict[str, Any]:
+def _name_each(found: Any, names: list[str]) -> dict[str, Any]:
     """By name, where the only one was given as it is, or several in their order."""
     if isinstance(found, dict):
         return found

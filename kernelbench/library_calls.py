@@ -67,7 +67,7 @@ def baselines_of(
 def _prepare(function: Function, library: _Library) -> Callable[[BaselineCall], Prepared | Handle]:
     @wraps(function)
     def prepare(call: BaselineCall) -> Prepared | Handle:
-        compute = function(**_given(function, call, tensors=library.takes_tensors))
+        compute = function(**_arguments_of(function, call, tensors=library.takes_tensors))
         return compute if library.is_prepared or not _uses_torch(library) else _inferring(compute)
 
     return prepare
@@ -80,7 +80,7 @@ def _prepare_compiled(function: Function) -> Callable[[BaselineCall], Prepared]:
     def prepare(call: BaselineCall) -> Prepared:
         from .compiled_calls import prepare_compiled
 
-        given = _given(function, call, tensors=True)
+        given = _arguments_of(function, call, tensors=True)
         if asks_for_call:
             writing, tensors = function(**given)
             return prepare_compiled(writing, *tensors)
@@ -122,7 +122,7 @@ def _inferring(compute: Prepared) -> Prepared:
     return infer
 
 
-def _given(function: Function, call: BaselineCall, *, tensors: bool) -> dict[str, Any]:
+def _arguments_of(function: Function, call: BaselineCall, *, tensors: bool) -> dict[str, Any]:
     """What its parameters name."""
     known: dict[str, Any] = {**call.axes, "call": call}
     if tensors:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .dtypes import DTYPES, FLOAT32, dtype_of
 from .targets import target_of
+from .terms import value_of
 from .tried import Tried
 
 Arrays = dict[str, np.ndarray]
@@ -60,7 +61,7 @@ class Tensor(BaseModel):
     dtype: str
     """The name of one of DTYPES; what the referee judges takes those of TENSORS alone."""
     shape: tuple[str, ...]
-    """Each an axis name or a sum such as `M+1`."""
+    """Each an axis name, a number or a formula such as `M+1` (terms.py)."""
     meaning: str = ""
     is_index: bool = False
     """Part of the structure (indptr, indices) and not of the values."""
@@ -74,11 +75,7 @@ class Tensor(BaseModel):
 
     def extent(self, axes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape for concrete axis values."""
-        return tuple(_evaluate(term, axes) for term in self.shape)
-
-
-def _evaluate(term: str, axes: Mapping[str, int]) -> int:
-    return sum(int(part) if part.isdigit() else axes[part] for part in term.split("+"))
+        return tuple(value_of(term, axes) for term in self.shape)
 
 
 class Precision(BaseModel):
@@ -174,7 +171,7 @@ class BaselineCall(NamedTuple):
     outputs: Arrays
 
 
-Prepared = Callable[[], None]
+Prepared = Callable[[], object]
 """Computes the outputs of the call it was prepared for from that call's inputs as they are now."""
 
 

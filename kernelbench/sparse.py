@@ -177,7 +177,8 @@ def row_lengths(structure: Structure) -> np.ndarray:
 
 def row_terms(structure: Structure) -> np.ndarray:
     """How many terms the sum of each row has, float64; 1 of an empty one."""
-    return np.maximum(row_lengths(structure), 1).astype(np.float64)
+    terms: np.ndarray = np.maximum(row_lengths(structure), 1).astype(np.float64)
+    return terms
 
 
 def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,8 @@ PROBLEM = {
     "lengths": {"H": "grid y"},
     "inputs": {"indptr": "csr", "e": "float32[nnz, H]: logits, row-major"},
     "outputs": {"alpha": "float32[nnz, H]: sums to 1 per row"},
+    # Maximum, subtraction, exponential, sum and division.
+    "flops": "5 * nnz * H",
     "workloads": {
         "realistic": {
             "enron-4": {
@@ -108,11 +110,6 @@ def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray) -> Expected:
     lost = segment_sums(structure, drift(value))[rows]
     terms = lengths[rows].astype(np.float64)[:, None]
     return Expected(value, softmax_scale(value, reached, spread, terms, lost), terms)
-
-
-def flops(nnz: int, H: int) -> float:
-    """Maximum, subtraction, exponential, sum and division."""
-    return 5.0 * nnz * H
 
 
 # scipy has nothing for it.

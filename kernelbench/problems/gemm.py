@@ -28,6 +28,8 @@ PROBLEM = {
     "axes": {"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B"},
     "inputs": {"A": "float32[M, K]: row-major", "B": "float32[K, N]: row-major"},
     "outputs": {"C": "float32[M, N]: row-major"},
+    # Two per element and term.
+    "flops": "2 * M * N * K",
     "workloads": {
         "realistic": {
             "512": {"M": 512, "N": 512, "K": 512},
@@ -85,11 +87,6 @@ def oracle(A: np.ndarray, B: np.ndarray) -> Expected:
     value = A.astype(np.float64) @ B.astype(np.float64)
     scale = (np.abs(A) @ np.abs(B)).astype(np.float64)
     return Expected(value, scale, float(A.shape[1]))
-
-
-def flops(M: int, N: int, K: int) -> float:
-    """Two per element and term."""
-    return 2.0 * M * N * K
 
 
 # torch.compile hands a lone product to the same library call as eager: left out.

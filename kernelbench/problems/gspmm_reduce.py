@@ -38,6 +38,8 @@ PROBLEM = {
         "B": "float32[K, N]: dense, row-major",
     },
     "outputs": {"C": "float32[M, N]: row-major"},
+    # A product and a comparison or a sum per entry and column.
+    "flops": "2 * nnz * N",
     "workloads": {
         "realistic": {
             "pubmed-max": {
@@ -131,11 +133,6 @@ def _row_maxima(arrays: Arrays, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             products *= a[start:end, None]
             result[part] = np.maximum.reduceat(products, indptr[part] - start, axis=0)
     return result
-
-
-def flops(nnz: int, N: int) -> float:
-    """A product and a comparison or a sum per entry and column."""
-    return 2.0 * nnz * N
 
 
 # torch.compile hands a sparse CSR product to the same library call as eager: left out.

@@ -31,6 +31,8 @@ PROBLEM = {
         "beta": "float32[N]: shift",
     },
     "outputs": {"y": "float32[M, N]: row-major"},
+    # Mean 1, centring 1, variance 2, scaling 2, gain and shift 2.
+    "flops": "8 * M * N",
     "workloads": {
         "realistic": {
             "4096x1024": {"M": 4096, "N": 1024, "note": "4096 tokens of a model 1024 wide"},
@@ -104,11 +106,6 @@ def oracle(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, N: int) -> Expect
         np.multiply(centred, np.abs(gain), out=scale[part])
         scale[part] += np.abs(shift)
     return Expected(value, scale, N + OVERHEAD)
-
-
-def flops(M: int, N: int) -> float:
-    """Mean 1, centring 1, variance 2, scaling 2, gain and shift 2."""
-    return 8.0 * M * N
 
 
 def by_torch(torch: Any, x: Any, gamma: Any, beta: Any, y: Any, M: int, N: int) -> Prepared:

@@ -24,6 +24,8 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "elements of a row"},
     "inputs": {"x": "float32[M, N]: row-major", "gamma": "float32[N]: gain"},
     "outputs": {"y": "float32[M, N]: row-major"},
+    # Square and sum 2, scaling 1, gain 1.
+    "flops": "4 * M * N",
     "workloads": {
         "realistic": {
             "1024x4096": {"M": 1024, "N": 4096, "note": "1024 tokens of a model 4096 wide"},
@@ -73,11 +75,6 @@ def oracle(x: np.ndarray, gamma: np.ndarray, N: int) -> Expected:
         value[part] *= gain
         np.abs(value[part], out=scale[part])
     return Expected(value, scale, N + OVERHEAD)
-
-
-def flops(M: int, N: int) -> float:
-    """Square and sum 2, scaling 1, gain 1."""
-    return 4.0 * M * N
 
 
 def by_torch(torch: Any, x: Any, gamma: Any, y: Any, M: int, N: int) -> Prepared:

@@ -33,6 +33,8 @@ PROBLEM = {
         "V": "float32[K, D]: row-major",
     },
     "outputs": {"E": "float32[nnz]: one per entry"},
+    # Two per entry and feature.
+    "flops": "2 * nnz * D",
     "workloads": {
         "realistic": {
             "enron-64": {
@@ -96,11 +98,6 @@ def oracle(
         products.sum(1, out=value[part])
         np.abs(products, out=products).sum(1, out=scale[part])
     return Expected(value, scale, float(D))
-
-
-def flops(nnz: int, D: int) -> float:
-    """Two per entry and feature."""
-    return 2.0 * nnz * D
 
 
 # scipy has no sampled product; gathering with numpy would only be a slower torch.

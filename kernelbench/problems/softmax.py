@@ -21,6 +21,8 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "elements of a row"},
     "inputs": {"x": "float32[M, N]: logits, row-major"},
     "outputs": {"y": "float32[M, N]: rows sum to 1"},
+    # Maximum, subtraction, exponential, sum and division.
+    "flops": "5 * M * N",
     "workloads": {
         "realistic": {
             "4096x1024": {
@@ -89,11 +91,6 @@ def oracle(x: np.ndarray) -> Expected:
         lost = drift(y).sum(1, keepdims=True)
         softmax_scale(y, reached, spread, terms, lost, out=scale[part])
     return Expected(value, scale, terms)
-
-
-def flops(M: int, N: int) -> float:
-    """Maximum, subtraction, exponential, sum and division."""
-    return 5.0 * M * N
 
 
 def by_torch(torch: Any, x: Any, y: Any) -> Prepared:

@@ -29,6 +29,8 @@ PROBLEM = {
         "dy": "float32[M, N]: gradient of y",
     },
     "outputs": {"dx": "float32[M, N]: gradient of x"},
+    # Product and sum, difference and product.
+    "flops": "4 * M * N",
     "workloads": {
         "realistic": {
             "4096x1024": {
@@ -87,11 +89,6 @@ def oracle(y: np.ndarray, dy: np.ndarray) -> Expected:
         size = np.einsum("ij,ij->i", weight, gradient)[:, None]
         np.multiply(weight, gradient + size, out=scale[part])
     return Expected(value, scale, float(y.shape[1]))
-
-
-def flops(M: int, N: int) -> float:
-    """Product and sum, difference and product."""
-    return 4.0 * M * N
 
 
 def by_torch(torch: Any, y: Any, dy: Any, dx: Any) -> Prepared:

@@ -30,6 +30,8 @@ PROBLEM = {
         "B": "float32[K, N]: dense, row-major",
     },
     "outputs": {"C": "float32[M, N]: row-major"},
+    # Two per entry and column.
+    "flops": "2 * nnz * N",
     "workloads": {
         "realistic": {
             "pubmed-128": {
@@ -79,11 +81,6 @@ def oracle(structure: Structure, values: np.ndarray, B: np.ndarray, K: int) -> E
     value = csr(structure, values.astype(np.float64), K) @ B.astype(np.float64)
     scale = csr(structure, np.abs(values), K) @ np.abs(B)
     return Expected(value, scale.astype(np.float64), row_terms(structure)[:, None])
-
-
-def flops(nnz: int, N: int) -> float:
-    """Two per entry and column."""
-    return 2.0 * nnz * N
 
 
 def by_torch(torch: Any, call: BaselineCall, B: Any, C: Any, K: int) -> Prepared:

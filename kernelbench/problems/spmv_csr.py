@@ -24,6 +24,8 @@ PROBLEM = {
         "x": "float32[K]",
     },
     "outputs": {"y": "float32[M]"},
+    # Two per entry.
+    "flops": "2 * nnz",
     "workloads": {
         "realistic": {
             "amazon0302": {"graph": "amazon0302", "note": "1.2 M entries in near-regular rows"},
@@ -63,11 +65,6 @@ def oracle(structure: Structure, values: np.ndarray, x: np.ndarray, K: int) -> E
     a, vector = values.astype(np.float64), x.astype(np.float64)
     value = csr(structure, a, K) @ vector
     return Expected(value, csr(structure, np.abs(a), K) @ np.abs(vector), row_terms(structure))
-
-
-def flops(nnz: int) -> float:
-    """Two per entry."""
-    return 2.0 * nnz
 
 
 def by_torch(torch: Any, call: BaselineCall, x: Any, y: Any, K: int) -> Prepared:

@@ -23,6 +23,7 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "columns"},
     "inputs": {"x": "float32[M, N]: row-major"},
     "outputs": {"y": "float32[M, N]"},
+    "flops": "M * N",
     "workloads": {
         "realistic": {"10x20": {"M": 10, "N": 20, "note": "ten rows"}},
         "tiny": {"tiny": {"M": 2, "N": 3}},
@@ -40,7 +41,7 @@ def twice(**functions: Any) -> Problem:
     def oracle(x: np.ndarray) -> Expected:
         return Expected(2.0 * x.astype(np.float64), np.abs(x).astype(np.float64))
 
-    known = {"oracle": oracle, "flops": lambda M, N: M * N, **functions}
+    known = {"oracle": oracle, **functions}
     return problem_of("twice", read_declaration(FILE, "twice.py"), known)
 
 
@@ -76,7 +77,10 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"float32[M, N]"', '"float32"', "twice.py:11: PROBLEM.outputs"),
         ('"float32[M, N]"', '"float33[M, N]"', "twice.py:11: PROBLEM.outputs"),
         ("-sorted", "-shorted", "'-shorted' is none of"),
-        ('"realistic"', '"real"', "twice.py:13: PROBLEM.workloads"),
+        ('"realistic"', '"real"', "twice.py:14: PROBLEM.workloads"),
+        ('"M * N"', '"M * L"', "flops names 'L', which is no axis: M, N"),
+        ('"M * N"', '"M / N"', "'M / N' in 'M / N' is neither an axis nor a whole number"),
+        ('"float32[M, N]"', '"float32[M, P+1]"', "the shape of y names 'P'"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_line(old: str, new: str, told: str) -> None:
@@ -91,5 +95,17 @@ def test_a_function_that_asks_for_what_nobody_has_is_refused() -> None:
     with pytest.raises(UsageError, match="oracle asks for 'z'") as error:
         twice(oracle=lambda x, z: x + z)
     assert "structure, M, N, x" in error.value.hint
-    with pytest.raises(UsageError, match="defines no function 'flops'"):
-        twice(flops=None)
+    with pytest.raises(UsageError, match="defines no function 'oracle'"):
+        twice(oracle=None)
+
+
+def test_plain_answers_get_the_scales_that_are_measured() -> None:
+    problem = twice(oracle=lambda x: 2 * x)
+    structure = problem.structure(problem.workload("tiny"))
+    drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+    expected = problem.oracle(structure, drawn)["y"]
+    assert expected.value.dtype == np.float64
+    assert np.array_equal(expected.value, 2.0 * drawn["x"])
+    assert expected.terms == 1
+    ratio = expected.scale / np.abs(expected.value)
+    assert 0.2 < np.median(ratio) < 20

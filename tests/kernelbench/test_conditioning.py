@@ -1,0 +1,132 @@
+"""Scales that are measured, where a problem's file gives none: right kernels pass, wrong do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from kernelwright.kernelbench.conditioning import count_terms, measure_conditions
+from kernelwright.kernelbench.problem import STRICT_FP32, Expected, Family
+from kernelwright.verifier.truth import gates
+
+Function = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+ROWS, LONG = 40, 600
+
+
+def product(of: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {"y": of["a"] @ of["b"]}
+
+
+def softmax(of: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    risen = np.exp(of["a"] - of["a"].max(1, keepdims=True))
+    return {"y": risen / risen.sum(1, keepdims=True)}
+
+
+def normalised(of: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    a = of["a"]
+    return {"y": (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 1e-5)}
+
+
+def above_one(of: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {"y": np.exp(of["a"]) - 1}
+
+
+def worst(expected: Expected, got: np.ndarray) -> float:
+    """Of the error to its limit (gate G1)."""
+    limit = 4 * STRICT_FP32.u_acc * np.sqrt(expected.terms) * expected.scale
+    limit = limit + 2 * STRICT_FP32.u_out * np.abs(expected.value)
+    return float(np.max(np.abs(got.astype(np.float64) - expected.value) / limit))
+
+
+def drawn(seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((ROWS, LONG), np.float32)
+    return {"a": a * np.float32(2), "b": rng.standard_normal((LONG, ROWS), np.float32)}
+
+
+def measured(oracle: Function, inputs: dict[str, np.ndarray]) -> Expected:
+    terms = count_terms(oracle, inputs)
+    return measure_conditions(oracle, inputs, terms, oracle(inputs))["y"]
+
+
+def running_sum(of: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """One sum after the other in float32, as a plain kernel has it."""
+    y = np.zeros((ROWS, ROWS), np.float32)
+    for k in range(LONG):
+        y += of["a"][:, k, None] * of["b"][None, k]
+    return {"y": y}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("oracle", "kernel"),
+    [
+        (product, running_sum),
+        (product, product),
+        (softmax, softmax),
+        (normalised, normalised),
+        (above_one, above_one),
+        (above_one, lambda of: {"y": np.expm1(of["a"])}),
+    ],
+)
+def test_what_computes_in_float32_is_right(oracle: Function, kernel: Function, seed: int) -> None:
+    inputs = drawn(seed)
+    expected = measured(oracle, inputs)
+    assert worst(expected, kernel(inputs)["y"]) < 0.8
+
+
+@pytest.mark.parametrize("oracle", [product, softmax, normalised])
+def test_what_leaves_a_term_out_or_rounds_to_halves_is_wrong(oracle: Function) -> None:
+    inputs = drawn(5)
+    expected = measured(oracle, inputs)
+    shorter = {"a": inputs["a"].copy(), "b": inputs["b"]}
+    shorter["a"][:, 17] = 0
+    halves = {name: array.astype(np.float16).astype(np.float32) for name, array in inputs.items()}
+    assert worst(expected, oracle(shorter)["y"]) > 1
+    assert worst(expected, oracle(halves)["y"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("oracle", "count"), [(product, 2 * LONG), (softmax, LONG), (above_one, 1)]
+)
+def test_terms_are_counted(oracle: Function, count: int) -> None:
+    assert count / 1.5 <= count_terms(oracle, drawn(2))["y"] <= 1.5 * count
+
+
+def test_the_terms_of_a_single_answer_are_counted_roughly() -> None:
+    inputs = drawn(2)
+    counted = count_terms(lambda of: {"y": of["a"].sum()}, inputs)["y"]
+    assert inputs["a"].size / 16 <= counted <= inputs["a"].size * 16
+
+
+def test_scales_are_the_sums_of_the_terms() -> None:
+    inputs = drawn(4)
+    expected = measured(product, inputs)
+    terms = 2 * np.abs(inputs["a"]).astype(np.float64) @ np.abs(inputs["b"])
+    ratio = expected.scale / terms
+    assert 1.5 < np.median(ratio) < 3.5
+    assert np.quantile(ratio, 0.01) > 0.3
+
+
+def test_the_same_inputs_have_the_same_scales() -> None:
+    one, other = (measured(product, drawn(3)) for _ in range(2))
+    assert np.array_equal(one.scale, other.scale)
+
+
+def test_what_is_not_finite_leaves_its_scale_out() -> None:
+    inputs = drawn(7)
+    inputs["a"][3, 5] = np.inf
+    inputs["a"][4, 5] = np.nan
+    expected = measured(product, inputs)
+    assert np.isfinite(expected.scale).all()
+    checks = gates.check_output(
+        "y",
+        product(inputs)["y"].astype(np.float32),
+        expected,
+        STRICT_FP32,
+        Family.NONFINITE,
+        poison=None,
+    )
+    assert gates.first_failure(checks) is None
