@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from .agents.books.request import add_recorded_problem
 from .errors import StorageError, UsageError
 from .kernelbench.machine import machine_facts
 from .kernelbench.problem import Workload
@@ -125,6 +126,7 @@ def _looks(
     started: CampaignStarted, entry: Entry, store: AuditStore, bench: OpenReferee
 ) -> tuple[Verdict, ...]:
     """One verdict, or two where the first may be the machine's mood; the last one counts."""
+    add_recorded_problem(started)
     _require_same_problem(started)
     order = Order(source=_source(entry, store), language=entry.language, protocol=Depth.CONFIRM)
     with bench(started.problem, _workload(started), started.target) as referee:

@@ -169,6 +169,11 @@ def _as_cpus(value: object, _: Path) -> tuple[int, ...]:
     return tuple(sorted(cpus))
 
 
+def _as_folders(value: object, base: Path) -> tuple[Path, ...]:
+    parts = value if isinstance(value, list | tuple) else str(value).split(os.pathsep)
+    return tuple(_as_path(part, base) for part in parts)
+
+
 def _as_devices(value: object, _: Path) -> tuple[str, ...]:
     parts = value if isinstance(value, list | tuple) else str(value).split(",")
     words = tuple(str(part).strip() for part in parts)
@@ -223,6 +228,9 @@ class Config:
         is_project_safe=False,
     )
     cpus: tuple[int, ...] = _setting(_as_cpus, "CPUs that kernels run on; none: all allowed", ())
+    problems: tuple[Path, ...] = _setting(
+        _as_folders, "folders of your own problems, which run in the sandbox", ()
+    )
     # Who times beside others credits too much.
     timing_lock: Path = _setting(
         _as_path,

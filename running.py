@@ -21,7 +21,14 @@ from .agents.books.ledger import Ledger, OnEvent, Recorder
 from .agents.books.model_memory import recall
 from .agents.books.past import Past, find_past, past_of
 from .agents.books.progress import Progress
-from .agents.books.request import BestFound, CampaignRequest, CampaignResult, first_event, result_of
+from .agents.books.request import (
+    BestFound,
+    CampaignRequest,
+    CampaignResult,
+    add_recorded_problem,
+    first_event,
+    result_of,
+)
 from .agents.casting.cast import Players, seat_players
 from .agents.models import replay
 from .agents.models.choosing import ModelSettings
@@ -199,6 +206,7 @@ def campaign_started(store: CampaignStore, campaign: str) -> CampaignStarted:
             f"the events of campaign {campaign} do not begin with its start",
             hint="the store was changed by something else; start a new campaign",
         )
+    add_recorded_problem(first.payload)
     return first.payload
 
 

@@ -77,6 +77,7 @@ def bench(
     from ..compare.plan import Bench, check, parse_budget, parse_names
     from ..workbench import tasks
 
+    tasks.add_problems(config)
     chosen = tasks.choose_target(config.target, language or "")
     planned = Bench(
         workflows=parse_names(workflows, "--workflows"),

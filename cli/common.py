@@ -123,6 +123,12 @@ PreparationOption = Annotated[
     ),
 ]
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
+ProblemsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--problems", help="A folder of your own problems; may be repeated.", show_default=False
+    ),
+]
 JailOption = Annotated[
     str | None, option("--jail", "auto, bubblewrap, landlock or bare [default: auto].")
 ]

@@ -24,12 +24,13 @@ RecordOption = Annotated[
 
 def evaluate(
     ctx: typer.Context,
-    problem: Annotated[str, typer.Argument(help="The problem it solves.")],
+    problem: Annotated[str, typer.Argument(help="The problem it solves, or its file.")],
     file: Annotated[Path, typer.Argument(help="The candidate's one source file.")],
     target: common.TargetOption = None,
     workload: WorkloadOption = None,
     matrix: common.MatrixOption = None,
     language: LanguageOption = None,
+    problems: common.ProblemsOption = None,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
     max_preparation: common.PreparationOption = None,
@@ -43,6 +44,7 @@ def evaluate(
     config = common.load(
         ctx,
         target=target,
+        problems=problems,
         jail=jail,
         cpus=cpus,
         cache_dir=cache_dir,
@@ -59,7 +61,7 @@ def evaluate(
     evaluator = Evaluator(problem, language=spoken, workload=workload, matrix=matrix, config=config)
     where, on = evaluator.target, evaluator.task.workload.name
     prose = common.console(config)
-    prose.print(f"evaluating {file} as {problem} / {on} on {where}", markup=False)
+    prose.print(f"evaluating {file} as {evaluator.task.problem} / {on} on {where}", markup=False)
     with evaluator:
         planning.warn_of_weakness(prose, evaluator.isolation)
         planning.tell_emulated(prose, where, evaluator.is_emulated)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def problems(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Show this one.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show this one: its name or its file.", show_default=False)
+    ] = None,
     signature: Annotated[
         str | None,
         typer.Option(
@@ -26,6 +28,7 @@ def problems(
             show_default=False,
         ),
     ] = None,
+    folders: common.ProblemsOption = None,
     names: Annotated[bool, typer.Option("--names", help="Print the names only.")] = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -36,7 +39,11 @@ def problems(
             hint=f"kernelwright problems spmm_csr --signature {signature}",
         )
     from ..kernelbench import registry
+    from ..workbench import tasks
 
+    config = common.load(ctx, problems=folders).config
+    tasks.add_problems(config)
+    name = tasks.name_problem(name) if name else None
     if signature is not None and name is not None:
         _print_signature(registry.get(name), signature, as_json)
     elif name is not None:

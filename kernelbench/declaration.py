@@ -81,6 +81,8 @@ class Declaration(BaseModel):
     writes_inputs: tuple[str, ...] = ()
     """Baselines that write what they were given, if only what stands there already."""
     backward_of: str = ""
+    skeleton: dict[str, Any] = {}
+    """What a naive, right candidate computes, as in a file of `skeletons/`: where kernels begin."""
     tags: tuple[str, ...] = ()
     version: int = 1
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +28,20 @@ from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES
 from .families import draw
 from .library_calls import baselines_of
-from .problem import Arrays, Axes, Expected, Family, Precision, Problem, Structure, Tensor, no_bulk
+from .problem import (
+    Arrays,
+    Axes,
+    Baseline,
+    BaselineCall,
+    Expected,
+    Family,
+    Precision,
+    Prepared,
+    Problem,
+    Structure,
+    Tensor,
+    no_bulk,
+)
 from .terms import value_of
 from .twins import twins
 
@@ -68,17 +82,16 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         return _name_each(make(known), [tensor.name for tensor in drawn])
 
     @np.errstate(invalid="ignore")
-    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+    def compute(structure: Structure, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         pattern = {each: structure.arrays[each] for each in index}
-        known = {**structure.axes, **pattern, "structure": structure}
-        names = [tensor.name for tensor in outputs]
+        known = {**structure.axes, **pattern, **arrays, "structure": structure}
+        return _name_each(answer(known), [tensor.name for tensor in outputs])
 
-        def ask(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-            return _name_each(answer({**known, **arrays}), names)
-
-        found = ask(arrays)
+    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+        found = compute(structure, arrays)
         if all(isinstance(each, Expected) for each in found.values()):
             return found
+        ask = partial(compute, structure)
         if TERMS not in structure.cache:
             structure.cache[TERMS] = count_terms(ask, arrays)
         return measure_conditions(ask, arrays, structure.cache[TERMS], rounded=found)
@@ -96,11 +109,12 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         oracle=oracle,
         flops=lambda axes: float(value_of(declared.flops, axes)),
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
-        baselines=baselines_of(functions, declared.writes_inputs),
+        baselines=baselines_of(functions, declared.writes_inputs) or (_of_oracle(compute),),
         families=declared.legal_families,
         precision=Precision(nrmse=declared.nrmse),
         accuracy=declared.accuracy,
         is_row_wise=declared.is_row_wise,
+        skeleton=declared.skeleton,
         backward_of=declared.backward_of,
         tags=declared.tags,
         version=declared.version,
@@ -131,6 +145,22 @@ def _bytes_of(tensors: tuple[Tensor, ...], axes: Axes) -> float:
     return sum(float(math.prod(t.extent(axes)) * DTYPES[t.dtype].bytes) for t in tensors)
 
 
+def _of_oracle(compute: Callable[[Structure, Arrays], dict[str, Any]]) -> Baseline:
+    """The oracle itself, in float32 as it is given it, where a file has nothing better."""
+
+    def prepare(call: BaselineCall) -> Prepared:
+        structure = Structure(call.axes, call.inputs)
+
+        def write() -> None:
+            for name, answer in compute(structure, call.inputs).items():
+                value = answer.value if isinstance(answer, Expected) else answer
+                np.copyto(call.outputs[name], value, casting="unsafe")
+
+        return write
+
+    return Baseline("oracle", prepare, requires="numpy")
+
+
 def _draw_each(drawn: list[Tensor]) -> _Bound:
     """Each input of the family, as it is."""
 
@@ -149,11 +179,13 @@ def _bind(problem: str, functions: Functions, name: str, can: tuple[str, ...]) -
             f"the problem {problem} defines no function '{name}'",
             hint=f"def {name}(…), with parameters out of {', '.join(can)}",
         )
-    wanted = tuple(inspect.signature(function).parameters)
-    if unknown := [each for each in wanted if each not in can]:
-        line = function.__code__.co_firstlineno
+    parameters = inspect.signature(function).parameters
+    wanted = [each for each in parameters if each in can]
+    lacking = [k for k, each in parameters.items() if k not in can and each.default is each.empty]
+    if lacking:
+        line = getattr(function, "line", 0) or function.__code__.co_firstlineno
         raise UsageError(
-            f"the problem {problem}, line {line}: {name} asks for '{unknown[0]}'",
+            f"the problem {problem}, line {line}: {name} asks for '{lacking[0]}'",
             hint=f"it can be given {', '.join(can)}",
         )
     return lambda known: function(**{each: known[each] for each in wanted})

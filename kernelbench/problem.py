@@ -289,7 +289,12 @@ class Problem:
     is_row_wise: bool = False
     """Whether no row along the axis M says anything of another: the answers of some rows follow
     from what the inputs hold for them (kernelbench/rows.py)."""
-    version: int = 1
+    version: int | str = 1
+    """Counted of ours; of a user's file its hash."""
+    text: str = ""
+    """The user's file it is read from, whose functions run in a jail alone; empty: one of ours."""
+    skeleton: Mapping[str, Any] = field(default_factory=dict)
+    """Of a user's: what a naive candidate computes, as in a file of `skeletons/`."""
     backward_of: str = ""
     """The problem it is the derivative of. Its inputs are that problem's outputs under their names
     and the gradients of these, `d` and the name; its outputs are the gradients of the inputs."""

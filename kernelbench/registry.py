@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds problems and workloads by name. It holds no operator itself."""
+"""Finds problems and workloads by name. It holds no operator itself.
+
+Users' problems are files: `add_file` and `add_folder` make them known in this process, `add_text`
+where a campaign or a referee is given one.
+"""
 
 from __future__ import annotations
 
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 
 from ..errors import MatrixError, UnknownNameError, UsageError
+from .declaration import NAME
 from .declared import problem_of_module
+from .definition import read_text
 from .matrices import file_sha256
 from .problem import Problem, Workload
 from .sparse import OWN_AXES
@@ -29,22 +36,82 @@ _PROBLEMS = (
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""
 
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_DECLARES = re.compile(rf"^{NAME}\b.*=", re.MULTILINE)
+_own: dict[str, tuple[str, str]] = {}
+"""By name: the text of a user's file, and what it is called in an error."""
+
 MATRIX_ENDINGS = (".mtx", ".mtx.gz", ".npz")
 
 
 def names() -> tuple[str, ...]:
-    """The names of all problems, in the order they are shown."""
-    return _PROBLEMS
+    """The names of all problems, in the order they are shown: ours first."""
+    return (*_PROBLEMS, *_own)
+
+
+def add_file(path: Path) -> str:
+    """Makes a user's problem known, by its file's name. Nothing of it runs.
+
+    Raises:
+        UsageError: it cannot be read, or its name cannot be a problem's.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the problem {path} cannot be read: {error}",
+            hint="give the path of a Python file that declares PROBLEM",
+        ) from error
+    add_text(path.stem, text, str(path))
+    return path.stem
+
+
+def add_folder(folder: Path) -> None:
+    """Makes all problems of a folder known: its Python files that declare one.
+
+    Raises:
+        UsageError: there is no such folder, or see `add_file`.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"--problems {folder} is no folder", hint="give a folder of files that declare PROBLEM"
+        )
+    for path in sorted(folder.glob("*.py")):
+        if _DECLARES.search(path.read_text("utf-8", "replace")):
+            add_file(path)
+
+
+def add_text(name: str, text: str, place: str = "") -> None:
+    """Makes the problem of a user's file known.
+
+    Raises:
+        UsageError: its name is one of ours, or no name; another file has it already.
+    """
+    place = place or f"{name}.py"
+    if name in _PROBLEMS or not _NAME.fullmatch(name):
+        why = "is one of ours" if name in _PROBLEMS else "cannot be a function of C"
+        raise UsageError(
+            f"{place}: a problem is called as its file, and '{name}' {why}",
+            hint="rename the file: small letters, digits and underscores",
+        )
+    known, where = _own.setdefault(name, (text, place))
+    if known != text:
+        raise UsageError(
+            f"{place} and {where} are two problems named '{name}'", hint="rename one of the files"
+        )
 
 
 def get(name: str) -> Problem:
-    """The problem `name`.
+    """The problem `name`; of a user's, without what runs in a jail alone (definition.py).
 
     Raises:
         UnknownNameError: with the nearest names.
+        UsageError: a user's file declares what cannot be.
     """
+    if name in _own:
+        return _read(name, *_own[name])
     if name not in _PROBLEMS:
-        raise UnknownNameError.for_name("problem", name, _PROBLEMS)
+        raise UnknownNameError.for_name("problem", name, names())
     return _load(name)
 
 
@@ -53,8 +120,13 @@ def _load(name: str) -> Problem:
     return problem_of_module(importlib.import_module(f".problems.{name}", __package__))
 
 
+@cache
+def _read(name: str, text: str, place: str) -> Problem:
+    return read_text(name, text, place)
+
+
 def problems() -> tuple[Problem, ...]:
-    """All problems."""
+    """All problems of ours."""
     return tuple(get(name) for name in _PROBLEMS)
 
 

@@ -185,10 +185,32 @@ def signature(
 
 
 def skeleton(problem: Problem, language: Language = CPP) -> str:
-    """A complete candidate for `problem`: right, slow, with comments on what to change."""
-    parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
+    """A complete candidate for `problem`: right, slow, with comments on what to change.
+
+    Of a user's problem that declares none it is the frame, with a word where the answer belongs.
+    """
+    if problem.text:
+        parts = {**_blank(problem), **problem.skeleton}
+    else:
+        parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
     plan, code = WRITERS[language].write(problem, parts)
     return language.syntax.head(plan, _describe_file(problem, language)) + code
+
+
+def _blank(problem: Problem) -> dict[str, Any]:
+    """The parts of a candidate that computes nothing yet."""
+    told = " ".join(problem.definition.split())
+    rows = (*problem.outputs[0].shape, "1")[0]
+    return {
+        "each": [["i", rows]],
+        "c": f"// Compute here, for this i: {told}\n",
+        "python": f"raise NotImplementedError({told!r})\n",
+        "triton": {
+            "grid": [rows],
+            "constexpr": {"BLOCK": 1024},
+            "body": f"i = tl.program_id(0)\n# Compute here, for this i: {told}\n",
+        },
+    }
 
 
 def _describe_file(problem: Problem, language: Language) -> list[str]:

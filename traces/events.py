@@ -33,7 +33,7 @@ class CampaignStarted(Options):
 
     kind: Literal["campaign.started"] = "campaign.started"
     problem: str
-    problem_version: int = 1
+    problem_version: int | str = 1
     workload: str
     """The workload's name."""
     workload_spec: dict[str, JsonValue] = Field(default_factory=dict)

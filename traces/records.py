@@ -313,7 +313,7 @@ class Verdict(Record):
     candidate: str
     """SHA-256 of the source, the candidate's id."""
     problem: str
-    problem_version: int = 1
+    problem_version: int | str = 1
     workload: str
     """The workload it was timed on."""
     language: str

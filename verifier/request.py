@@ -16,6 +16,8 @@ class Task(Record):
     """What a referee is started for: everything that stays for a campaign."""
 
     problem: str
+    problem_text: str = ""
+    """The user's file that it stands in; empty: one of ours."""
     workload: Workload
     target: str = CPU
     """`cpu`, or an architecture: `sm_90`."""

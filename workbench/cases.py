@@ -13,6 +13,7 @@ import numpy as np
 
 from ..kernelbench import registry
 from ..kernelbench.problem import SUM_FACTOR, Expected, Family, Precision, Problem, Structure
+from ..sandbox.definitions.process import open_problem
 from ..traces.export import Case
 
 SHAPES = 3
@@ -22,13 +23,13 @@ MAX_BYTES = 4 << 20
 
 def recorded_cases(problem: str, seed: int = 0) -> tuple[Case, ...]:
     """At most SHAPES cases of the problem, the same ones for the same seed."""
-    found = registry.get(problem)
     rng = np.random.default_rng(seed)
-    small = (s for s in _structures(found, rng) if _bytes(found, s) <= MAX_BYTES)
-    return tuple(
-        _case(found, structure, f"case-{number}", rng)
-        for number, structure in enumerate(itertools.islice(small, SHAPES), 1)
-    )
+    with open_problem(registry.get(problem)) as found:
+        small = (s for s in _structures(found, rng) if _bytes(found, s) <= MAX_BYTES)
+        return tuple(
+            _case(found, structure, f"case-{number}", rng)
+            for number, structure in enumerate(itertools.islice(small, SHAPES), 1)
+        )
 
 
 def _structures(problem: Problem, rng: np.random.Generator) -> Iterator[Structure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..agents.books.request import add_recorded_problem
 from ..errors import UsageError
 from ..kernelbench.languages import CPP, language_of
 from ..sandbox.plan.pattern_plan import declares_pattern_plan
@@ -53,6 +54,7 @@ def _make_bundle(
 ) -> tuple[files.Bundle, str]:
     """All that leaves, and the form it has."""
     history = derive(store.events(campaign))
+    add_recorded_problem(history.started)
     chosen = _choose_candidate(store, history, candidate, unverified=unverified)
     language = history.entries[chosen].language
     form = form or ("package" if language_of(language).is_native else "source")

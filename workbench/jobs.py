@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..agents.books.budget import check_priced
 from ..agents.books.progress import Progress
+from ..agents.books.request import add_recorded_problem
 from ..agents.casting.cast import Players, recording_of, replay_request, seat_players
 from ..agents.models import replay
 from ..agents.models.choosing import ModelSettings
@@ -173,7 +174,7 @@ def _settle_fresh(job: Fresh) -> Settled:
     limits = with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
         **dict(job.asked),
-        problem=job.problem,
+        problem=task.problem,
         workload=task.workload.matrix or task.workload.name,
         target=target,
         language=language,
@@ -192,11 +193,14 @@ def _settle_replay(job: Fresh, store: Store) -> Settled:
     """A replay takes everything but its limits from what was recorded."""
     campaign = store.resolve(job.config.model.removeprefix(replay.PREFIX))
     recording = recording_of(store, campaign)
-    asked = CampaignRequest(problem=job.problem, limits=dict(job.limits))
+    tasks.add_problems(job.config)
+    problem = tasks.name_problem(job.problem)
+    add_recorded_problem(recording.started)
+    asked = CampaignRequest(problem=problem, limits=dict(job.limits))
     request = replay_request(asked, recording)
     admission.check_coder(request.workflow, has_model=recording.coder not in OFFLINE)
     workload = Workload.model_validate(recording.started.workload_spec)
-    task = tasks.task_for(job.config, job.problem, workload, request.target, request.language)
+    task = tasks.task_for(job.config, problem, workload, request.target, request.language)
     note = f"replays campaign {campaign}"
     if recording.answers and not recording.same_words:
         note += ", made with other prompts: answers are found by their place alone"
@@ -207,6 +211,7 @@ def _settle_resumed(job: Resume, store: Store) -> Settled:
     campaign = store.resolve(job.name)
     progress = Progress(store.events(campaign))
     started = progress.started
+    add_recorded_problem(started)
     workload = Workload.model_validate(started.workload_spec)
     task = tasks.task_for(job.config, started.problem, workload, started.target, started.language)
     limits = {**progress.limits, **job.limits}

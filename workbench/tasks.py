@@ -12,6 +12,8 @@ from ..kernelbench.languages import LANGUAGES, languages_on
 from ..kernelbench.machine import usable_cpus
 from ..kernelbench.targets import AUTO, CPU, target_of
 
+PYTHON_ENDING = ".py"
+
 if TYPE_CHECKING:
     from ..kernelbench.problem import Workload
     from ..verifier.request import Task
@@ -58,6 +60,28 @@ def _first_device(nvml: Any, allowed: tuple[str, ...] | None) -> str:
     return next((device.architecture for device in Machine(nvml, allowed=allowed).devices()), CPU)
 
 
+def add_problems(config: Config) -> None:
+    """Makes the problems of the user's folders known. Raises UsageError."""
+    if config.problems:
+        from ..kernelbench import registry
+
+        for folder in config.problems:
+            registry.add_folder(folder)
+
+
+def name_problem(word: str) -> str:
+    """The problem that is meant: a name, or the path of a file, which becomes known.
+
+    Raises:
+        UsageError: the file cannot be read, or declares what cannot be.
+    """
+    if not word.endswith(PYTHON_ENDING):
+        return word
+    from ..kernelbench import registry
+
+    return registry.add_file(Path(word))
+
+
 def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
     """The workload of that name, of that matrix file, or the problem's default."""
     from ..kernelbench import registry
@@ -75,6 +99,8 @@ def make_task(
     language: str,
 ) -> Task:
     """What the referee is started for."""
+    add_problems(config)
+    problem = name_problem(problem)
     return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
 
 
@@ -82,11 +108,13 @@ def task_for(
     config: Config, problem: str, workload: Workload, target: str, language: str = ""
 ) -> Task:
     """What the referee is started for, with a workload at hand."""
+    from ..kernelbench import registry
     from ..verifier.request import Task
 
     check_cpus(config.cpus)
     return Task(
         problem=problem,
+        problem_text=registry.get(problem).text,
         workload=workload,
         target=target,
         languages=(language,) if language else (),

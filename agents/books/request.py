@@ -10,6 +10,7 @@ from hashlib import sha256
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
+from ...kernelbench import registry
 from ...kernelbench.languages import CPP, tier_of
 from ...kernelbench.machine import machine_facts, versions
 from ...kernelbench.problem import Problem, Tensor, Workload
@@ -141,7 +142,20 @@ def _describe_problem(problem: Problem) -> dict[str, JsonValue]:
         "inputs": tensors(problem.inputs),
         "outputs": tensors(problem.outputs),
         "entry": problem.name,
+        **({"text": problem.text} if problem.text else {}),
     }
+
+
+def add_recorded_problem(started: CampaignStarted) -> None:
+    """Makes the user's problem known that a campaign was begun on; nothing for one of ours.
+
+    Raises:
+        UsageError: another one of this name is known already.
+    """
+    described = started.config.get("problem")
+    text = described.get("text") if isinstance(described, dict) else None
+    if isinstance(text, str):
+        registry.add_text(started.problem, text, f"the record's {started.problem}.py")
 
 
 _CUT_SHORT = (*CAPS, "interrupted")

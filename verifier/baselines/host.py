@@ -28,6 +28,7 @@ import numpy as np
 
 from ...kernelbench import registry
 from ...kernelbench.compiled_calls import keep_compiled_in
+from ...kernelbench.definition import run_text
 from ...kernelbench.problem import BaselineCall, Handle, Prepared, Problem
 from .device import TorchDevice
 
@@ -63,7 +64,8 @@ class _Host:
         return getattr(self, f"_{request['do']}")(request)  # type: ignore[no-any-return]
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.problem = registry.get(request["problem"])
+        name, text = request["problem"], request["text"]
+        self.problem = run_text(name, text, f"{name}.py") if text else registry.get(name)
         fds, sizes, sides = list(request["fds"]), list(request["sizes"]), list(_SIDES)
         self.place = request["device"]
         if not self.place and any(each.writes_inputs for each in self.problem.baselines):

@@ -26,6 +26,9 @@ from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import Rows, RowTurns, take_rows
 from ...sandbox.builders.workshop import Workshop
+from ...sandbox.definitions.jailed import JailedTree
+from ...sandbox.definitions.process import house_command, house_paths
+from ...sandbox.isolation.model import Confinement
 from ...sandbox.isolation.trusted import TrustedTree
 from ...sandbox.run.arena import MOST_SHIFT, Arena, Slot, TensorRegion, footprint
 from ...sandbox.run.gate import Gate
@@ -141,15 +144,8 @@ class BaselineProcess:
         fds = self.arena.open_fds(is_written=is_written)
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        host = [sys.executable, "-m", "kernelwright.verifier.baselines.host"]
         with theirs:
-            # What compiles below it would go on with nobody to take its result.
-            self._process = TrustedTree(
-                [*host, str(theirs.fileno()), ",".join(map(str, workshop.cpus))],
-                {**_environment(workshop), **where.environment},
-                (theirs.fileno(), *fds, *self._gate.fds),
-                self._words.fileno(),
-            )
+            self._process = self._start(workshop, theirs.fileno(), fds, where.environment)
         try:
             self._gate.watch(self._process.pid)
             self._open(fds, where.device, workshop.folder / "compiled")
@@ -162,11 +158,40 @@ class BaselineProcess:
             for fd in fds:
                 os.close(fd)
 
+    def _start(
+        self,
+        workshop: Workshop,
+        channel: int,
+        fds: tuple[int, int],
+        environment: Mapping[str, str],
+    ) -> TrustedTree | JailedTree:
+        """The process: in a jail where a user's file has baselines of its own."""
+        module, arguments = "verifier.baselines.host", (str(channel), _told(workshop.cpus))
+        env = {**_environment(workshop), **environment}
+        passed = (channel, *fds, *self._gate.fds)
+        if self._problem.text:
+            return JailedTree(
+                workshop,
+                house_command(module, *arguments),
+                Confinement(
+                    readable=house_paths(),
+                    writable=_written_by_baselines(workshop),
+                    pass_fds=passed,
+                    env=env,
+                    cpus=workshop.cpus,
+                ),
+                self._words,
+            )
+        # What compiles below it would go on with nobody to take its result.
+        command = [sys.executable, "-m", f"kernelwright.{module}", *arguments]
+        return TrustedTree(command, env, passed, self._words.fileno())
+
     def _open(self, fds: tuple[int, int], device: str, compiled: Path) -> None:
         opened = self._send(
             {
                 "do": "open",
                 "problem": self._problem.name,
+                "text": self._problem.text,
                 "fds": list(fds),
                 "sizes": list(self.arena.sizes),
                 "gate": self._gate.fds,
@@ -338,6 +363,18 @@ class BaselineProcess:
 
 def _places(regions: dict[str, TensorRegion]) -> dict[str, list[object]]:
     return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
+
+
+def _told(cpus: tuple[int, ...]) -> str:
+    return ",".join(map(str, cpus))
+
+
+def _written_by_baselines(workshop: Workshop) -> tuple[Path, ...]:
+    """The folders in which compilers keep their results."""
+    folders = (workshop.folder / "compiled", workshop.folder / "inductor")
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folders
 
 
 def _environment(workshop: Workshop) -> dict[str, str]:

@@ -19,6 +19,7 @@ from ...kernelbench.rows import is_large
 from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.toolchain import ANY_RELEASE
 from ...sandbox.builders.workshop import Workshop
+from ...sandbox.definitions.process import Definition
 from ...sandbox.isolation import choose
 from ...sandbox.isolation.canary import probe
 from ...traces.records import Isolation
@@ -50,6 +51,8 @@ class _Ground:
     problem: Problem
     workshop: Workshop
     isolation: Isolation
+    definition: Definition | None = None
+    """The process in which a user's problem runs."""
 
     def session(self, stage: Stage, **more: str) -> Session:
         """With the versions that are this stand's own."""
@@ -61,6 +64,7 @@ class _Ground:
             self.isolation,
             Admission(self.problem, stage.target),
             {**versions(), **more},
+            self.definition,
         )
 
     def tools(self, newest: int = ANY_RELEASE) -> GpuTools:
@@ -73,12 +77,27 @@ class _Ground:
 
 def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
+    if task.problem_text:
+        registry.add_text(task.problem, task.problem_text)
     problem = registry.get(task.problem).for_target(task.target)
     workshop = Workshop(choose(task.jail), Path(task.cache_dir), task.cpus or usable_cpus())
     isolation = probe(workshop.jail, workshop.folder)
     if isolation.lacking and not task.accept_weak_isolation:
         raise _too_weak(isolation, task.jail)
-    ground = _Ground(task, problem, workshop, isolation)
+    if not problem.text:
+        return _open_on(_Ground(task, problem, workshop, isolation), machine)
+    definition = Definition(problem, workshop)
+    try:
+        ground = _Ground(task, definition.problem(), workshop, isolation, definition)
+        return _open_on(ground, machine)
+    except BaseException:
+        definition.close()
+        raise
+
+
+def _open_on(ground: _Ground, machine: Machine | None) -> Stand:
+    """The stand of a ground's target."""
+    task, problem, workshop = ground.task, ground.problem, ground.workshop
     if target_of(task.target).is_cpu:
         peaks = measured_peaks(workshop)
         return CpuStand.open(ground.session(_stage(problem, task)), peaks)

@@ -20,6 +20,7 @@ from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.rows import is_large, shrink
 from ...sandbox.builders.workshop import Workshop
+from ...sandbox.definitions.process import Definition
 from ...sandbox.run.arena import footprint
 from ...traces.records import Isolation
 from ...version import VERSION
@@ -89,6 +90,8 @@ class Session:
     admission: Admission
     versions: Mapping[str, str] = field(default_factory=versions)
     """What the figures of a verdict depend on."""
+    definition: Definition | None = None
+    """The process in which a user's problem runs."""
 
     def ensure_admitted(self) -> None:
         """Waits for the null-kernel gate. Raises NotDiscriminatingError where it failed."""
@@ -110,3 +113,5 @@ class Session:
     def close(self) -> None:
         """Lets what it began end."""
         self.admission.close()
+        if self.definition:
+            self.definition.close()
