@@ -21,7 +21,7 @@ import typer
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
 from ..version import VERSION
-from . import audit, bench, browse, configure, doctor, eval, export, metrics, problems, run, space
+from . import audit, bench, browse, configure, doctor, eval, export, metrics, new, problems, run, space
 from .common import Globals
 
 _SYSTEMS = {"win32": "Windows", "darwin": "macOS"}
@@ -45,6 +45,7 @@ app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
 app.command("export")(export.export)
+app.add_typer(new.app, name="new")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(space.app, name="space")
 app.add_typer(configure.app, name="config")

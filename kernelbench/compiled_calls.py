@@ -9,6 +9,7 @@ nor a compiler for it. On a device they are compiled in the process, as a user w
 from __future__ import annotations
 
 import hashlib
+import linecache
 import os
 import sys
 import tempfile
@@ -102,7 +103,8 @@ def _key(function: Callable[..., Any], tensors: Sequence[Any]) -> str:
         torch.__version__,
         torch.get_num_threads(),
         processor().signature,
-        Path(module).read_text("utf-8"),
+        # A user's file is only there (definition.py).
+        linecache.getlines(module),
         function.__qualname__,
         function.__code__.co_firstlineno,
         [_name(cell.cell_contents) for cell in function.__closure__ or ()],

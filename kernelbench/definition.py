@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import linecache
+import sys
 import types
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +22,8 @@ from .declaration import read_declaration
 from .declared import problem_of
 from .problem import Problem
 
+OWN = "kernelwright_own_"
+"""Before the name of a module that is a user's file."""
 HASH_CHARACTERS = 12
 """Of a file's SHA-256, as its version."""
 
@@ -64,7 +68,11 @@ def run_text(name: str, text: str, place: str) -> Problem:
         UsageError: as `read_text`; and whatever the file raises.
     """
     declared = read_declaration(text, place)
-    module = types.ModuleType(name)
+    module = types.ModuleType(f"{OWN}{name}")
+    module.__file__ = place
+    # Where torch's compilers and tracebacks look for it.
+    sys.modules[module.__name__] = module
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
     exec(compile(text, place, "exec"), vars(module))
     return _own(problem_of(name, declared, vars(module)), text)
 

@@ -88,17 +88,28 @@ def add_text(name: str, text: str, place: str = "") -> None:
         UsageError: its name is one of ours, or no name; another file has it already.
     """
     place = place or f"{name}.py"
+    check_name(name, place)
+    known, where = _own.setdefault(name, (text, place))
+    if known != text:
+        raise UsageError(
+            f"{place} and {where} are two problems named '{name}'", hint="rename one of the files"
+        )
+
+
+def check_name(name: str, place: str) -> None:
+    """Raises UsageError where a user's problem cannot be called so."""
     if name in _PROBLEMS or not _NAME.fullmatch(name):
         why = "is one of ours" if name in _PROBLEMS else "cannot be a function of C"
         raise UsageError(
             f"{place}: a problem is called as its file, and '{name}' {why}",
             hint="rename the file: small letters, digits and underscores",
         )
-    known, where = _own.setdefault(name, (text, place))
-    if known != text:
-        raise UsageError(
-            f"{place} and {where} are two problems named '{name}'", hint="rename one of the files"
-        )
+
+
+def template_of(name: str) -> str:
+    """The text of a user's problem that can be begun with."""
+    text = Path(__file__).with_name("new_problem.txt").read_text("utf-8")
+    return text.replace("NAME", name)
 
 
 def get(name: str) -> Problem:

@@ -148,7 +148,7 @@ class BaselineProcess:
             self._process = self._start(workshop, theirs.fileno(), fds, where.environment)
         try:
             self._gate.watch(self._process.pid)
-            self._open(fds, where.device, workshop.folder / "compiled")
+            self._open(fds, where.device, _kept_by(workshop, problem) / "compiled")
             self._place(structure, slots)
         except BaseException:
             self.close()
@@ -167,7 +167,8 @@ class BaselineProcess:
     ) -> TrustedTree | JailedTree:
         """The process: in a jail where a user's file has baselines of its own."""
         module, arguments = "verifier.baselines.host", (str(channel), _told(workshop.cpus))
-        env = {**_environment(workshop), **environment}
+        kept = _kept_by(workshop, self._problem)
+        env = {**_environment(workshop, kept), **environment}
         passed = (channel, *fds, *self._gate.fds)
         if self._problem.text:
             return JailedTree(
@@ -175,7 +176,7 @@ class BaselineProcess:
                 house_command(module, *arguments),
                 Confinement(
                     readable=house_paths(),
-                    writable=_written_by_baselines(workshop),
+                    writable=(kept,),
                     pass_fds=passed,
                     env=env,
                     cpus=workshop.cpus,
@@ -369,17 +370,18 @@ def _told(cpus: tuple[int, ...]) -> str:
     return ",".join(map(str, cpus))
 
 
-def _written_by_baselines(workshop: Workshop) -> tuple[Path, ...]:
-    """The folders in which compilers keep their results."""
-    folders = (workshop.folder / "compiled", workshop.folder / "inductor")
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
-    return folders
+def _kept_by(workshop: Workshop, problem: Problem) -> Path:
+    """Where compilers keep what they make: a user's problem in a folder of its own, since whoever
+    loads from there runs what it left."""
+    own = Path("own") / f"{problem.name}-{problem.version}" if problem.text else Path()
+    folder = workshop.folder / own
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
-def _environment(workshop: Workshop) -> dict[str, str]:
+def _environment(workshop: Workshop, kept_in: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
-    cache = workshop.folder / "inductor"
+    cache = kept_in / "inductor"
     cache.mkdir(parents=True, exist_ok=True)
     return {
         **kept,
