@@ -21,7 +21,20 @@ import typer
 from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
 from ..version import VERSION
-from . import audit, bench, browse, configure, doctor, eval, export, metrics, new, problems, run, space
+from . import (
+    audit,
+    bench,
+    browse,
+    configure,
+    doctor,
+    eval,
+    export,
+    metrics,
+    new,
+    problems,
+    run,
+    space,
+)
 from .common import Globals
 
 _SYSTEMS = {"win32": "Windows", "darwin": "macOS"}

@@ -203,9 +203,10 @@ def read_declaration(text: str, place: str) -> Declaration:
         # A word that nobody knows is why another one is missing.
         found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         first = found[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = ".".join((NAME, *map(str, first["loc"])))
+        told = first["msg"].removeprefix("Value error, ")
         raise UsageError(
-            f"{place}:{_line_of(node, first['loc'])}: {NAME}.{where}: {first['msg']}",
+            f"{place}:{_line_of(node, first['loc'])}: {where}: {told}",
             hint="kernelbench/declaration.py says what a problem declares",
         ) from error
 

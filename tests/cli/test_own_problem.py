@@ -1,0 +1,134 @@
+"""A problem of one's own, as a user goes along it: new, problems, eval, run, resume, export."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+from .test_end_to_end import Place
+from .test_run_models import fenced, script
+
+FAST = """#include <math.h>
+#include <stddef.h>
+extern "C" void swi(int M, int N, const float* x, const float* gate, float* y) {
+    const size_t count = (size_t)M * N;
+    for (size_t i = 0; i < count; ++i) y[i] = x[i] / (1.0f + expf(-x[i])) * gate[i];
+}
+"""
+WRONG = FAST.replace("* gate[i]", "+ gate[i]")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Place:
+    found = Place(tmp_path_factory.mktemp("own"), shared_cache)
+    done = found.kw("new", "problem", "swi")
+    assert done.code == 0, done.err
+    file = found.folder / "work" / "swi.py"
+    # Compiled it takes half a minute more, once.
+    text = file.read_text()
+    file.write_text(text[: text.index("\n\ndef by_compile")])
+    return found
+
+
+def test_new_problem_writes_what_can_be_shown(kw_here: Command, private: dict[str, str]) -> None:
+    done = kw_here("new", "problem", "swi")
+    assert done.code == 0, done.err
+    assert "next: kernelwright problems ./swi.py" in done.out
+    shown = kw_here("problems", "./swi.py", "--json").document["problem"]
+    assert shown["name"] == "swi"
+    assert shown["baselines"] == ["torch eager", "torch.compile"]
+    assert shown["default_workload"] == "1024x4096"
+    again = kw_here("new", "problem", "swi")
+    assert (again.code, "is there already" in again.err) == (2, True)
+    folder = Path(private["HOME"]) / "work"
+    listed = kw_here("problems", "--problems", str(folder), "--names").out.split()
+    assert listed[-1] == "swi"
+    assert "spmm_csr" in listed
+
+
+@pytest.mark.parametrize("name", ["gemm", "Swi", "two words", "9lives"])
+def test_a_name_that_no_kernel_can_have_is_refused(kw_here: Command, name: str) -> None:
+    done = kw_here("new", "problem", name)
+    assert done.code == 2
+    assert "a problem is called as its file" in done.err
+
+
+def test_a_file_that_declares_what_cannot_be_is_told_with_its_line(
+    kw_here: Command, private: dict[str, str]
+) -> None:
+    kw_here("new", "problem", "swi")
+    file = Path(private["HOME"]) / "work" / "swi.py"
+    good = file.read_text()
+    for old, new, told in (
+        ('"flops": "7', '"flops": "L', "PROBLEM: flops names 'L'"),
+        ("def oracle(x, gate)", "def oracle(x, gats)", "oracle asks for 'gats'"),
+        ("PROBLEM = {", "PROBLEM = {{", "this is no Python"),
+    ):
+        file.write_text(good.replace(old, new))
+        for command in (("problems", "./swi.py"), ("eval", "./swi.py", "k.cpp")):
+            (file.parent / "k.cpp").write_text(FAST)
+            done = kw_here(*command)
+            assert done.code == 2, done.err
+            assert told in done.err
+            assert "Traceback" not in done.err
+    assert kw_here("problems", "./none.py").code == 2
+    assert kw_here("problems", "--problems", "nowhere").code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
+    work = place.folder / "work"
+    (work / "swi.cpp").write_text(place.kw("problems", "./swi.py", "--signature", "cpp").out)
+    naive = place.kw("eval", "./swi.py", "swi.cpp", "--workload", "tiny", "--json")
+    assert naive.code == 0, naive.err
+    assert naive.document["verdict"]["status"] == "VERIFIED"
+    model = script(place, ("write", fenced(WRONG)), ("repair", fenced(FAST)))
+    chain = ("--workflow", "forge", "--rounds", "2", "--workload", "tiny", "--target", "cpu")
+    done = place.kw("run", "./swi.py", *chain, "--model", model, "--max-evals", "1", "--json")
+    assert (done.code, done.document["by_status"]) == (5, {"INCORRECT": 1}), done.err
+    campaign = done.document["campaign"]
+    # The campaign holds its problem: the file may be gone.
+    shutil.move(work / "swi.py", work / "away.txt")
+    again = place.kw("run", "--resume", campaign, "--max-evals", "5", "--json")
+    assert again.code == 0, again.err
+    assert again.document["best"]["status"] == "VERIFIED"
+    out = place.folder / "winner"
+    exported = place.kw("export", "@last@best", "--format", "package", "-o", str(out))
+    assert exported.code == 0, exported.err
+    audited = place.kw("audit", "@last", "--json")
+    assert audited.code == 0, audited.err
+    package = next(p.parent for p in out.rglob("__init__.py"))
+    env = {**place.env, "PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(place.folder)}
+    ran = subprocess.run(
+        [sys.executable, "-m", package.name, "selftest"], env=env, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    shutil.move(work / "away.txt", work / "swi.py")
+    with (work / "swi.py").open("a") as file:
+        file.write("\n# another file, with another hash\n")
+    other = place.kw(
+        "run", "./swi.py", "--model", f"replay:{campaign}", "--max-evals", "1", "--json"
+    )
+    assert other.code == 2
+    assert "two problems named 'swi'" in other.err
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Place) -> None:
+    text = (place.folder / "work" / "swi.py").read_text()
+    broken = place.folder / "work" / "broken.py"
+    broken.write_text(text.replace("    return x / (1 + np", "    return x[1:] / (1 + np"))
+    (place.folder / "work" / "k.cpp").write_text(FAST.replace("void swi", "void broken"))
+    done = place.kw("eval", "./broken.py", "k.cpp", "--workload", "tiny")
+    assert done.code == 2, done.err
+    assert "broken.py" in done.err
+    assert "oracle" in done.err
+    assert os.sep + "work" + os.sep not in done.err.replace(str(place.folder), "")
