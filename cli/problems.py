@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UsageError
+from ..errors import ExitCode, UsageError
 from ..kernelbench.languages import LANGUAGES, list_names
 from . import common
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..kernelbench.problem import Problem
+    from ..traces.records import Check
+
+ALL = "all"
 
 
 def problems(
@@ -29,6 +33,14 @@ def problems(
         ),
     ] = None,
     folders: common.ProblemsOption = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            help="Whether this one can verify kernels; all: each of them.",
+            metavar="NAME",
+        ),
+    ] = None,
     names: Annotated[bool, typer.Option("--names", help="Print the names only.")] = False,
     as_json: common.JsonOption = False,
 ) -> None:
@@ -44,6 +56,9 @@ def problems(
     config = common.load(ctx, problems=folders).config
     tasks.add_problems(config)
     name = tasks.name_problem(name) if name else None
+    if check is not None:
+        _check(config, check, as_json=as_json)
+        return
     if signature is not None and name is not None:
         _print_signature(registry.get(name), signature, as_json)
     elif name is not None:
@@ -59,6 +74,43 @@ def problems(
             common.put(each)
     else:
         _list(ctx, [registry.get(each) for each in registry.names()])
+
+
+def _check(config: Config, which: str, *, as_json: bool) -> None:
+    """Tells what admission finds; exit status 1 where a problem is refused."""
+    from ..kernelbench import registry
+    from ..workbench import tasks
+
+    asked = registry.names() if which == ALL else (tasks.name_problem(which),)
+    documents, is_met = [], True
+    for name in asked:
+        found = tasks.admit_problem(config, name)
+        is_admitted = all(each.passed for each in found)
+        is_met = is_met and is_admitted
+        documents.append(
+            {
+                "problem": name,
+                "is_admitted": is_admitted,
+                "checks": [each.model_dump(mode="json") for each in found],
+            }
+        )
+        if not as_json:
+            common.put(f"{name}: {'admitted' if is_admitted else 'REFUSED'}")
+            for each in found:
+                common.put(f"  {_tell(each)}")
+    if as_json:
+        common.emit({"admissions": documents})
+    if not is_met:
+        raise typer.Exit(int(ExitCode.NOT_MET))
+
+
+def _tell(check: Check) -> str:
+    """One check in a line."""
+    figure = "" if check.figure is None else f" {check.figure:,.4g}"
+    limit = "" if check.limit is None else f" (limit {check.limit:,.4g})"
+    where = f" [{check.workload}]" if check.workload else ""
+    word = "ok    " if check.passed else "FAILED"
+    return f"{word} {check.name}{where}:{figure}{limit} {check.detail}".rstrip()
 
 
 def describe(problem: Problem) -> dict[str, Any]:

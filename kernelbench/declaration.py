@@ -47,6 +47,8 @@ PLAIN = (
     Family.SORTED,
 )
 """Families of every problem that does not leave one out."""
+REQUIRED = (Family.NORMAL, Family.UNIFORM)
+"""What is timed, and what baselines are tried with."""
 KINDS = Literal["tiny", "realistic", "adversarial"]
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:: *(?P<meaning>.*))?", re.DOTALL)
 
@@ -99,6 +101,11 @@ class Declaration(BaseModel):
         for word in words.split():
             if word.removeprefix("-") not in list(Family):
                 raise ValueError(f"'{word}' is none of {', '.join(Family)}")
+            if word.removeprefix("-") in REQUIRED and word.startswith("-"):
+                raise ValueError(
+                    f"{' and '.join(REQUIRED)} are drawn of every problem: give `values` of your "
+                    "own where they would not do"
+                )
         return words
 
     @model_validator(mode="after")

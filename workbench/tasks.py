@@ -16,6 +16,7 @@ PYTHON_ENDING = ".py"
 
 if TYPE_CHECKING:
     from ..kernelbench.problem import Workload
+    from ..traces.records import Check
     from ..verifier.request import Task
 
 
@@ -80,6 +81,25 @@ def name_problem(word: str) -> str:
     from ..kernelbench import registry
 
     return registry.add_file(Path(word))
+
+
+def admit_problem(config: Config, problem: str) -> list[Check]:
+    """What there is to find about a problem before anybody relies on it (verifier/admission.py)."""
+    from ..kernelbench import registry
+    from ..sandbox.builders.workshop import Workshop
+    from ..sandbox.definitions.process import open_problem
+    from ..sandbox.isolation import choose
+    from ..verifier.admission import check_problem
+
+    check_cpus(config.cpus)
+    workshop = Workshop(choose(config.jail), config.cache_dir, config.cpus or usable_cpus())
+    try:
+        with open_problem(registry.get(problem), workshop) as opened:
+            return check_problem(opened, workshop)
+    except UsageError as error:
+        from ..traces.records import Check
+
+        return [Check(name="the file runs", passed=False, detail=str(error))]
 
 
 def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import IO
 
 from ..builders.workshop import Workshop
@@ -28,7 +29,13 @@ class JailedTree:
         self, workshop: Workshop, command: Sequence[str], confinement: Confinement, words: IO[bytes]
     ) -> None:
         """Starts it; what it wrote on stderr goes to `words` in the end. Raises SandboxError."""
-        self._job = workshop.jail.start(command, confinement, LIMITS)
+        # A driver pins memory, and keeps files of its own in it.
+        limits = (
+            replace(LIMITS, locked_bytes=None, file_bytes=64 << 30)
+            if confinement.devices
+            else LIMITS
+        )
+        self._job = workshop.jail.start(command, confinement, limits)
         self._words = words
         self._outcome: Outcome | None = None
 

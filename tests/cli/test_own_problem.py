@@ -132,3 +132,41 @@ def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Pla
     assert "broken.py" in done.err
     assert "oracle" in done.err
     assert os.sep + "work" + os.sep not in done.err.replace(str(place.folder), "")
+
+
+@pytest.mark.slow
+def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
+    place: Place,
+) -> None:
+    done = place.kw("problems", "--check", "./swi.py", "--json")
+    assert done.code == 0, done.out
+    (told,) = done.document["admissions"]
+    assert told["is_admitted"]
+    assert {check["name"] for check in told["checks"]} >= {
+        "workload fits",
+        "hidden sizes can be drawn",
+        "answers are of float64",
+        "null kernels fail",
+        "right implementations have headroom",
+    }
+    work = place.folder / "work"
+    text = (work / "swi.py").read_text()
+    answer = "return x / (1 + np.exp(-x)) * gate"
+    assert answer in text
+    for name, wrong, told in (
+        ("narrow", "return (x / (1 + np.exp(-x)) * gate).astype(np.float32)", "share of y that"),
+        ("moody", answer + " * np.random.uniform(0.9, 1.1)", "y differ"),
+        ("nans", "return np.log(x) * gate", "y is not finite on"),
+        ("nothing", "return 0 * x", "the null kernel 'zeros' passes"),
+        ("another", "return x / (1 + np.exp(-x)) + gate", "torch eager: its answer is wrong"),
+        ("huge", answer, "MiB of 6 calls"),
+    ):
+        changed = text.replace(answer, wrong)
+        if name == "huge":
+            changed = changed.replace('"M": 1024, "N": 4096', '"M": 1048576, "N": 1048576')
+        (work / f"{name}.py").write_text(changed)
+        refused = place.kw("problems", "--check", f"./{name}.py")
+        assert refused.code == 1, refused.err
+        assert refused.out.startswith(f"{name}: REFUSED")
+        failed = [line for line in refused.out.splitlines() if line.startswith("  FAILED")]
+        assert any(told in line for line in failed), refused.out

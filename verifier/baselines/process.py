@@ -64,6 +64,9 @@ class BaselinePlace:
     """Torch's name for it; empty: the CPUs, over the memory of the calls."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """By which the driver shows the one device."""
+    nodes: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    """What a jail must show of it."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class BaselineProcess:
         # A pipe that nobody reads would stop a library that warns at length.
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         with theirs:
-            self._process = self._start(workshop, theirs.fileno(), fds, where.environment)
+            self._process = self._start(workshop, theirs.fileno(), fds, where)
         try:
             self._gate.watch(self._process.pid)
             self._open(fds, where.device, _kept_by(workshop, problem) / "compiled")
@@ -163,19 +166,20 @@ class BaselineProcess:
         workshop: Workshop,
         channel: int,
         fds: tuple[int, int],
-        environment: Mapping[str, str],
+        where: BaselinePlace,
     ) -> TrustedTree | JailedTree:
         """The process: in a jail where a user's file has baselines of its own."""
         module, arguments = "verifier.baselines.host", (str(channel), _told(workshop.cpus))
         kept = _kept_by(workshop, self._problem)
-        env = {**_environment(workshop, kept), **environment}
+        env = {**_environment(workshop, kept), **where.environment}
         passed = (channel, *fds, *self._gate.fds)
         if self._problem.text:
             return JailedTree(
                 workshop,
                 house_command(module, *arguments),
                 Confinement(
-                    readable=house_paths(),
+                    readable=(*house_paths(), *where.readable),
+                    devices=where.nodes,
                     writable=(kept,),
                     pass_fds=passed,
                     env=env,

@@ -112,7 +112,7 @@ class Leased:
             return cls(
                 device,
                 way,
-                BaselinePlace(machine.torch_device, way.shown),
+                BaselinePlace(machine.torch_device, way.shown, way.nodes, way.readable),
                 workshop,
                 held,
                 module,

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a problem can verify anybody: what is looked at before a campaign relies on it.
+
+Its answers are drawn and computed, held against a second and against null kernels; its sizes are
+drawn; right float32 implementations, its own baselines, are held against the gates. A finding is a
+Check: what failed names the figure and says what to mend.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import NotDiscriminatingError, UsageError
+from ..kernelbench.machine import available_bytes
+from ..kernelbench.problem import Family, Problem, Structure
+from ..kernelbench.rows import shrink
+from ..sandbox.builders.workshop import Workshop
+from ..traces.records import Check
+from .baselines.process import BaselineProcess
+from .truth import gates, null_kernels
+from .truth.trials import Item, make_item
+
+SHAPES = 6
+"""Hidden shapes that answers are computed on."""
+MOST_ELEMENTS = 1 << 20
+"""Of the tensors of such a shape."""
+DRAWN, DISTINCT = 40, 30
+"""Hidden shapes that are drawn, and how many of them must differ."""
+HEADROOM = 0.8
+"""Of a gate's limit, which no right implementation may pass."""
+MOST_NARROW = 0.5
+"""Share of answers to random numbers that float32 holds, of an answer that float64 computed."""
+HELD = 6
+"""Calls' bytes that an evaluation holds."""
+_ASKED = (Family.NORMAL, Family.UNIFORM)
+
+
+def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
+    """One check for each thing that is looked at; a problem is admitted where all have passed.
+
+    Args:
+        problem: with functions that can be called.
+
+    Raises:
+        PrerequisiteError, SandboxError: the machine or the harness; never the problem.
+    """
+    rng = np.random.default_rng(0)
+    found = list(_guard("workloads", _workloads(problem)))
+    if not all(check.passed for check in found):
+        return found
+    for name, checks in (
+        ("sizes", _sizes(problem, rng)),
+        ("answers", _answers(problem, rng)),
+        ("null kernels", _nulls(problem, rng)),
+        ("headroom", _headroom(problem, workshop, rng)),
+    ):
+        found += _guard(name, checks)
+    return found
+
+
+def _guard(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """What is wrong with the user's file is a finding."""
+    try:
+        yield from checks
+    except UsageError as error:
+        yield Check(name=name, passed=False, detail=str(error))
+
+
+def _tiny(problem: Problem) -> Structure:
+    tiny = next((w for w in problem.workloads if w.kind == "tiny"), problem.default_workload)
+    return problem.structure(tiny)
+
+
+def _workloads(problem: Problem) -> Iterator[Check]:
+    """They can be made, and fit."""
+    room = available_bytes()
+    for workload in problem.workloads:
+        structure = problem.structure(workload)
+        needed = HELD * problem.bytes_moved(structure.axes)
+        flops = problem.flops(structure.axes)
+        yield Check(
+            name="workload fits",
+            passed=(room is None or needed <= room) and flops > 0,
+            figure=needed / (1 << 20),
+            limit=None if room is None else room / (1 << 20),
+            detail=f"MiB of {HELD} calls; {flops:,.0f} operations",
+            workload=workload.name,
+        )
+
+
+def _sizes(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
+    drawn = list(itertools.islice(problem.variations(_tiny(problem), rng), DRAWN))
+    distinct = len({tuple(sorted(structure.axes.items())) for structure in drawn})
+    yield Check(
+        name="hidden sizes can be drawn",
+        passed=distinct >= DISTINCT,
+        figure=float(distinct),
+        limit=float(DISTINCT),
+        detail=f"of {DRAWN} hidden shapes so many differ",
+    )
+
+
+def _shapes(problem: Problem, rng: np.random.Generator) -> list[Structure]:
+    tiny = _tiny(problem)
+    drawn = itertools.islice(problem.variations(tiny, rng), DRAWN)
+    small = (s for s in drawn if problem.bytes_moved(s.axes) <= 4 * MOST_ELEMENTS)
+    return [tiny, *itertools.islice(small, SHAPES)]
+
+
+def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
+    """Every family's answers: the same when asked again, finite, and of float64."""
+    shapes, count, lost = _shapes(problem, rng), 0, ""
+    for structure, family in itertools.product(shapes, problem.families):
+        item = make_item(problem, structure, family, rng)
+        count += 1
+        bad = [n for n, e in item.expected.items() if not np.isfinite(e.value).all()]
+        if bad and family is not Family.NONFINITE:
+            lost = lost or f"{bad[0]} is not finite on {structure.axes}, inputs: {family}"
+    yield Check(
+        name="answers are finite",
+        passed=not lost,
+        detail=lost or f"{count} sets of inputs of {len(problem.families)} families",
+    )
+    item = make_item(problem, shapes[0], Family.NORMAL, rng)
+    again = problem.oracle(item.structure, item.inputs)
+    differ = [
+        name
+        for name, first in item.expected.items()
+        if not np.array_equal(first.value, again[name].value, equal_nan=True)
+    ]
+    yield Check(
+        name="answers are the same when asked again",
+        passed=not differ,
+        detail=f"{', '.join(differ)} differ" if differ else "bit for bit",
+    )
+    for name, expected in item.expected.items():
+        narrow = float(np.mean(expected.value == expected.value.astype(np.float32)))
+        yield Check(
+            name="answers are of float64",
+            passed=expected.is_exact or narrow <= MOST_NARROW,
+            figure=narrow,
+            limit=MOST_NARROW,
+            detail=f"share of {name} that float32 holds: compute in the type that is given",
+        )
+
+
+def _nulls(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
+    for workload in problem.workloads:
+        structure = shrink(problem, problem.structure(workload), rng)
+        try:
+            checks = null_kernels.admit(problem, structure, rng)
+        except NotDiscriminatingError as error:
+            yield Check(
+                name="null kernels fail",
+                passed=False,
+                detail=f"{error}; {error.hint}",
+                workload=workload.name,
+            )
+            continue
+        yield Check(
+            name="null kernels fail",
+            passed=True,
+            figure=float(len(checks)),
+            detail=f"of so many each, on {len(problem.families)} families of inputs",
+            workload=workload.name,
+        )
+
+
+def _headroom(problem: Problem, workshop: Workshop, rng: np.random.Generator) -> Iterator[Check]:
+    """How near right implementations come to the gates."""
+    structure = _tiny(problem)
+    process = BaselineProcess(workshop, problem, structure, slots=1)
+    try:
+        # Compiled it computes what eager does, and takes half a minute.
+        asked = [b for b in problem.baselines if b.runs_on("") and b.name != "torch.compile"]
+        usable, missing = process.prepare(tuple(b.name for b in asked), rng)
+        for name, why in missing.items():
+            yield Check(
+                name="a baseline is right",
+                passed="its answer is wrong" not in why,
+                detail=f"{name}: {why}",
+            )
+        for name in usable:
+            yield _ratio_of(problem, process, name, rng)
+        if not usable:
+            yield Check(name="headroom", passed=False, detail="no baseline runs here to hold it")
+    finally:
+        process.close()
+
+
+def _ratio_of(
+    problem: Problem, process: BaselineProcess, name: str, rng: np.random.Generator
+) -> Check:
+    """The worst of a baseline's errors to its limit, on every family."""
+    slot, worst, where = process.slots[0], 0.0, ""
+    for family in problem.families:
+        item: Item = make_item(problem, slot.structure, family, rng)
+        for key, array in item.inputs.items():
+            slot.inputs[key][...] = array
+        process.call(name, slot)
+        for output, expected in item.expected.items():
+            got = np.array(slot.outputs[output])
+            for check in gates.check_output(
+                output, got, expected, problem.precision, family, poison=None
+            ):
+                ratio = check.figure / check.limit if check.figure and check.limit else 0.0
+                ratio = ratio if check.passed else max(ratio, 1.0)
+                if ratio >= worst:
+                    worst, where = ratio, f"{check.name}, inputs: {family}"
+    return Check(
+        name="right implementations have headroom",
+        passed=worst < HEADROOM,
+        figure=worst,
+        limit=HEADROOM,
+        detail=f"{name}: {where}",
+    )
