@@ -170,8 +170,8 @@ def _as_cpus(value: object, _: Path) -> tuple[int, ...]:
 
 
 def _as_folders(value: object, base: Path) -> tuple[Path, ...]:
-    parts = value if isinstance(value, list | tuple) else str(value).split(os.pathsep)
-    return tuple(_as_path(part, base) for part in parts)
+    folders = value if isinstance(value, list | tuple) else str(value).split(os.pathsep)
+    return tuple(_as_path(folder, base) for folder in folders)
 
 
 def _as_devices(value: object, _: Path) -> tuple[str, ...]:
@@ -228,9 +228,7 @@ class Config:
         is_project_safe=False,
     )
     cpus: tuple[int, ...] = _setting(_as_cpus, "CPUs that kernels run on; none: all allowed", ())
-    problems: tuple[Path, ...] = _setting(
-        _as_folders, "folders of your own problems, which run in the sandbox", ()
-    )
+    problems: tuple[Path, ...] = _setting(_as_folders, "folders of your own problems", ())
     # Who times beside others credits too much.
     timing_lock: Path = _setting(
         _as_path,

@@ -30,7 +30,7 @@ def test_help_names_every_command(kw) -> None:
     assert done.code == 0
     assert done.err == ""
     listed = set(re.findall(r"^  ([a-z]+) ", done.out.split("Commands:")[1], re.MULTILINE))
-    assert listed == {*COMMANDS, "metrics", "space", "config"}
+    assert listed == {*COMMANDS, "metrics", "space", "config", "new"}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ WINGS = {
             ("clock",),
             ("checks",),
             ("stands",),
-            ("evaluation",),
+            ("evaluation", "admission"),
             ("process",),
         ),
     }.items()

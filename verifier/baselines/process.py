@@ -169,7 +169,7 @@ class BaselineProcess:
         where: BaselinePlace,
     ) -> TrustedTree | JailedTree:
         """The process: in a jail where a user's file has baselines of its own."""
-        module, arguments = "verifier.baselines.host", (str(channel), _told(workshop.cpus))
+        module, arguments = "verifier.baselines.host", (str(channel), _list_numbers(workshop.cpus))
         kept = _kept_by(workshop, self._problem)
         env = {**_environment(workshop, kept), **where.environment}
         passed = (channel, *fds, *self._gate.fds)
@@ -370,7 +370,7 @@ def _places(regions: dict[str, TensorRegion]) -> dict[str, list[object]]:
     return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
 
 
-def _told(cpus: tuple[int, ...]) -> str:
+def _list_numbers(cpus: tuple[int, ...]) -> str:
     return ",".join(map(str, cpus))
 
 
