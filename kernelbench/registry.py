@@ -50,7 +50,7 @@ def names() -> tuple[str, ...]:
 
 
 def add_file(path: Path) -> str:
-    """Makes a user's problem known, by its file's name. Nothing of it runs.
+    """Makes a user's problem known, by its file's name, whatever had it before. Nothing of it runs.
 
     Raises:
         UsageError: it cannot be read, or its name cannot be a problem's.
@@ -62,7 +62,8 @@ def add_file(path: Path) -> str:
             f"the problem {path} cannot be read: {error}",
             hint="give the path of a Python file that declares PROBLEM",
         ) from error
-    add_text(path.stem, text, str(path))
+    check_name(path.stem, str(path))
+    _own[path.stem] = (text, str(path))
     return path.stem
 
 
@@ -78,7 +79,7 @@ def add_folder(folder: Path) -> None:
         )
     for path in sorted(folder.glob("*.py")):
         if _DECLARES.search(path.read_text("utf-8", "replace")):
-            add_file(path)
+            add_text(path.stem, path.read_text("utf-8", "replace"), str(path))
 
 
 def add_text(name: str, text: str, place: str = "") -> None:

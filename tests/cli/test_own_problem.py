@@ -88,7 +88,7 @@ def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
     (work / "swi.cpp").write_text(place.kw("problems", "./swi.py", "--signature", "cpp").out)
     naive = place.kw("eval", "./swi.py", "swi.cpp", "--workload", "tiny", "--json")
     assert naive.code == 0, naive.err
-    assert naive.document["verdict"]["status"] == "VERIFIED"
+    assert naive.document["status"] == "VERIFIED"
     model = script(place, ("write", fenced(WRONG)), ("repair", fenced(FAST)))
     chain = ("--workflow", "forge", "--rounds", "2", "--workload", "tiny", "--target", "cpu")
     done = place.kw("run", "./swi.py", *chain, "--model", model, "--max-evals", "1", "--json")
