@@ -32,6 +32,7 @@ from .standins import STAND_INS
 from .terms import names_in
 
 NAME = "PROBLEM"
+ROWS, ENTRIES = "M", "nnz"
 CSR = "csr"
 """Instead of a type: the index array of this name of a CSR pattern (sparse.py)."""
 PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
@@ -80,6 +81,7 @@ class Declaration(BaseModel):
     """Limit of the normalised RMS error (gate G3)."""
     accuracy: str = ""
     is_row_wise: bool = False
+    """Whether no row along the axis M says anything of another (kernelbench/rows.py)."""
     writes_inputs: tuple[str, ...] = ()
     """Baselines that write what they were given, if only what stands there already."""
     backward_of: str = ""
@@ -119,6 +121,12 @@ class Declaration(BaseModel):
                 raise ValueError(
                     f"{what} names '{unknown[0]}', which is no axis: {', '.join(self.axes)}"
                 )
+        firsts = [t.shape[0] for t in self.output_tensors if t.shape]
+        if self.is_row_wise and not {ROWS, ENTRIES}.issuperset(firsts or [""]):
+            raise ValueError(
+                f"is_row_wise, and an output does not begin with {ROWS}: rows are counted along "
+                f"the axis {ROWS}, or along {ENTRIES} by those of a pattern"
+            )
         return self
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import NotDiscriminatingError, UsageError
 from ..kernelbench.machine import available_bytes
 from ..kernelbench.problem import Family, Problem, Structure
-from ..kernelbench.rows import shrink
+from ..kernelbench.rows import shrink, take_rows
 from ..sandbox.builders.workshop import Workshop
 from ..traces.records import Check
 from .baselines.process import BaselineProcess
@@ -54,6 +54,7 @@ def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
     for name, checks in (
         ("sizes", _sizes(problem, rng)),
         ("answers", _answers(problem, rng)),
+        ("rows", _rows(problem, rng)),
         ("null kernels", _nulls(problem, rng)),
         ("headroom", _headroom(problem, workshop, rng)),
     ):
@@ -145,6 +146,25 @@ def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
             limit=MOST_NARROW,
             detail=f"share of {name} that float32 holds: compute in the type that is given",
         )
+
+
+def _rows(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
+    """Answers of some rows follow from their inputs alone, where the file says so."""
+    if not problem.is_row_wise:
+        return
+    structure = next((s for s in _shapes(problem, rng) if s.axes["M"] > 1), _tiny(problem))
+    item = make_item(problem, structure, Family.NORMAL, rng)
+    rows = take_rows(structure, np.arange(0, structure.axes["M"], 2))
+    part = item.part(rows).expected
+    whole = rows.take(problem, {name: e.value for name, e in item.expected.items()})
+    wrong = [n for n, e in part.items() if not np.allclose(e.value, whole[n], 1e-9, 0.0, True)]
+    yield Check(
+        name="no row says anything of another",
+        passed=not wrong,
+        detail=f"{', '.join(wrong)} changes with other rows: leave is_row_wise out"
+        if wrong
+        else f"every second of {structure.axes['M']} rows alone: the same answers",
+    )
 
 
 def _nulls(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:

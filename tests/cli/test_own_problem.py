@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from .conftest import Command
 from .test_end_to_end import Place
 from .test_run_models import fenced, script
 
+PAGE = Path(__file__).parents[2] / "docs" / "own-operator.md"
 FAST = """#include <math.h>
 #include <stddef.h>
 extern "C" void swi(int M, int N, const float* x, const float* gate, float* y) {
@@ -122,6 +124,28 @@ def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timed
+def test_the_page_holds_word_by_word(place: Place) -> None:
+    block = re.search(r"```bash\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert block
+    lines = [line.partition("  #")[0].strip() for line in block[1].splitlines()]
+    assert [line.split()[:3] for line in lines if "--model" in line] == [
+        ["kernelwright", "run", "./swi.py"]
+    ]
+    folder = place.folder / "page"
+    folder.mkdir()
+    for line in lines:
+        if "--model" in line:
+            continue
+        command = line.replace("kernelwright", f"{sys.executable} -m kernelwright", 1)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], cwd=folder, env=place.env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (line, done.stderr, done.stdout)
+    assert "VERIFIED" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timed
 def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Place) -> None:
     text = (place.folder / "work" / "swi.py").read_text()
     broken = place.folder / "work" / "broken.py"
@@ -159,6 +183,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
         ("nans", "return np.log(x) * gate", "y is not finite on"),
         ("nothing", "return 0 * x", "the null kernel 'zeros' passes"),
         ("another", "return x / (1 + np.exp(-x)) + gate", "torch eager: its answer is wrong"),
+        ("rows", "return x / (1 + np.exp(-x)) * gate - x.mean(0)", "changes with other rows"),
         ("huge", answer, "MiB of 6 calls"),
     ):
         changed = text.replace(answer, wrong)
