@@ -55,7 +55,7 @@ def problems(
 
     config = common.load(ctx, problems=folders).config
     tasks.add_problems(config)
-    name = tasks.name_problem(name) if name else None
+    name = tasks.name_problem(config, name) if name else None
     if check is not None:
         _check(config, check, as_json=as_json)
         return
@@ -81,7 +81,7 @@ def _check(config: Config, which: str, *, as_json: bool) -> None:
     from ..kernelbench import registry
     from ..workbench import tasks
 
-    asked = registry.names() if which == ALL else (tasks.name_problem(which),)
+    asked = registry.names() if which == ALL else (tasks.name_problem(config, which),)
     documents, is_met = [], True
     for name in asked:
         found = tasks.admit_problem(config, name)

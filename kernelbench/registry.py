@@ -38,6 +38,7 @@ _PROBLEMS = (
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DECLARES = re.compile(rf"^{NAME}\b.*=", re.MULTILINE)
+_MODULE = re.compile(r"^class Model\b", re.MULTILINE)
 _own: dict[str, tuple[str, str]] = {}
 """By name: the text of a user's file, and what it is called in an error."""
 
@@ -55,16 +56,41 @@ def add_file(path: Path) -> str:
     Raises:
         UsageError: it cannot be read, or its name cannot be a problem's.
     """
+    set_text(path.stem, read_file(path), str(path))
+    return path.stem
+
+
+def read_file(path: Path) -> str:
+    """The text of a user's file. Raises UsageError where it cannot be read."""
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"the problem {path} cannot be read: {error}",
-            hint="give the path of a Python file that declares PROBLEM",
+            hint="give the path of a Python file that declares PROBLEM, or defines Model",
         ) from error
-    check_name(path.stem, str(path))
-    _own[path.stem] = (text, str(path))
-    return path.stem
+
+
+def declares_problem(text: str) -> bool:
+    """Whether a file says that it is a problem."""
+    return bool(_DECLARES.search(text))
+
+
+def defines_module(text: str) -> bool:
+    """Whether a file has a PyTorch module in KernelBench's form."""
+    return bool(_MODULE.search(text))
+
+
+def name_of_module(path: Path) -> str:
+    """What the problem of a module's file is called: its file's name, as far as C takes it."""
+    words = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")
+    return words.lstrip("0123456789_") or "module"
+
+
+def set_text(name: str, text: str, place: str) -> None:
+    """Makes the problem of a user's file known, whatever had its name before. Raises UsageError."""
+    check_name(name, place)
+    _own[name] = (text, place)
 
 
 def add_folder(folder: Path) -> None:
@@ -78,7 +104,7 @@ def add_folder(folder: Path) -> None:
             f"--problems {folder} is no folder", hint="give a folder of files that declare PROBLEM"
         )
     for path in sorted(folder.glob("*.py")):
-        if _DECLARES.search(path.read_text("utf-8", "replace")):
+        if declares_problem(path.read_text("utf-8", "replace")):
             add_text(path.stem, path.read_text("utf-8", "replace"), str(path))
 
 

@@ -194,7 +194,7 @@ def _settle_replay(job: Fresh, store: Store) -> Settled:
     campaign = store.resolve(job.config.model.removeprefix(replay.PREFIX))
     recording = recording_of(store, campaign)
     tasks.add_problems(job.config)
-    problem = tasks.name_problem(job.problem)
+    problem = tasks.name_problem(job.config, job.problem)
     add_recorded_problem(recording.started)
     asked = CampaignRequest(problem=problem, limits=dict(job.limits))
     request = replay_request(asked, recording)

@@ -70,17 +70,30 @@ def add_problems(config: Config) -> None:
             registry.add_folder(folder)
 
 
-def name_problem(word: str) -> str:
+def name_problem(config: Config, word: str) -> str:
     """The problem that is meant: a name, or the path of a file, which becomes known.
 
+    A PyTorch module in KernelBench's form is traced in a jail first.
+
     Raises:
-        UsageError: the file cannot be read, or declares what cannot be.
+        UsageError: the file cannot be read, declares what cannot be, or cannot be traced.
     """
     if not word.endswith(PYTHON_ENDING):
         return word
     from ..kernelbench import registry
 
-    return registry.add_file(Path(word))
+    path = Path(word)
+    text = registry.read_file(path)
+    if registry.declares_problem(text) or not registry.defines_module(text):
+        return registry.add_file(path)
+    from ..sandbox.builders.workshop import Workshop
+    from ..sandbox.definitions.process import trace_module
+    from ..sandbox.isolation import choose
+
+    name = registry.name_of_module(path)
+    workshop = Workshop(choose(config.jail), config.cache_dir, config.cpus or usable_cpus())
+    registry.set_text(name, trace_module(name, text, path.name, workshop), path.name)
+    return name
 
 
 def admit_problem(config: Config, problem: str) -> list[Check]:
@@ -120,7 +133,7 @@ def make_task(
 ) -> Task:
     """What the referee is started for."""
     add_problems(config)
-    problem = name_problem(problem)
+    problem = name_problem(config, problem)
     return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
 
 

@@ -38,7 +38,7 @@ class _Inside:
             found: Reply = getattr(self, f"_{message['do']}")(message, arrays)
         except BaseException as error:
             # Of any kind: the file is somebody's, and may leave as well.
-            return {"why": _describe(error), "line": _line_of(error, self.place)}, []
+            return {"why": describe_error(error), "line": find_line(error, self.place)}, []
         return found
 
     def _load(self, message: Message, _arrays: list[np.ndarray]) -> Reply:
@@ -51,7 +51,9 @@ class _Inside:
         structure, _ = self._structure(message, arrays)
         rng = np.random.default_rng(message["seed"])
         found = self.problem.values(structure, Family(message["family"]), rng)
-        return {"names": list(found)}, [np.asarray(array) for array in found.values()]
+        wanted = [t.name for t in self.problem.inputs if t.name in found]
+        names = [*wanted, *(name for name in found if name not in wanted)]
+        return {"names": names}, [np.asarray(found[name]) for name in names]
 
     def _oracle(self, message: Message, arrays: list[np.ndarray]) -> Reply:
         assert self.problem is not None
@@ -89,16 +91,17 @@ def main() -> None:
             try:
                 send(channel, reply, found)
             except (TypeError, ValueError) as error:
-                send(channel, {"why": _describe(error), "line": 0})
+                send(channel, {"why": describe_error(error), "line": 0})
     except WireError:
         return
 
 
-def _describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
+    """An exception in a line."""
     return f"{type(error).__name__}: {error}"[:400] if str(error) else type(error).__name__
 
 
-def _line_of(error: BaseException, place: str) -> int:
+def find_line(error: BaseException, place: str) -> int:
     """The last line of the file that was on the way to the error; 0: none."""
     lines = [
         frame.lineno or 0

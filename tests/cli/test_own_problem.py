@@ -144,6 +144,62 @@ def test_the_page_holds_word_by_word(place: Place) -> None:
     assert "VERIFIED" in done.stdout
 
 
+MODULE = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+def get_inputs():
+    return [torch.randn(32, 48)]
+
+def get_init_inputs():
+    return [48]
+"""
+FUSED = """#include <math.h>
+#include <stddef.h>
+extern "C" void relu_of_norm(int M, const float* x1, const float* norm_weight,
+                             const float* norm_bias, float* y1) {
+    for (int i = 0; i < M; ++i) {
+        const float* in = x1 + (size_t)i * 48;
+        float mean = 0, squares = 0;
+        for (int j = 0; j < 48; ++j) mean += in[j];
+        mean /= 48;
+        for (int j = 0; j < 48; ++j) squares += (in[j] - mean) * (in[j] - mean);
+        const float scale = 1.0f / sqrtf(squares / 48 + 1e-5f);
+        for (int j = 0; j < 48; ++j) {
+            const float y = (in[j] - mean) * scale * norm_weight[j] + norm_bias[j];
+            y1[(size_t)i * 48 + j] = y > 0 ? y : 0;
+        }
+    }
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_a_pytorch_module_is_a_problem_as_it_stands(place: Place) -> None:
+    work = place.folder / "work"
+    (work / "1_Relu_of_Norm.py").write_text(MODULE)
+    for name, source, status in (
+        ("right", FUSED, "VERIFIED"),
+        ("ignores", FUSED.replace("* norm_weight[j] ", ""), "INCORRECT"),
+        ("narrow", FUSED.replace("i < M", "i < M - M % 3"), "INCORRECT"),
+    ):
+        (work / f"{name}.cpp").write_text(source)
+        done = place.kw("eval", "./1_Relu_of_Norm.py", f"{name}.cpp", "--json")
+        assert done.document["status"] == status, done.err
+        assert done.code == (0 if status == "VERIFIED" else 1)
+    assert {"torch eager", "torch.compile"} <= set(
+        place.kw("problems", "./1_Relu_of_Norm.py", "--json").document["problem"]["baselines"]
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.timed
 def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Place) -> None:

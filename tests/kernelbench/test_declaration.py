@@ -77,7 +77,11 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"float32[M, N]"', '"float32"', "twice.py:11: PROBLEM.outputs"),
         ('"float32[M, N]"', '"float33[M, N]"', "twice.py:11: PROBLEM.outputs"),
         ("-sorted", "-shorted", "'-shorted' is none of"),
-        ('"outputs": {"y": "float32[M, N]"}', '"is_row_wise": True, "outputs": {"y": "float32[N, M]"}', "an output does not begin with M"),
+        (
+            '"outputs": {"y": "float32[M, N]"}',
+            '"is_row_wise": True, "outputs": {"y": "float32[N, M]"}',
+            "an output does not begin with M",
+        ),
         ("-sorted", "-normal", "normal and uniform are drawn of every problem"),
         ('"realistic"', '"real"', "twice.py:14: PROBLEM.workloads"),
         ('"M * N"', '"M * L"', "flops names 'L', which is no axis: M, N"),

@@ -15,7 +15,7 @@ from kernelwright.errors import UsageError
 from kernelwright.kernelbench.definition import read_text, version_of
 from kernelwright.kernelbench.problem import Family, Problem
 from kernelwright.sandbox.builders.workshop import Workshop
-from kernelwright.sandbox.definitions import process
+from kernelwright.sandbox.definitions import talk
 from kernelwright.sandbox.definitions.process import Definition
 from kernelwright.sandbox.isolation import choose
 
@@ -135,7 +135,7 @@ def answer_once(text: str, folder: Path) -> None:
 
 
 def test_what_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "ANSWER_S", 1.0)
+    monkeypatch.setattr(talk, "ANSWER_S", 1.0)
     text = FILE.replace("    return x", "    while True: pass\n    return x")
     with defined(text, tmp_path) as problem:
         structure = problem.structure(problem.workload("tiny"))

@@ -27,7 +27,7 @@ from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import Rows, RowTurns, take_rows
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.definitions.jailed import JailedTree
-from ...sandbox.definitions.process import house_command, house_paths
+from ...sandbox.definitions.talk import house_command, house_paths
 from ...sandbox.isolation.model import Confinement
 from ...sandbox.isolation.trusted import TrustedTree
 from ...sandbox.run.arena import MOST_SHIFT, Arena, Slot, TensorRegion, footprint
