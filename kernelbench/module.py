@@ -37,7 +37,7 @@ class TracedModule:
         self._space = run_source(source, place)
         self._tensors = dict(tensors)
         self._modules: dict[Any, Any] = {}
-        self._examples: list[np.ndarray] | None = None
+        self._signs: list[bool] = []
 
     def values(
         self, shapes: Mapping[str, tuple[int, ...]], family: Family, rng: np.random.Generator
@@ -88,9 +88,9 @@ class TracedModule:
 
     def _example_signs(self) -> list[bool]:
         """Of each input, whether the file's own examples are never negative."""
-        if self._examples is None:
-            self._examples = [bool((t >= 0).all()) for t in self._space[INPUTS]()]
-        return self._examples
+        if not self._signs:
+            self._signs = [bool((t >= 0).all()) for t in self._space[INPUTS]()]
+        return self._signs
 
 
 def run_source(source: str, place: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def name_problem(config: Config, word: str) -> str:
 
     name = registry.name_of_module(path)
     workshop = Workshop(choose(config.jail), config.cache_dir, config.cpus or usable_cpus())
-    registry.set_text(name, trace_module(name, text, path.name, workshop), path.name)
+    registry.set_text(name, trace_module(text, path.name, workshop), path.name)
     return name
 
 

@@ -42,7 +42,7 @@ def open_problem(problem: Problem, workshop: Workshop | None = None) -> Iterator
         definition.close()
 
 
-def trace_module(name: str, text: str, place: str, workshop: Workshop) -> str:
+def trace_module(text: str, place: str, workshop: Workshop) -> str:
     """The text of the problem that a PyTorch module's file is, traced in a jail (tracing.py).
 
     Raises:
@@ -51,7 +51,7 @@ def trace_module(name: str, text: str, place: str, workshop: Workshop) -> str:
     """
     talk = Talk(workshop, "sandbox.definitions.tracing", place)
     try:
-        asked = {"name": name, "text": text, "place": place}
+        asked = {"text": text, "place": place}
         return str(talk.ask("tracing", asked)[0].get("text", ""))
     finally:
         talk.close()

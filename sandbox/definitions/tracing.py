@@ -8,7 +8,7 @@ cannot be traced is refused with the line of the file.
 
 from __future__ import annotations
 
-import json
+import math
 import socket
 import sys
 import warnings
@@ -17,7 +17,8 @@ from typing import Any
 
 from ...kernelbench.module import INPUTS, MODEL, make_module, named_tensors, run_source
 from .inside import describe_error, find_line
-from .wire import receive, send
+from .module_text import ModuleShapes, write_problem
+from .wire import Message, receive, send
 
 NAMES = ("M", "N", "K", "L", "P", "Q", "R", "S", *(f"D{n}" for n in range(1, 40)))
 _VIEWS = (
@@ -39,14 +40,14 @@ def main() -> None:
     message, _ = receive(channel, 0)
     place = message["place"]
     try:
-        told = {"text": trace(message["name"], message["text"], place)}
+        told: Message = {"text": trace(message["text"], place)}
     except BaseException as error:
         # Of any kind: the file is somebody's.
         told = {"why": describe_error(error), "line": find_line(error, place)}
     send(channel, told)
 
 
-def trace(name: str, source: str, place: str) -> str:
+def trace(source: str, place: str) -> str:
     """The text of the problem. Raises CannotTraceError, and whatever the file raises."""
     import torch
 
@@ -60,8 +61,7 @@ def trace(name: str, source: str, place: str) -> str:
         if not isinstance(example, torch.Tensor) or example.dtype != torch.float32:
             kind = getattr(example, "dtype", type(example).__name__)
             raise CannotTraceError(f"input {at + 1} of forward is {kind}: float32 tensors only")
-    program = _export(module, examples)
-    return _Writer(name, source, place, module, program).text()
+    return write_problem(_describe(source, place, module, _export(module, examples)))
 
 
 def _export(module: Any, examples: Sequence[Any]) -> Any:
@@ -157,115 +157,45 @@ def formula_of(size: Any, names: dict[Any, str]) -> str | None:
     return "+".join(sorted(terms)) or None
 
 
-class _Writer:
-    """Words the problem."""
-
-    def __init__(self, name: str, source: str, place: str, module: Any, program: Any) -> None:
-        self._name, self._source, self._place = name, source, place
-        self._program = program
-        symbols = _symbols(program)
-        self._axes = dict(zip(symbols, NAMES, strict=False))
-        self._sizes = {
-            self._axes[symbol]: _hint(_input_shapes(program)[at][axis])
-            for symbol, (at, axis) in symbols.items()
-        }
-        self._inputs = [self._shape(shape) for shape in _input_shapes(program)]
-        self._outputs = [self._shape(shape) for shape in _output_shapes(program)]
-        self._parameters = [(n, tuple(t.shape)) for n, t in named_tensors(module)]
-        count = len(self._inputs) + len(self._outputs) + len(self._parameters)
-        if count > MOST_TENSORS:
-            raise CannotTraceError(
-                f"{count} inputs, parameters and outputs; at most {MOST_TENSORS}"
-            )
-
-    def _shape(self, shape: Any) -> tuple[str, ...]:
-        found = tuple(formula_of(size, self._axes) for size in shape)
-        if None in found:
-            raise CannotTraceError(f"the shape {tuple(shape)} is no formula of its inputs' sizes")
-        return tuple(each or "" for each in found)
-
-    def text(self) -> str:
-        """The whole file."""
-        lengths = {}
-        axes = {axis: f"a size, {size} in the file" for axis, size in self._sizes.items()}
-        sizes = dict(self._sizes)
-        if not axes:
-            # A kernel has one size at least.
-            sizes = {"M": 1}
-            axes, lengths = {"M": "always 1: no size of this module can vary"}, {"M": (1,)}
-        inputs = {f"x{n}": shape for n, shape in enumerate(self._inputs, 1)}
-        taken = {*inputs, *axes}
-        weights = {}
-        for name, shape in self._parameters:
-            weights[_identifier(name, taken)] = (name, tuple(map(str, shape)))
-        outputs = {_identifier(f"y{n}", taken): s for n, s in enumerate(self._outputs, 1)}
-        problem = {
-            "title": f"{MODEL} of {self._place}",
-            "definition": f"what {MODEL}.forward of {self._place} gives",
-            "source": self._place,
-            "tags": ["dense", "torch"],
-            "axes": axes,
-            **({"lengths": lengths} if lengths else {}),
-            "inputs": {
-                **{name: _tensor(shape, "input of forward") for name, shape in inputs.items()},
-                **{name: _tensor(shape, of) for name, (of, shape) in weights.items()},
-            },
-            "outputs": {name: _tensor(shape, "") for name, shape in outputs.items()},
-            "flops": self._flops(),
-            "workloads": {
-                "realistic": {"file": {**sizes, "note": "the sizes of the file's examples"}},
-                "tiny": {"tiny": {axis: min(size, 5) for axis, size in sizes.items()}},
-            },
-        }
-        arguments = ", ".join([*inputs, *weights])
-        named = ", ".join(f"{name}={name}" for name in [*inputs, *weights])
-        written = ", ".join(outputs)
-        shapes = ", ".join(
-            f'"{name}": ({"".join(f"{term}, " for term in shape)})'
-            for name, shape in [*inputs.items(), *((n, s) for n, (_, s) in weights.items())]
-        )
-        parameters = json.dumps({name: of for name, (of, _) in weights.items()}, indent=4)
-        sized = ", ".join(axes)
-        return f'''"""Made of {self._place}: its module is the oracle, its parameters are inputs."""
-
-from kernelwright.kernelbench.module import TracedModule
-
-PROBLEM = {_pretty(problem)}
-SOURCE = {self._source!r}
-module = TracedModule(SOURCE, {self._place!r}, {parameters})
+def _describe(source: str, place: str, module: Any, program: Any) -> ModuleShapes:
+    """What the trace tells of a problem."""
+    symbols = _symbols(program)
+    axes = dict(zip(symbols, NAMES, strict=False))
+    inputs = _input_shapes(program)
+    sizes = {axes[symbol]: _hint(inputs[at][axis]) for symbol, (at, axis) in symbols.items()}
+    found = ModuleShapes(
+        source,
+        place,
+        sizes,
+        tuple(_shape_of(shape, axes) for shape in inputs),
+        tuple(_shape_of(shape, axes) for shape in _output_shapes(program)),
+        tuple((name, tuple(map(str, tensor.shape))) for name, tensor in named_tensors(module)),
+        _count_flops(program, axes),
+    )
+    count = len(found.inputs) + len(found.outputs) + len(found.parameters)
+    if count > MOST_TENSORS:
+        raise CannotTraceError(f"{count} inputs, parameters and outputs; at most {MOST_TENSORS}")
+    return found
 
 
-def values(family, rng, {sized}):
-    return module.values({{{shapes}}}, family, rng)
+def _shape_of(shape: Any, axes: dict[Any, str]) -> tuple[str, ...]:
+    found = tuple(formula_of(size, axes) for size in shape)
+    if None in found:
+        raise CannotTraceError(f"the shape {tuple(shape)} is no formula of its inputs' sizes")
+    return tuple(each or "" for each in found)
 
 
-def oracle({arguments}):
-    return module.compute({named})
-
-
-def by_torch({arguments}, {written}):
-    return module.prepare(({written},), {named})
-
-
-def by_compile({arguments}):
-    return module.call({named})
-'''
-
-    def _flops(self) -> str:
-        """Two for each product and sum of matrix products and convolutions, one for each element
-        that any other operation gives."""
-        terms = list(_operations(self._program, self._axes))
-        counted: dict[str, int] = {}
-        for term in terms:
-            for part in term.split("+"):
-                numbers = [int(p) for p in part.split("*") if p.isdigit()]
-                names = sorted(p for p in part.split("*") if not p.isdigit())
-                size = 1
-                for number in numbers:
-                    size *= number
-                key = "*".join(names)
-                counted[key] = counted.get(key, 0) + size
-        return " + ".join("*".join(filter(None, (str(n), k))) for k, n in counted.items()) or "1"
+def _count_flops(program: Any, axes: dict[Any, str]) -> str:
+    """Two for each product and sum of matrix products and convolutions, one for each element that
+    any other operation gives."""
+    counted: dict[str, int] = {}
+    for term in _operations(program, axes):
+        for part in term.split("+"):
+            factors = part.split("*")
+            key = "*".join(sorted(each for each in factors if not each.isdigit()))
+            size = math.prod(int(each) for each in factors if each.isdigit())
+            counted[key] = counted.get(key, 0) + size
+    return " + ".join("*".join(filter(None, (str(n), k))) for k, n in counted.items()) or "1"
 
 
 def _operations(program: Any, names: dict[Any, str]) -> Iterator[str]:
@@ -315,22 +245,3 @@ def _product(shape: Any, names: dict[Any, str]) -> str | None:
 
 def _hint(size: Any) -> int:
     return size if isinstance(size, int) else int(size.node.hint)
-
-
-def _identifier(name: str, taken: set[str]) -> str:
-    """A C name for a parameter of the module."""
-    found = "".join(c if c.isalnum() else "_" for c in name).lower()
-    while found in taken:
-        found += "_"
-    taken.add(found)
-    return found
-
-
-def _tensor(shape: tuple[str, ...], meaning: str) -> str:
-    return f"float32[{', '.join(shape)}]" + (f": {meaning}" if meaning else "")
-
-
-def _pretty(problem: dict[str, Any]) -> str:
-    import pprint
-
-    return pprint.pformat(problem, sort_dicts=False, width=96)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kernelwright
+from kernelwright.kernelbench import registry
 from kernelwright.tests.jails import skip_for_want_of_one
 
 
@@ -38,6 +39,12 @@ class Done:
 
 
 Command = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def no_own_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command in this process makes known is forgotten after its test."""
+    monkeypatch.setattr(registry, "_own", {})
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_module_becomes_a_problem_that_answers_as_it_does(name: str) -> None:
     import torch
 
     source, inputs, outputs, flops = TRACED[name]
-    text = trace("m", source, "m.py")
+    text = trace(source, "m.py")
     problem = read_text("m", text, "m.py")
     if inputs:
         assert {t.name: t.shape for t in problem.inputs} == inputs
@@ -151,14 +151,14 @@ def test_a_module_becomes_a_problem_that_answers_as_it_does(name: str) -> None:
 def test_what_cannot_be_traced_is_refused(name: str, tmp_path: Path) -> None:
     source, told = REFUSED[name]
     with pytest.raises(UsageError) as error:
-        trace_module("m", source, "m.py", Workshop(choose(), tmp_path))
+        trace_module(source, "m.py", Workshop(choose(), tmp_path))
     assert re.search(told, str(error.value)), str(error.value)
 
 
 @pytest.mark.jail
 def test_it_is_traced_and_answers_in_jails(tmp_path: Path) -> None:
     workshop = Workshop(choose(), tmp_path)
-    text = trace_module("m", TRACED["linear and gelu"][0], "m.py", workshop)
+    text = trace_module(TRACED["linear and gelu"][0], "m.py", workshop)
     definition = Definition(read_text("m", text, "m.py"), workshop)
     try:
         problem = definition.problem()
