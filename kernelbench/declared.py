@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -42,11 +43,15 @@ from .problem import (
     Tensor,
     no_bulk,
 )
+from .sizes import HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
 from .terms import value_of
+from .tried import Tried
 from .twins import twins
 
 Functions = Mapping[str, Any]
 """What a file defines, by name."""
+GUARDED = 1 << 18
+"""Bytes around the tensors of a call."""
 TERMS = "terms that were counted"
 """In the cache of a structure."""
 _Bound = Callable[[Mapping[str, Any]], Any]
@@ -126,9 +131,17 @@ def _structures(declared: Declaration) -> dict[str, Any]:
     """How its structures are made and varied."""
     names, ranges = tuple(declared.axes), declared.ranges
     if not declared.has_pattern:
+        ranges = {axis: _bound(declared, axis, kind) for axis, kind in ranges.items()}
+        vary = dense.variations_of(ranges)
+
+        def variations(
+            structure: Structure, rng: np.random.Generator, tried: Tried | None = None
+        ) -> Iterator[Structure]:
+            return (s for s in vary(structure, rng, tried) if _has_room(declared, s.axes))
+
         return {
             "structure": dense.structure_maker(*names),
-            "variations": dense.variations_of(ranges),
+            "variations": variations,
             "bulk": dense.bulk_of(ranges) if len(ranges) > 1 else no_bulk,
         }
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
@@ -138,6 +151,35 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         "bulk": sparse.bulk_of(*names, dense=own),
         "twins": twins,
     }
+
+
+def _bound(declared: Declaration, axis: str, kind: Range) -> Range:
+    """As long as one axis alone may be within the bytes of a hidden shape."""
+    if kind.choices:
+        return kind
+    most = kind.most
+    for tensors, room in _rooms(declared):
+        ones = dict.fromkeys(declared.axes, 1)
+        each = _bytes_of(tensors, {**ones, axis: 2}) - _bytes_of(tensors, ones)
+        most = min(most, 1 + int(room // each)) if each else most
+    return replace(kind, most=most)
+
+
+def _has_room(declared: Declaration, axes: Axes) -> bool:
+    """Whether a hidden shape is as small as it must be, beside what every shape has."""
+    ones = dict.fromkeys(declared.axes, 1)
+    return all(
+        _bytes_of(tensors, axes) - _bytes_of(tensors, ones) <= room
+        for tensors, room in _rooms(declared)
+    )
+
+
+def _rooms(declared: Declaration) -> tuple[tuple[tuple[Tensor, ...], int], ...]:
+    """Inputs and outputs, with the bytes that they may have."""
+    return (
+        (declared.input_tensors, HIDDEN_INPUTS - GUARDED),
+        (declared.output_tensors, HIDDEN_OUTPUTS - GUARDED),
+    )
 
 
 def _bytes_of(tensors: tuple[Tensor, ...], axes: Axes) -> float:

@@ -31,6 +31,8 @@ from .edges import LAST_PIECE, MOST_AT_EDGES, draw_edge
 from .tried import BESIDE, LEAST_MIDDLING, LEAST_SHORT, OPTIONS, RESIDUES, SHORT, Odd, Tried
 
 BEYOND_16_BITS = (1 << 16) + 2048
+HIDDEN_INPUTS, HIDDEN_OUTPUTS = 16 << 20, 8 << 20
+"""Bytes of one call on a hidden shape at most, beside those that every shape has."""
 MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22

@@ -128,7 +128,9 @@ class LandlockJail:
         search = uid >= 0 and not all(is_open_to_others(path) for path in named)
         if uid >= 0:
             for folder in confinement.writable:
-                os.chown(folder, uid, uid)
+                # With what an earlier job of another uid has left there.
+                for path in (folder, *folder.rglob("*")):
+                    os.chown(path, uid, uid, follow_symlinks=False)
         group = cgroup.make(limits)
         order = SupervisedOrder(
             command=full,

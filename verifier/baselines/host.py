@@ -9,6 +9,7 @@ call. A call begins at a gate that is watched without sleep, as a candidate's do
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -188,9 +189,11 @@ class _Host:
 def main() -> None:
     """Serves requests until the referee closes the channel."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Of every thread that numpy has started by now, and so of those that they start.
-    for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), {int(cpu) for cpu in sys.argv[2].split(",")})
+    # In a jail, which may not show them, they were pinned before they began.
+    with contextlib.suppress(PermissionError):
+        # Of every thread that numpy has started by now, and so of those that they start.
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), {int(cpu) for cpu in sys.argv[2].split(",")})
     channel = socket.socket(fileno=int(sys.argv[1]))
     host = _Host()
     lines = channel.makefile("rb")

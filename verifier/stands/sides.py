@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from ...kernelbench.rows import is_large
+from ...kernelbench.sizes import HIDDEN_INPUTS, HIDDEN_OUTPUTS
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, Behind, footprint, nothing_more
 from ...sandbox.run.begun import Begun, Plane
@@ -35,8 +36,8 @@ EVALUATION_S = {
 }
 MEMORY_ROOM = 1 << 30
 """Resident memory a candidate may take beyond the shared data."""
-HIDDEN_ROOM = (16 << 20, 8 << 20)
-"""Inputs and outputs of one call of any hidden shape."""
+HIDDEN_ROOM = (HIDDEN_INPUTS, HIDDEN_OUTPUTS)
+"""Inputs and outputs of one call of any hidden shape, beside what every shape has."""
 STIRRED_BYTES = 64 << 20
 """Beyond it nothing of what was written before stays in a cache."""
 SHIFT_ROOM = 8192
@@ -59,9 +60,12 @@ def arena_for(session: Session, extra_bytes: int = 0, *, is_timed: bool = True) 
     for _, structure in stage.others:
         inputs, outputs = footprint(problem, structure.axes)
         sizes.append((2 * inputs, 2 * outputs))
+    # Weights of one size, for example.
+    fixed = footprint(problem, dict.fromkeys(problem.axes, 1))
+    sizes.append((HIDDEN_ROOM[0] + fixed[0], HIDDEN_ROOM[1] + fixed[1]))
     with Arena(
-        max(HIDDEN_ROOM[0], *(s[0] for s in sizes)) + SHIFT_ROOM + min(extra_bytes, EXTRA_BYTES),
-        max(HIDDEN_ROOM[1], *(s[1] for s in sizes)) + SHIFT_ROOM + extra_bytes,
+        max(s[0] for s in sizes) + SHIFT_ROOM + min(extra_bytes, EXTRA_BYTES),
+        max(s[1] for s in sizes) + SHIFT_ROOM + extra_bytes,
     ) as arena:
         yield arena
 
