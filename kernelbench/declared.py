@@ -132,6 +132,7 @@ def _structures(declared: Declaration) -> dict[str, Any]:
     names, ranges = tuple(declared.axes), declared.ranges
     if not declared.has_pattern:
         ranges = {axis: _bound(declared, axis, kind) for axis, kind in ranges.items()}
+        free = [axis for axis, kind in ranges.items() if not kind.choices]
         vary = dense.variations_of(ranges)
 
         def variations(
@@ -142,7 +143,7 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         return {
             "structure": dense.structure_maker(*names),
             "variations": variations,
-            "bulk": dense.bulk_of(ranges) if len(ranges) > 1 else no_bulk,
+            "bulk": dense.bulk_of(ranges) if len(free) > 1 else no_bulk,
         }
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
     return {

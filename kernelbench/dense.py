@@ -51,6 +51,8 @@ def variations_of(ranges: Mapping[str, Range]) -> Variations:
     def vary(
         structure: Structure, rng: np.random.Generator, tried: Tried | None = None
     ) -> Iterator[Structure]:
+        while all(kind.choices for kind in ranges.values()):
+            yield Structure({axis: int(rng.choice(of.choices)) for axis, of in ranges.items()})
         for axes in draw_sizes(ranges, structure.axes, rng, tried=tried):
             yield Structure(
                 axes, is_telling=is_telling(ranges, axes), is_middling=is_middling(ranges, axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,16 @@ def test_a_function_that_asks_for_what_nobody_has_is_refused() -> None:
     assert "structure, M, N, x" in error.value.hint
     with pytest.raises(UsageError, match="defines no function 'oracle'"):
         twice(oracle=None)
+
+
+def test_sizes_that_are_all_fixed_are_drawn_as_they_are() -> None:
+    text = FILE.replace('"flops"', '"lengths": {"M": (10,), "N": (3, 20)}, "flops"')
+    known = {"oracle": lambda x: 2 * x}
+    problem = problem_of("twice", read_declaration(text, "twice.py"), known)
+    tiny = problem.structure(problem.workload("tiny"))
+    varied = itertools.islice(problem.variations(tiny, np.random.default_rng(1)), 20)
+    assert {(s.axes["M"], s.axes["N"]) for s in varied} == {(10, 3), (10, 20)}
+    assert list(problem.bulk(tiny, np.random.default_rng(1))) == []
 
 
 def test_plain_answers_get_the_scales_that_are_measured() -> None:
