@@ -25,7 +25,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
-from .problem import STRICT_FP32, Family, Tensor, Workload
+from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
 from .standins import STAND_INS
@@ -36,18 +36,6 @@ ROWS, ENTRIES = "M", "nnz"
 CSR = "csr"
 """Instead of a type: the index array of this name of a CSR pattern (sparse.py)."""
 PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
-PLAIN = (
-    Family.NORMAL,
-    Family.UNIFORM,
-    Family.LAPLACE,
-    Family.LOGNORMAL,
-    Family.EXPONENTIAL,
-    Family.OUTLIERS,
-    Family.ALTERNATING,
-    Family.CONSTANT,
-    Family.SORTED,
-)
-"""Families of every problem that does not leave one out."""
 REQUIRED = (Family.NORMAL, Family.UNIFORM)
 """What is timed, and what baselines are tried with."""
 KINDS = Literal["tiny", "realistic", "adversarial"]

@@ -50,6 +50,7 @@ from .twins import twins
 
 Functions = Mapping[str, Any]
 """What a file defines, by name."""
+_Rooms = tuple[tuple[tuple[Tensor, ...], int], ...]
 GUARDED = 1 << 18
 """Bytes around the tensors of a call."""
 TERMS = "terms that were counted"
@@ -131,14 +132,15 @@ def _structures(declared: Declaration) -> dict[str, Any]:
     """How its structures are made and varied."""
     names, ranges = tuple(declared.axes), declared.ranges
     if not declared.has_pattern:
-        ranges = {axis: _bound(declared, axis, kind) for axis, kind in ranges.items()}
+        rooms = _rooms(declared)
+        ranges = {axis: _bound(rooms, names, axis, kind) for axis, kind in ranges.items()}
         free = [axis for axis, kind in ranges.items() if not kind.choices]
         vary = dense.variations_of(ranges)
 
         def variations(
             structure: Structure, rng: np.random.Generator, tried: Tried | None = None
         ) -> Iterator[Structure]:
-            return (s for s in vary(structure, rng, tried) if _has_room(declared, s.axes))
+            return (s for s in vary(structure, rng, tried) if _has_room(rooms, s.axes))
 
         return {
             "structure": dense.structure_maker(*names),
@@ -154,28 +156,26 @@ def _structures(declared: Declaration) -> dict[str, Any]:
     }
 
 
-def _bound(declared: Declaration, axis: str, kind: Range) -> Range:
+def _bound(rooms: _Rooms, names: tuple[str, ...], axis: str, kind: Range) -> Range:
     """As long as one axis alone may be within the bytes of a hidden shape."""
     if kind.choices:
         return kind
-    most = kind.most
-    for tensors, room in _rooms(declared):
-        ones = dict.fromkeys(declared.axes, 1)
+    most, ones = kind.most, dict.fromkeys(names, 1)
+    for tensors, room in rooms:
         each = _bytes_of(tensors, {**ones, axis: 2}) - _bytes_of(tensors, ones)
         most = min(most, 1 + int(room // each)) if each else most
     return replace(kind, most=most)
 
 
-def _has_room(declared: Declaration, axes: Axes) -> bool:
+def _has_room(rooms: _Rooms, axes: Axes) -> bool:
     """Whether a hidden shape is as small as it must be, beside what every shape has."""
-    ones = dict.fromkeys(declared.axes, 1)
+    ones = dict.fromkeys(axes, 1)
     return all(
-        _bytes_of(tensors, axes) - _bytes_of(tensors, ones) <= room
-        for tensors, room in _rooms(declared)
+        _bytes_of(tensors, axes) - _bytes_of(tensors, ones) <= room for tensors, room in rooms
     )
 
 
-def _rooms(declared: Declaration) -> tuple[tuple[tuple[Tensor, ...], int], ...]:
+def _rooms(declared: Declaration) -> _Rooms:
     """Inputs and outputs, with the bytes that they may have."""
     return (
         (declared.input_tensors, HIDDEN_INPUTS - GUARDED),

@@ -52,6 +52,20 @@ class Family(StrEnum):
     """At most four non-zeros with full 24-bit mantissas per reduction: shows a silent downcast."""
 
 
+PLAIN = (
+    Family.NORMAL,
+    Family.UNIFORM,
+    Family.LAPLACE,
+    Family.LOGNORMAL,
+    Family.EXPONENTIAL,
+    Family.OUTLIERS,
+    Family.ALTERNATING,
+    Family.CONSTANT,
+    Family.SORTED,
+)
+"""Families of every problem that does not leave one out."""
+
+
 class Tensor(BaseModel):
     """One typed input or output."""
 
@@ -267,17 +281,7 @@ class Problem:
     some of the later ones, have a size beyond 16 bits."""
     bulk: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_bulk
     """Endless hidden shapes of some MiB, in which two axes are long at once."""
-    families: tuple[Family, ...] = (
-        Family.NORMAL,
-        Family.UNIFORM,
-        Family.LAPLACE,
-        Family.LOGNORMAL,
-        Family.EXPONENTIAL,
-        Family.OUTLIERS,
-        Family.ALTERNATING,
-        Family.CONSTANT,
-        Family.SORTED,
-    )
+    families: tuple[Family, ...] = PLAIN
     """The families that are legal for it; EXACT and PROBE only where they mean something."""
     precision: Precision = STRICT_FP32
     accuracy: str = ""
