@@ -1,0 +1,54 @@
+"""CUDA in the form in which people publish it (`load_inline`, launchers, programs) gets its launch
+plan from its own host code, and is then judged as any candidate for `sm_90` in emulation.
+
+`host.toml` has a row for each file of `host/`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kernelwright.kernelbench import registry
+from kernelwright.sandbox.host_plan.convert import Converted, convert
+from kernelwright.sandbox.plan.faults import PlanFault
+from kernelwright.tests.court import Court
+
+HERE = Path(__file__).parent
+ROWS = tomllib.loads((HERE / "host.toml").read_text("utf-8"))
+CONVERTED = [name for name, row in ROWS.items() if row["status"] != "refused"]
+
+
+def convert_file(name: str) -> Converted | PlanFault:
+    text = (HERE / "host" / name).read_text("utf-8")
+    return convert(text, registry.get(ROWS[name]["problem"]))
+
+
+def test_each_file_has_its_row_and_most_become_candidates() -> None:
+    assert sorted(file.name for file in (HERE / "host").iterdir()) == sorted(ROWS)
+    right = [name for name, row in ROWS.items() if row["status"] == "SCREENED"]
+    assert len(right) >= 0.75 * len(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_it_gets_its_plan_or_is_refused_with_a_line(name: str) -> None:
+    found = convert_file(name)
+    if ROWS[name]["status"] == "refused":
+        assert isinstance(found, PlanFault)
+        assert ROWS[name]["words"] in found.reason
+        return
+    assert isinstance(found, Converted), found
+    assert "<<<" not in found.text
+    assert "PYBIND11_MODULE" not in found.text
+    assert convert(found.text, registry.get(ROWS[name]["problem"])) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONVERTED)
+def test_it_is_judged(name: str, court: Court) -> None:
+    found = convert_file(name)
+    assert isinstance(found, Converted)
+    verdict = court.look(found.text, ROWS[name]["problem"], "cuda")
+    assert verdict.status == ROWS[name]["status"], verdict.reasons
