@@ -52,21 +52,25 @@ def evaluate(
         max_preparation=max_preparation,
     ).config
     from ..traces.records import Status
-    from ..workbench.evaluating import Evaluator, language_of_file, read_source
+    from ..workbench.evaluating import Evaluator
+    from ..workbench.own_kernel import language_of_source, read_source_file
     from . import documents, planning
     from .summary import print_verdict
 
-    source = read_source(file)
-    spoken = language or language_of_file(file, config.target)
+    source = read_source_file(file)
+    spoken = language or language_of_source(file, source, config.target)
     evaluator = Evaluator(problem, language=spoken, workload=workload, matrix=matrix, config=config)
     where, on = evaluator.target, evaluator.task.workload.name
     prose = common.console(config)
     prose.print(f"evaluating {file} as {evaluator.task.problem} / {on} on {where}", markup=False)
+    own = evaluator.take(source)
+    if own.note or own.fault:
+        prose.print(own.note or f"no launch plan could be written: {own.fault}", markup=False)
     with evaluator:
         planning.warn_of_weakness(prose, evaluator.isolation)
         planning.tell_emulated(prose, where, evaluator.is_emulated)
         planning.tell_other(prose, config, evaluator.is_emulated)
-        verdict = evaluator.evaluate(source, record=record).verdict
+        verdict = evaluator.evaluate(own.text, record=record).verdict
     assert verdict is not None
     if as_json:
         common.emit(documents.verdict_document(verdict))

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from ..workbench.jobs import Ready
 
 
+_NOTED = {"replays": "replay", "goes": "resume", "begins": "start"}
+"""What a note on where a campaign begins is called, by its first word."""
+
+
 def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
     """Prints the plan and gives it as a document."""
     from ..agents.books.asking import Asking
-    from ..kernelbench.recipes import recipes_for
 
     settled, facts = ready.settled, referee.facts
     task, names, note = settled.task, settled.names, settled.note
-    sizes = {r.family: r.size(facts) for r in recipes_for(task.problem, names.language)}
+    sizes = {r.family: r.size(facts) for r in ready.players.recipes}
     axes = " ".join(f"{name}={value}" for name, value in task.workload.axes.items())
     spoken = ", ".join(limit_text(name, value) for name, value in settled.limits.items())
     lines = {
@@ -40,7 +43,7 @@ def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
         families = ", ".join(f"{family} {size:,}" for family, size in sizes.items())
         lines["recipes"] = f"{sum(sizes.values()):,} variants: {families}"
     if note:
-        lines["replay" if note.startswith("replays") else "resume"] = note
+        lines[_NOTED[note.split()[0]]] = note
     for name, text in lines.items():
         prose.print(f"{name:9} {text}", markup=False, soft_wrap=True)
     warn_of_weakness(prose, referee.isolation)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -69,7 +68,8 @@ MaxDeviceTimeOption = Annotated[
     common.option("--max-device-time", "Stop after so long on the target, without builds."),
 ]
 FromOption = Annotated[
-    Path | None, common.option("--from", "A .cu or .py file for --workflow transpile.")
+    str | None,
+    common.option("--from", "Your own kernel to begin from: a file, or ID@best, ID/NUMBER."),
 ]
 ResumeOption = Annotated[str | None, common.option("--resume", "Take up this campaign again.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")]
@@ -118,8 +118,9 @@ def run(
     )
     if resume is not None:
         _refuse_changes(ctx)
-    from ..workbench.jobs import Fresh, Job, Resume, read_start
+    from ..workbench.jobs import Fresh, Job, Resume
     from ..workbench.limits import limits_of
+    from ..workbench.own_kernel import read_start
     from . import carry_out
 
     config, on_device = resolved.config, _seconds(max_device_time)
@@ -134,7 +135,7 @@ def run(
             matrix=matrix,
             limits=limits,
             asked=Options.read(given),
-            source=read_start(source) if source else "",
+            start=read_start(source, config.home, config.target) if source else None,
         )
     outcome = carry_out.carry_out(
         job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)

@@ -10,30 +10,14 @@ from typing import Any, Self
 
 from ..config import Config, resolve
 from ..errors import UsageError
-from ..kernelbench.languages import CPP, LANGUAGES, languages_of_suffix, list_names
-from ..kernelbench.targets import AUTO, CPU
+from ..kernelbench import registry
+from ..kernelbench.languages import CPP, list_names
 from ..traces.records import Depth, Isolation
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..verifier.request import Order
 from . import tasks
 from .candidate import Candidate
-
-
-def language_of_file(file: Path, target: str) -> str:
-    """The language by the file's ending; of two the one for a GPU where the target is one.
-
-    Raises:
-        UsageError: nothing is written in files that end so.
-    """
-    found = languages_of_suffix(file.suffix)
-    if not found:
-        known = dict.fromkeys(end for each in LANGUAGES.values() for end in each.suffixes)
-        raise UsageError(
-            f"the ending of {file.name} names no language that candidates are written in",
-            hint=f"say it with --language {list_names()}, or end it in one of {' '.join(known)}",
-        )
-    wants_gpu = target not in (AUTO, CPU)
-    return min(found, key=lambda each: each.is_for_gpu is not wants_gpu).name
+from .own_kernel import OwnKernel, language_of_source, read_source_file, take_own
 
 
 class Evaluator:
@@ -97,6 +81,10 @@ class Evaluator:
         """Whether the target is a device that is not here: then nothing is timed."""
         return self._require_open().is_emulated
 
+    def take(self, text: str) -> OwnKernel:
+        """The source as a candidate: CUDA with host code of its own gets its launch plan."""
+        return take_own(OwnKernel(text, self.language), registry.get(self.task.problem))
+
     def evaluate(self, source: str | Path, *, record: bool = False) -> Candidate:
         """Verifies and times a source. A bad kernel is a verdict and never an exception.
 
@@ -104,7 +92,8 @@ class Evaluator:
             source: The text of one source file, or its path.
             record: 300 trials instead of 30.
         """
-        text = read_source(source) if isinstance(source, Path) else source
+        text = read_source_file(source) if isinstance(source, Path) else source
+        text = self.take(text).text
         protocol = Depth.RECORD if record else Depth.FULL
         order = Order(source=text, language=self.language, protocol=protocol)
         verdict = self._require_open().evaluate(order)
@@ -139,22 +128,9 @@ def evaluate(
                 "a text does not say which language it is in",
                 hint=f"give language= ({list_names()}), or a Path",
             )
-        language = language_of_file(source, config.target)
+        language = language_of_source(source, read_source_file(source), config.target)
     evaluator = Evaluator(
         problem, language=language, workload=workload, matrix=matrix, config=config
     )
     with evaluator:
         return evaluator.evaluate(source, record=record)
-
-
-def read_source(file: Path) -> str:
-    """The text of a source file. Raises UsageError where it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"the candidate {file} cannot be read: {error.strerror}",
-            hint="give the path of one source file",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the candidate {file} is not UTF-8 text", hint=str(error)) from error

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..agents.books.budget import check_priced
 from ..agents.books.progress import Progress
 from ..agents.books.request import add_recorded_problem
-from ..agents.casting.cast import Players, recording_of, replay_request, seat_players
+from ..agents.casting.cast import TRANSPILE, Players, recording_of, replay_request, seat_players
 from ..agents.models import replay
 from ..agents.models.choosing import ModelSettings
 from ..agents.offered import OFFLINE, usual_workflow
@@ -24,6 +24,8 @@ from ..agents.workflows import admission
 from ..agents.workflows.workflow import find_workflow
 from ..config import Config
 from ..errors import UsageError
+from ..kernelbench import registry
+from ..kernelbench.languages import language_of
 from ..kernelbench.problem import Workload
 from ..running import (
     CampaignRequest,
@@ -38,9 +40,7 @@ from ..traces.store import Store
 from ..verifier.request import Referee, Task
 from . import tasks
 from .limits import with_an_end
-
-MOST_SOURCE_BYTES = 256 << 10
-"""As large as a candidate may be."""
+from .own_kernel import OwnKernel, take_own
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Fresh:
     limits: Mapping[str, float] = field(default_factory=dict)
     """As asked for; none at all: the usual ones of the Coder."""
     asked: Options = Options()
-    source: str = ""
-    """What `transpile` begins from; see `read_start`."""
+    start: OwnKernel | None = None
+    """The user's own kernel to begin from, or what `transpile` translates; see `read_start`."""
 
     @property
     def is_replay(self) -> bool:
@@ -166,11 +166,16 @@ def _settle(job: Job, store: Store | None) -> Settled:
 
 def _settle_fresh(job: Fresh) -> Settled:
     config = job.config
-    target = tasks.choose_target(config.target, job.language, devices=config.devices)
-    language = job.language or tasks.languages_of(target)[0]
     workflow = config.workflow or usual_workflow(config.model)
     find_workflow(workflow)
+    own = job.start if workflow != TRANSPILE else None
+    language = job.language or (own.language if own else "")
+    target = tasks.choose_target(config.target, language, devices=config.devices)
+    language = language or tasks.languages_of(target)[0]
     task = tasks.make_task(config, job.problem, job.workload, job.matrix, target, language)
+    if own is not None:
+        own = _take_own(own, task.problem, language, config)
+    source = own or job.start
     limits = with_an_end(job.limits, config.model, config.judge_model)
     request = CampaignRequest(
         **dict(job.asked),
@@ -181,12 +186,39 @@ def _settle_fresh(job: Fresh) -> Settled:
         workflow=workflow,
         model=config.model,
         judge_model=config.judge_model,
-        source=job.source,
+        source=source.text if source else "",
         limits=limits,
     )
     admission.check_request(request)
     admission.check_coder(workflow, has_model=config.model not in OFFLINE)
-    return Settled(task, request, None, limits)
+    note = f"begins from {own.name or 'your own kernel'}" if own else ""
+    told = f"{note}: {own.note}" if own and own.note else note
+    return Settled(task, request, None, limits, told)
+
+
+def _take_own(own: OwnKernel, problem: str, language: str, config: Config) -> OwnKernel:
+    """The kernel as candidate #1. UsageError where it cannot be, and no model may mend it."""
+    if own.language and not _share_a_form(own.language, language):
+        raise UsageError(
+            f"{own.name or 'the source'} is written in {own.language}, and the campaign in "
+            f"{language}",
+            hint=f"--language {own.language}; --workflow {TRANSPILE} has a model translate it",
+        )
+    taken = take_own(replace(own, language=language), registry.get(problem))
+    if taken.fault and config.model in OFFLINE:
+        raise UsageError(
+            f"no launch plan could be written from the host code of {own.name or 'the source'}: "
+            f"{taken.fault}",
+            hint="write the plan at its head (docs/launch-plans.md), or have it written: "
+            "--model openai/NAME",
+        )
+    note = f"its launch plan is asked of the model ({taken.fault})" if taken.fault else taken.note
+    return replace(taken, note=note)
+
+
+def _share_a_form(one: str, other: str) -> bool:
+    """Whether files of both languages end alike, so that a file may be either."""
+    return bool({*language_of(one).suffixes} & {*language_of(other).suffixes})
 
 
 def _settle_replay(job: Fresh, store: Store) -> Settled:
@@ -219,18 +251,3 @@ def _settle_resumed(job: Resume, store: Store) -> Settled:
         limits = with_an_end(limits, started.model, started.judge_model, progress.spent_s)
     note = f"goes on with campaign {campaign}, {progress.evaluated} evaluated"
     return Settled(task, started, campaign, limits, note)
-
-
-def read_start(file: Path) -> str:
-    """The text that `transpile` begins from. Raises UsageError where it is none."""
-    try:
-        with file.open("rb") as stream:
-            content = stream.read(MOST_SOURCE_BYTES + 1)
-        text = content.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the source {file}: {error}") from error
-    if not text.strip():
-        raise UsageError(f"the source {file} is empty", hint="give the file of a kernel")
-    if len(content) > MOST_SOURCE_BYTES:
-        raise UsageError(f"the source {file} is larger than {MOST_SOURCE_BYTES >> 10} KiB")
-    return text

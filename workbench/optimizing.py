@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.stop import Stop
-from ..config import resolve
+from ..config import Config, resolve
 from ..errors import UsageError
 from ..traces.events import Event
 from ..traces.options import Options
 from ..verifier.process.client import open_referee
 from .home import Campaign, Home
-from .jobs import Fresh, Job, Resume, make_ready, read_start
+from .jobs import Fresh, Job, Resume, make_ready
 from .limits import limits_of
+from .own_kernel import OwnKernel, read_start
 
 _DECIDED = ("judge_model", "model", "target", "workflow")
 """Settings that a campaign keeps from its beginning."""
@@ -43,7 +44,8 @@ def optimize(
 
     Args:
         language: None: the usual one of the target.
-        source: What the workflow `transpile` begins from: a text, or the path of a file.
+        source: Your own kernel to begin from, or what the workflow `transpile` translates: a text
+            (in `language`), or the path of a file.
         max_usd: US dollars that models may cost.
         max_tokens: Tokens that models may take.
         max_device_time: Seconds on the target, without builds.
@@ -70,9 +72,15 @@ def optimize(
         matrix=matrix,
         limits=limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=max_device_time),
         asked=asked,
-        source=read_start(source) if isinstance(source, Path) else source or "",
+        start=_start_of(source, language, config),
     )
     return _done(job, on_event, stop)
+
+
+def _start_of(source: str | Path | None, language: str | None, config: Config) -> OwnKernel | None:
+    if isinstance(source, Path):
+        return read_start(source, config.home, config.target)
+    return OwnKernel(source, language or "") if source else None
 
 
 def resume(

@@ -21,6 +21,7 @@ from ..prompting.render import render
 from ..roles import Assignment, Member, Mode, NoProposal, Proposal, Situation
 from ..text.candidate_text import extract
 from ..text.edits import revise_source
+from ..text.foreign_source import is_cuda
 from ..text.found import FoundSource, ReplyOutcome, Unusable
 from ..text.thinking import without_thinking
 from ..text.untrusted import one_line
@@ -256,7 +257,8 @@ def _foreign(situation: Situation, briefing: Briefing) -> str:
     common = _common(situation, briefing)
     if assignment.mode is Mode.TRANSLATE:
         return render("translate", **common, source=shown)
-    return render("convert", **common, source=shown, language=situation.language)
+    kind = "CUDA" if is_cuda(assignment.source) else "PyTorch"
+    return render("convert", **common, source=shown, language=situation.language, kind=kind)
 
 
 _PROMPTS: dict[Mode, Callable[[Situation, Briefing], str]] = {

@@ -61,8 +61,9 @@ class RecipeCoder:
     def __init__(self, recipes: Sequence[Recipe]) -> None:
         if not recipes:
             raise UsageError(
-                "the recipe Coder was given no recipes",
-                hint="choose a problem and language that have some: kernelwright problems",
+                "there is no recipe for this problem in this language, and no model was chosen",
+                hint="begin from a kernel of your own: --from FILE (`kernelwright problems NAME "
+                "--signature LANGUAGE` writes one to start with), or choose --model openai/NAME",
             )
         self._recipes = tuple(recipes)
         self._by_family = {recipe.family: recipe for recipe in recipes}

@@ -17,6 +17,7 @@ from typing import TypeVar
 from ...config import DEFAULT_PATIENCE_S
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
+from ...kernelbench.recipe import Recipe
 from ...traces.decisions import Recalled
 from ...traces.events import CampaignStarted
 from ...traces.options import Options
@@ -31,10 +32,14 @@ from ..models import replay
 from ..models.choosing import ModelSettings, model
 from ..roles import Coder, Judge
 from ..stop import Stop
+from ..text.own_recipe import recipe_of_source
 from ..workflows.admission import version_of
 from . import roster
 
 Brain = TypeVar("Brain")
+
+TRANSPILE = "transpile"
+"""The workflow whose source is another program and no candidate."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Players:
     sleep: Callable[[float], None] = time.sleep
     recalled: Recalled | None = None
     """In a replay: what clocks decided then."""
+    recipes: tuple[Recipe, ...] = ()
+    """What is searched without a model: ours, and the user's own kernel."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -109,10 +116,9 @@ def choose(
     settings: ModelSettings,
 ) -> Players:
     """The players of these names. UsageError or UnknownNameError where there are none such."""
-    from ...kernelbench.recipes.catalogue import recipes_for
     from ...kernelbench.registry import get
 
-    recipes = recipes_for(names.problem, names.language)
+    recipes = _recipes_for(names, records)
     problem = get(names.problem).for_target(names.target)
     if names.model.startswith(replay.PREFIX):
         assert records is not None, "a replay needs the store of its recording"
@@ -132,7 +138,23 @@ def choose(
         judge=roster.judge(names.judge_model, recipes, find),
         aids=roster.aids((names.judge_model, names.model), find),
         patience_s=settings.patience_s,
+        recipes=recipes,
     )
+
+
+def _recipes_for(
+    names: CampaignRequest | CampaignStarted, records: replay.RecordedAnswers | None
+) -> tuple[Recipe, ...]:
+    """What is searched without a model: our recipes, and the user's own kernel before them."""
+    from ...kernelbench.recipes.catalogue import recipes_for
+
+    recipes = recipes_for(names.problem, names.language)
+    own = names.source if isinstance(names, CampaignRequest) else ""
+    if isinstance(names, CampaignStarted) and names.source and records is not None:
+        own = records.get_blob(names.source).decode()
+    if not own or names.workflow == TRANSPILE:
+        return recipes
+    return (recipe_of_source(own, names.language, names.problem), *recipes)
 
 
 def recording_of(records: replay.RecordedAnswers, campaign: str) -> replay.Recording:
@@ -190,9 +212,7 @@ _KEPT = (
 def _replay_players(
     names: CampaignRequest | CampaignStarted, problem: Problem, recording: replay.Recording
 ) -> Players:
-    from ...kernelbench.recipes.catalogue import recipes_for
-
-    recipes = recipes_for(names.problem, names.language)
+    recipes = _recipes_for(names, recording.records)
     models: dict[str, Model] = {}
 
     def find(name: str) -> Model:
@@ -205,4 +225,5 @@ def _replay_players(
         aids=roster.aids((recording.started.judge_model, recording.coder), find),
         recorded=recording.verdicts,
         recalled=recording.recalled,
+        recipes=recipes,
     )

@@ -23,7 +23,7 @@ from ...traces.place import Place
 from ..prompting.history import strategies
 from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
-from . import driver, knobs, steps
+from . import driver, knobs, own_start, steps
 from .loop import Loop
 from .rules import NoSettings, Questions, Rules
 
@@ -112,7 +112,7 @@ def _assignment(state: State, loop: Loop) -> Assignment:
         mode=Mode.WRITE,
         sample=SampleNumber(slot + 1, _samples(loop)),
     )
-    return replace(plain, told=strategies(loop.progress, plain))
+    return own_start.edit_own(loop, replace(plain, told=strategies(loop.progress, plain)))
 
 
 def _samples(loop: Loop) -> int:
@@ -152,7 +152,9 @@ def graph() -> StateGraph[State, Loop, State, State]:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(graph(), loop, dict(START_STATE))
+    return own_start.begin(
+        loop, lambda begun: driver.run(graph(), loop, {**START_STATE, "champion": begun.champion})
+    )
 
 
 def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:

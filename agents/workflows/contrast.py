@@ -36,7 +36,7 @@ from ..prompting.words import over_baseline, over_best, over_roofline
 from ..roles import Assignment, Mode, SampleNumber
 from ..search import contrast_pairs
 from ..stop import BudgetSpent
-from . import driver, steps, waves
+from . import driver, own_start, steps, waves
 from .loop import Loop
 from .rules import Questions, Rules
 
@@ -141,7 +141,8 @@ def assignment(loop: Loop, place: Place) -> Assignment:
         begun = loop.progress.require_decision(Place(number, "plan"), RoundPlanned)
         sample = SampleNumber(slot + 1, begun.slots)
         draft = Assignment(place=place, first=first, mode=Mode.WRITE, sample=sample)
-        return replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
+        draft = replace(draft, told=strategies(progress, draft, most=MOST_TOLD))
+        return own_start.edit_own(loop, draft)
     exemplars = tuple(loop.ledger.member(candidate) for candidate in chosen.candidates)
     return Assignment(place=place, first=first, mode=Mode.CONTRAST, exemplars=exemplars)
 
@@ -157,7 +158,7 @@ def scores(loop: Loop, before: int) -> dict[str, float]:
     return {
         each.candidate: each.score
         for each in written
-        if each.place.is_before(before)
+        if (each.place.is_before(before) or each.place == own_start.START)
         and each.score is not None
         and each.is_sound(before - 1)
         and not progress.is_suspected(each.place)
@@ -227,7 +228,10 @@ def graph() -> StateGraph[State, Loop, State, State]:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(graph(), loop, dict(START_STATE))
+    return own_start.begin(
+        loop,
+        lambda begun: driver.run(graph(), loop, {**START_STATE, "champion": begun.champion}),
+    )
 
 
 def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:

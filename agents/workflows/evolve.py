@@ -24,7 +24,7 @@ from ...traces.place import Place
 from ..brains.soft_verifier import VOTES
 from ..roles import Assignment, Mode, SampleNumber
 from ..stop import BudgetSpent
-from . import driver, steps, waves
+from . import driver, own_start, steps, waves
 from .generation_plan import Generation, Past
 from .generation_settings import Settings
 from .loop import Loop
@@ -200,9 +200,11 @@ def _after_wave(state: State) -> str | list[Send]:
     return [Send("doubt", {"candidate": c}) for c in state["doubted"]] or "shortlist"
 
 
-def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
+def follow(
+    loop: Loop, number: int, best: str, champion: str | None, chosen: Settings | None = None
+) -> str:
     """Goes on from a kernel that another workflow found, which founds every island."""
-    chosen = Settings()
+    chosen = chosen or Settings()
     Generation(loop, number).settle_founder(best, chosen.islands)
     until = number + 1 + steps.rounds_of(loop, chosen.generations)
     start: State = {"generation": number + 1, "champion": champion, "stale": 0}
@@ -212,8 +214,14 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     chosen = Settings.model_validate(loop.asked.options)
-    until = steps.rounds_of(loop, chosen.generations)
-    return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
+
+    def go(begun: own_start.Begun) -> str:
+        if begun.seed:
+            return follow(loop, 0, begun.seed, begun.champion, chosen)
+        until = steps.rounds_of(loop, chosen.generations)
+        return driver.run(Generations(chosen, until).graph(), loop, dict(START_STATE))
+
+    return own_start.begin(loop, go)
 
 
 def _first_assignment(_problem: Problem, started: CampaignStarted, _source: str) -> Assignment:

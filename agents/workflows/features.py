@@ -28,7 +28,7 @@ from ..prompting import techniques
 from ..prompting.evidence import figures_of
 from ..roles import Assignment, Mode
 from ..search import niches, technique_gains
-from . import driver, steps, waves
+from . import driver, own_start, steps, waves
 from .loop import Loop
 from .rules import Questions, Rules
 
@@ -173,7 +173,9 @@ def _draws(
 
 
 def _plan(loop: Loop, depth: int, count: int) -> None:
-    before = [c for number in range(depth) for c in loop.progress.screened_in(number)]
+    own = own_start.find_own(loop)
+    before = [own] if own and own.screened else []
+    before += [c for number in range(depth) for c in loop.progress.screened_in(number)]
     fastest: KnownCandidate | None = None
     for candidate in before:
         fastest = choose_better(fastest, candidate)
@@ -262,7 +264,9 @@ def graph() -> StateGraph[State, Loop, State, State]:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(graph(), loop, dict(START_STATE))
+    return own_start.begin(
+        loop, lambda begun: driver.run(graph(), loop, {**START_STATE, "champion": begun.champion})
+    )
 
 
 def _questions(chosen: Settings, rounds: int | None) -> Questions:

@@ -17,7 +17,7 @@ from ...traces.decisions import BaseChosen, NothingLeft, Postponed
 from ...traces.place import Place
 from ..books.candidate import KnownCandidate, choose_better
 from ..roles import Assignment, Mode
-from . import chain, driver, steps
+from . import chain, driver, own_start, steps
 from .loop import Loop
 from .rules import NoSettings, Questions, Rules
 
@@ -203,7 +203,13 @@ def follow(loop: Loop, number: int, best: str, champion: str | None) -> str:
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     chained = graph(steps.rounds_of(loop, ROUNDS), has_judge=True)
-    return driver.run(chained, loop, dict(START_STATE))
+    return own_start.begin(loop, lambda begun: driver.run(chained, loop, dict(begin_from(begun))))
+
+
+def begin_from(begun: own_start.Begun) -> State:
+    """The state of a chain that begins from the user's own kernel, if there is one."""
+    best = begun.seed if begun.is_right else None
+    return {**START_STATE, "base": begun.seed, "best": best, "champion": begun.champion}
 
 
 def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:

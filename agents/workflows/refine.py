@@ -6,7 +6,7 @@ It is the control that tells what a Judge is worth: the same chain, the same ref
 
 from __future__ import annotations
 
-from . import driver, forge, steps
+from . import driver, forge, own_start, steps
 from .loop import Loop
 from .rules import NoSettings, Questions, Rules
 
@@ -14,7 +14,9 @@ from .rules import NoSettings, Questions, Rules
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
     chained = forge.graph(steps.rounds_of(loop, forge.ROUNDS), has_judge=False)
-    return driver.run(chained, loop, dict(forge.START_STATE))
+    return own_start.begin(
+        loop, lambda begun: driver.run(chained, loop, dict(forge.begin_from(begun)))
+    )
 
 
 def _questions(_chosen: NoSettings, rounds: int | None) -> Questions:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ...errors import UsageError
 from ...kernelbench.problem import Problem
+from ...sandbox.host_plan.convert import is_published_form
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
 from ...traces.records import Record
 from ..books.request import CampaignRequest
+from ..offered import OFFLINE
 from ..roles import Assignment, Mode
 
 if TYPE_CHECKING:
@@ -33,11 +35,17 @@ class Questions(NamedTuple):
     aids: int = 0
 
 
-def refuse_source(request: CampaignRequest) -> None:
-    """The check of a workflow that begins from nothing but the problem."""
-    if request.source:
+def take_own_kernel(request: CampaignRequest) -> None:
+    """The check of a workflow that may begin from the user's own kernel (own_start.py).
+
+    Raises:
+        UsageError: no launch plan could be written for it, and nobody is there to write one.
+    """
+    if is_published_form(request.source) and request.model in OFFLINE:
         raise UsageError(
-            f"{request.workflow} takes no source to begin from", hint="--workflow transpile does"
+            "the source launches its kernels from host code that no launch plan could be written "
+            "from",
+            hint="write the plan (docs/launch-plans.md), or have it written: --model openai/NAME",
         )
 
 
@@ -60,5 +68,5 @@ class Rules(Generic[S]):
     first: Callable[[Problem, CampaignStarted, str], Assignment] = write_first
     """What the first proposal is to be, as far as is known before anything ran; with the foreign
     source."""
-    check: Callable[[CampaignRequest], None] = refuse_source
+    check: Callable[[CampaignRequest], None] = take_own_kernel
     """Raises UsageError for a request that it cannot serve."""

@@ -26,7 +26,7 @@ from ...traces.place import Place
 from ...traces.records import Record
 from ..roles import Assignment, Mode
 from ..stop import BudgetSpent, NothingToGain
-from . import driver, steps
+from . import driver, own_start, steps
 from .loop import Loop
 from .rules import Questions, Rules
 
@@ -211,7 +211,10 @@ def graph() -> StateGraph[State, Loop, State, State]:
 
 def run(loop: Loop) -> str:
     """Runs the campaign on; says what stopped it."""
-    return driver.run(graph(), loop, dict(START_STATE))
+    return own_start.begin(
+        loop,
+        lambda begun: driver.run(graph(), loop, {**START_STATE, "champion": begun.champion}),
+    )
 
 
 def _questions(_chosen: Settings, _rounds: int | None) -> Questions:

@@ -247,6 +247,6 @@ def test_an_illegal_default_is_replaced_by_a_legal_point() -> None:
 
 
 def test_a_coder_without_recipes_says_what_to_do() -> None:
-    with pytest.raises(UsageError, match="no recipes") as caught:
+    with pytest.raises(UsageError, match="no recipe for this problem") as caught:
         RecipeCoder(())
-    assert "kernelwright problems" in caught.value.hint
+    assert "--from FILE" in caught.value.hint

@@ -15,8 +15,9 @@ from kernelwright.tests.agents.spoken import Reader
 from kernelwright.tests.cli.test_earlier_release import BY_RECIPES
 from kernelwright.traces.events import EvaluationFinished, Event
 from kernelwright.traces.options import Options
-from kernelwright.workbench.jobs import Fresh, Job, Resume, make_ready, read_start
+from kernelwright.workbench.jobs import Fresh, Job, Resume, make_ready
 from kernelwright.workbench.limits import limits_of
+from kernelwright.workbench.own_kernel import OwnKernel, read_start
 
 
 def config(home: Path, **settings: Any) -> Config:
@@ -144,12 +145,12 @@ def test_limits_are_those_that_were_asked_for(tmp_path: Path) -> None:
 def test_a_start_is_the_text_of_a_kernel(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "kernel.cu"
     with pytest.raises(UsageError, match="cannot read"):
-        read_start(file)
+        read_start(file, tmp_path)
     file.write_bytes(content)
     with pytest.raises(UsageError, match=words):
-        read_start(file)
+        read_start(file, tmp_path)
     file.write_bytes(b"x" * (300 << 10))
     with pytest.raises(UsageError, match="larger than 256 KiB"):
-        read_start(file)
+        read_start(file, tmp_path)
     file.write_text("__global__ void f() {}")
-    assert read_start(file) == "__global__ void f() {}"
+    assert read_start(file, tmp_path) == OwnKernel("__global__ void f() {}", "cuda", "kernel.cu")

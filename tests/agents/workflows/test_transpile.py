@@ -196,11 +196,6 @@ def test_what_cannot_be_translated_is_refused(
     assert store.campaigns() == []
 
 
-def test_other_workflows_take_no_source(store: Store) -> None:
-    with pytest.raises(UsageError, match="forge takes no source"):
-        run_campaign(request("forge", source=CUDA), store, referee(), players=seats(Improviser()))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["forge", "evolve"])
 def test_b7_a_death_before_and_behind_a_hand_over_changes_nothing(tmp_path: Path, to: str) -> None:
