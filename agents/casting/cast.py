@@ -31,7 +31,7 @@ from ..models import replay
 from ..models.choosing import ModelSettings, model
 from ..roles import Coder, Judge
 from ..stop import Stop
-from ..workflows.admission import version_of
+from ..workflows.admission import check_searched, version_of
 from . import roster
 
 Brain = TypeVar("Brain")
@@ -139,6 +139,7 @@ def recording_of(records: replay.RecordedAnswers, campaign: str) -> replay.Recor
     """A campaign for its replay by the workflows and prompts of today."""
     recording = replay.load(records, campaign)
     started = recording.started
+    check_searched(campaign, started)
     now = version_of(started.workflow, asks_models=True)
     return dataclasses.replace(recording, same_words=started.workflow_version == now)
 
