@@ -108,10 +108,7 @@ def audit_campaign(campaign: str, store: AuditStore, bench: OpenReferee) -> Camp
         history = derive(store.events(campaign))
         entry = history.best
         if entry is None:
-            raise UsageError(
-                f"campaign {campaign} has no verified winner to look at again",
-                hint=f"`kernelwright run --resume {campaign}` goes on searching for one",
-            )
+            raise _no_winner_error(campaign, history.started)
         try:
             looks = _looks(history.started, entry, store, bench)
         except UsageError as error:
@@ -120,6 +117,13 @@ def audit_campaign(campaign: str, store: AuditStore, bench: OpenReferee) -> Camp
             found = _finding(history.started, entry, looks)
         store.append(campaign, found)
     return found
+
+
+def _no_winner_error(campaign: str, started: CampaignStarted) -> UsageError:
+    hint = f"`kernelwright run --resume {campaign}` goes on searching for one"
+    if started.is_evaluation:
+        hint = f"`kernelwright show {campaign}/1` says why its candidate is none"
+    return UsageError(f"campaign {campaign} has no verified winner to look at again", hint=hint)
 
 
 def _looks(
@@ -203,7 +207,7 @@ def _finding(
         verdicts=looks,
         recorded=_headline(then),
         recorded_against=measurement.best_baseline if measurement else "",
-        lacking=tuple(list_lacks(then, now)),
+        lacking=tuple(list_lacks(then, now, is_evaluation=started.is_evaluation)),
         differences=tuple(differences(started, then, now)),
     )
 
@@ -223,17 +227,21 @@ def _outcome(then: Verdict | None, now: Verdict | None, obstacle: str) -> tuple[
     return AuditOutcome.HOLDS, ""
 
 
-def list_lacks(then: Verdict | None, now: Verdict | None = None) -> Iterator[str]:
+def list_lacks(
+    then: Verdict | None, now: Verdict | None = None, *, is_evaluation: bool = False
+) -> Iterator[str]:
     """What a record should say and does not, a sentence each.
 
     Args:
         then: the recorded verdict.
         now: what the same candidate gets today; what is checked only since then is told by it.
+        is_evaluation: it is of a campaign of one, whose process was fresh as such.
     """
     if then is None:
         yield "there is no verdict on it"
         return
-    if then.status is not Status.VERIFIED or then.protocol.is_quick or then.protocol is Depth.FULL:
+    is_late = then.protocol.is_quick or (then.protocol is Depth.FULL and not is_evaluation)
+    if then.status is not Status.VERIFIED or is_late:
         yield f"it was not confirmed in a fresh process: {then.status} by '{then.protocol}'"
     current = Verdict.model_fields["schema_version"].default
     if then.schema_version != current:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from .agents.books.asking import book_cut_off
 from .agents.books.budget import Budget, Clock, check_limits, check_priced
@@ -33,35 +33,58 @@ from .agents.casting.cast import Players, seat_players
 from .agents.models import replay
 from .agents.models.choosing import ModelSettings
 from .agents.prompting.target_card import card_of
-from .agents.roles import KnowsKnobs
+from .agents.roles import KnowsKnobs, Proposal
 from .agents.stop import Stop
 from .agents.workflows import admission, race
 from .agents.workflows.loop import Loop
 from .agents.workflows.workflow import find_workflow
 from .errors import ProviderError, StorageError, UsageError
 from .kernelbench.problem import Problem, Workload
+from .kernelbench.registry import get, workload_for
 from .traces.events import (
+    BY_HAND,
+    EVALUATION,
     CampaignFinished,
     CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
     Event,
 )
+from .traces.fold import Entry
 from .traces.options import Options
-from .traces.records import KnobShare
-from .verifier.request import Referee
+from .traces.records import Depth, KnobShare, Status, Verdict
+from .verifier.request import Referee, Task
 
 __all__ = [
     "BestFound",
     "CampaignRequest",
     "CampaignResult",
     "CampaignStore",
+    "Kept",
     "Players",
+    "UnkeptVerdictError",
     "campaign_started",
     "check_comparable",
     "resume_campaign",
     "run_campaign",
+    "run_evaluation",
 ]
+
+
+class UnkeptVerdictError(StorageError):
+    """A candidate has its verdict, and the store took it no more. It ends as the store's fault."""
+
+    def __init__(self, verdict: Verdict, fault: StorageError) -> None:
+        super().__init__(f"the verdict is not kept: {fault}", hint=fault.hint)
+        self.exit_code = fault.exit_code
+        self.verdict = verdict
+
+
+class Kept(NamedTuple):
+    """A campaign of one candidate, and that one."""
+
+    campaign: str
+    entry: Entry
 
 
 class CampaignStore(Recorder, Protocol):
@@ -149,6 +172,54 @@ def plan_campaign(
     return first_event(request, players.problem, workload, referee, version, card, past)
 
 
+def run_evaluation(
+    task: Task, source: str, language: str, depth: Depth, store: CampaignStore, referee: Referee
+) -> Kept:
+    """Evaluates one source, of which only the user knows where it is from, as a campaign of one.
+
+    A referee that is not prepared is not waited for: what does not even build needs no baselines.
+
+    Args:
+        task: what the referee was started for.
+
+    Raises:
+        UnkeptVerdictError: there is a verdict, and the store failed after it.
+        KernelwrightError: the harness failed before there was one.
+    """
+    request = CampaignRequest(
+        problem=task.problem,
+        workload=task.workload.matrix or task.workload.name,
+        target=task.target,
+        language=language,
+        workflow=EVALUATION,
+        model=BY_HAND,
+        judge_model="",
+    )
+    problem = get(task.problem).for_target(task.target)
+    campaign = store.create(first_event(request, problem, task.workload, referee, ""))
+    proposal = Proposal(source, language, family=BY_HAND, knobs={}, operator=EVALUATION)
+    with store.lease(campaign):
+        ledger = Ledger(store, campaign, referee, Progress(store.events(campaign)))
+        try:
+            with _end_recorded(ledger):
+                _judge_only(ledger, proposal, depth)
+        except StorageError as fault:
+            if ledger.heard is None:
+                raise
+            raise UnkeptVerdictError(ledger.heard, fault) from fault
+    (entry,) = ledger.progress.entries.values()
+    return Kept(campaign, entry)
+
+
+def _judge_only(ledger: Ledger, proposal: Proposal, depth: Depth) -> None:
+    """Its only candidate, which is the champion once it is verified."""
+    candidate = ledger.propose(proposal)
+    verdict = ledger.evaluate(candidate, depth)
+    if verdict.status is Status.VERIFIED:
+        ledger.crown(candidate, verdict)
+    ledger.record(CampaignFinished(stopped_by="evaluated", best=ledger.progress.champion))
+
+
 def resume_campaign(
     campaign: str,
     store: CampaignStore,
@@ -172,6 +243,7 @@ def resume_campaign(
     """
     new_limits = check_limits(limits or {})
     started = campaign_started(store, campaign)
+    admission.check_searched(campaign, started)
     with seat_players(players, started, store, settings) as players:
         check_comparable(campaign, started, players)
         with store.lease(campaign):
@@ -334,6 +406,4 @@ def _workload(problem: Problem, name: str) -> Workload:
         return problem.default_workload
     if name in {workload.name for workload in problem.workloads}:
         return problem.workload(name)
-    from .kernelbench.registry import workload_for
-
     return workload_for(problem, name)

@@ -53,6 +53,7 @@ def evaluated(problem: str, language: str, folder: Path) -> tuple[dict[str, Any]
         language,
         "--cache-dir",
         str(folder / "cache"),
+        "--no-save",
         "--json",
     ]
     start = time.monotonic()

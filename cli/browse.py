@@ -267,9 +267,7 @@ def _print_campaign(config: Config, campaign: Campaign) -> None:
     history = campaign.history
     started = history.started
     common.put(f"{campaign.id}  {started.problem} / {started.workload} on {started.target}")
-    common.put(
-        f"{campaign.state}; {history.evaluated} evaluated; {started.model} + {started.judge_model}"
-    )
+    common.put(f"{campaign.state}; {history.evaluated} evaluated; {started.brains}")
     for line in winner_lines(history, is_running=campaign.is_running):
         common.put(line)
     for at, audit in history.audits[-1:]:

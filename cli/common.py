@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -168,6 +169,13 @@ def load(ctx: typer.Context, **flags: object) -> Resolved:
     """The resolved settings for a command's own flags and the global ones."""
     options = ctx.find_root().obj or Globals()
     return settings.resolve({"color": options.color, "debug": options.debug, **flags})
+
+
+def home_flag(resolved: Resolved) -> str:
+    """`--home …` where a command that goes on with what was kept needs it."""
+    if resolved.origins["home"].source is not settings.Source.FLAG:
+        return ""
+    return f"--home {shlex.quote(str(resolved.config.home))}"
 
 
 def emit(document: Mapping[str, Any]) -> None:

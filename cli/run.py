@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..agents import offered
 from ..agents.workflows.workflow import WORKFLOWS
-from ..config import Resolved, Source, parse_duration
+from ..config import Resolved, parse_duration
 from ..errors import ExitCode, UsageError
 from ..traces.options import Options
 from . import common
@@ -138,7 +137,7 @@ def run(
             start=read_start(source, config.home, config.target) if source else None,
         )
     outcome = carry_out.carry_out(
-        job, common.console(config), is_dry=dry_run, tail=_home_flag(resolved)
+        job, common.console(config), is_dry=dry_run, tail=common.home_flag(resolved)
     )
     _tell(outcome, resolved, as_json=as_json)
 
@@ -160,7 +159,7 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
         for line in winner_lines(history, outcome.result.unconfirmed):
             common.put(line)
     prose = common.console(resolved.config)
-    for line in next_steps(history, _home_flag(resolved)):
+    for line in next_steps(history, common.home_flag(resolved)):
         prose.print(line, markup=False, soft_wrap=True)
     if outcome.is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
@@ -196,9 +195,3 @@ def _refuse_changes(ctx: typer.Context) -> None:
             f"a resumed campaign cannot be given {', '.join(changed)}",
             hint="--resume ID takes limits only; start a new campaign for other settings",
         )
-
-
-def _home_flag(resolved: Resolved) -> str:
-    if resolved.origins["home"].source is not Source.FLAG:
-        return ""
-    return f"--home {shlex.quote(str(resolved.config.home))}"

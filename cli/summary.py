@@ -83,10 +83,7 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
         return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()
-    confirmed = verdict.protocol is Depth.CONFIRM
-    yield f"  {verdict.status}, " + (
-        "confirmed in a fresh process" if confirmed else f"not confirmed ({verdict.protocol} only)"
-    )
+    yield f"  {verdict.status}, {_how_judged(history, verdict)}"
     for missing in verdict.unchecked:
         yield f"  not checked: {missing}"
     measurement = verdict.measurement
@@ -99,6 +96,14 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
         yield f"  {speedup(gain)} vs {rival}{mark}"
     if sure := how_sure(history):
         yield f"  {sure}"
+
+
+def _how_judged(history: History, verdict: Verdict) -> str:
+    if history.started.is_evaluation:
+        return f"by the protocol {verdict.protocol} in a fresh process"
+    if verdict.protocol is Depth.CONFIRM:
+        return "confirmed in a fresh process"
+    return f"not confirmed ({verdict.protocol} only)"
 
 
 def _leader(history: History) -> Iterator[str]:

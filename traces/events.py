@@ -27,6 +27,11 @@ from .records import (
     Verdict,
 )
 
+EVALUATION = "eval"
+"""The workflow of a campaign of one: a candidate that a user handed in, and its verdict."""
+BY_HAND = "hand"
+"""In place of its model: who handed the candidate in."""
+
 
 class CampaignStarted(Options):
     """First event: the resolved request, the machine and the versions (style.md 25)."""
@@ -53,6 +58,16 @@ class CampaignStarted(Options):
     machine: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     config: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether it is the evaluation of one candidate, and nothing was searched."""
+        return self.workflow == EVALUATION
+
+    @property
+    def brains(self) -> str:
+        """Coder and Judge, for people; of an evaluation, which has no Judge, who handed it in."""
+        return f"{self.model} + {self.judge_model}" if self.judge_model else self.model
 
 
 class CampaignResumed(Record):
@@ -231,7 +246,8 @@ class CampaignFinished(Record):
     kind: Literal["campaign.finished"] = "campaign.finished"
     stopped_by: str
     """A cap's name, `rounds`, `plateau`, `roofline`, `nothing left`, `space exhausted`,
-    `no gain expected`, `interrupted`, `provider`, `error`."""
+    `no gain expected`, `interrupted`, `provider`, `error`; `evaluated` once an evaluation has its
+    verdict."""
     best: str | None = None
     sureness: Sureness | None = None
     """That `best` is the fastest; None where nothing was timed, and of earlier versions."""

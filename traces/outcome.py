@@ -47,6 +47,9 @@ def why_no_winner(history: History) -> str:
     """
     if history.champion is not None:
         return ""
+    if history.started.is_evaluation and history.evaluated and not history.leader:
+        (only,) = history.entries.values()
+        return f"the candidate is {_status_of(only)}"
     if not history.evaluated:
         return f"no candidate was evaluated: {_end(history)}{_useless_replies(history)}"
     leader = history.leader
@@ -99,7 +102,9 @@ class Pace(NamedTuple):
 
 
 def find_pace(history: History) -> Pace | None:
-    """None where nothing was timed."""
+    """None where nothing was timed, and of an evaluation, which has no pace."""
+    if history.started.is_evaluation:
+        return None
     verdicts = [verdict for entry in history.entries.values() for verdict in entry.verdicts]
     timed_s = sum(verdict.seconds.get("time", 0.0) for verdict in verdicts)
     spent_s, searched_s = history.spent_s, history.spent_s - history.raced_s

@@ -24,7 +24,7 @@ class Candidate:
     verdict: Verdict | None = None
     """None: it was proposed and not evaluated."""
     campaign: str = ""
-    """Empty: it was evaluated on its own."""
+    """Empty: it was not kept."""
     home: Path | None = None
     """Where its campaign is kept."""
     entry: Entry | None = None
@@ -32,12 +32,12 @@ class Candidate:
 
     @property
     def number(self) -> int:
-        """Of the campaign's candidates, from 1 on; 0: it was evaluated on its own."""
+        """Of the campaign's candidates, from 1 on; 0: it was not kept."""
         return self.entry.number if self.entry else 0
 
     @property
     def family(self) -> str:
-        """Of recipes or of strategies; empty where it was evaluated on its own."""
+        """Of recipes or of strategies; empty where it was not kept."""
         return self.entry.family if self.entry else ""
 
     @property

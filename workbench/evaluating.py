@@ -12,7 +12,9 @@ from ..config import Config, resolve
 from ..errors import UsageError
 from ..kernelbench import registry
 from ..kernelbench.languages import CPP, list_names
-from ..traces.records import Depth, Isolation
+from ..running import Kept, run_evaluation
+from ..traces.records import Depth, Isolation, Verdict
+from ..traces.store import Store
 from ..verifier.process.client import RefereeProcess, open_referee
 from ..verifier.request import Order
 from . import tasks
@@ -37,6 +39,7 @@ class Evaluator:
         language: str = CPP.name,
         workload: str | None = None,
         matrix: Path | None = None,
+        home: str | Path | None = None,
         config: Config | None = None,
         **settings: Any,
     ) -> None:
@@ -44,6 +47,7 @@ class Evaluator:
             problem: Its name; `kernelwright.problems()` lists them.
             workload: Its name; None: the problem's own.
             matrix: A Matrix Market or .npz file, for problems on sparse matrices.
+            home: The folder in which each evaluation is kept as a campaign of one; None: none is.
             config: Settings that were resolved before; else those of the environment and files.
             settings: Single ones on top of that: `target`, `jail`, `cpus`, `cache_dir` …
 
@@ -54,12 +58,23 @@ class Evaluator:
         self.target = tasks.choose_target(self.config.target, language, devices=self.config.devices)
         self.language = language
         self.task = tasks.make_task(self.config, problem, workload, matrix, self.target, language)
+        self._home = resolve({"home": home}).config.home if home is not None else None
+        self._store: Store | None = None
         self._stack = ExitStack()
         self._referee: RefereeProcess | None = None
 
     def __enter__(self) -> Self:
-        """Starts the referee. Raises PrerequisiteError where something is missing."""
-        self._referee = self._stack.enter_context(open_referee(self.task))
+        """Starts the referee.
+
+        Raises:
+            PrerequisiteError: something is missing that every evaluation needs.
+            StorageError: nothing can be kept in its home.
+        """
+        with ExitStack() as stack:
+            if self._home is not None:
+                self._store = stack.enter_context(Store.open(self._home))
+            self._referee = stack.enter_context(open_referee(self.task))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
@@ -68,7 +83,7 @@ class Evaluator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._referee = None
+        self._referee = self._store = None
         self._stack.__exit__(kind, error, trace)
 
     @property
@@ -91,13 +106,27 @@ class Evaluator:
         Args:
             source: The text of one source file, or its path.
             record: 300 trials instead of 30.
+
+        Raises:
+            UnkeptVerdictError: it has a verdict, which its home took no more.
         """
         text = read_source_file(source) if isinstance(source, Path) else source
         text = self.take(text).text
         protocol = Depth.RECORD if record else Depth.FULL
+        referee = self._require_open()
+        if self._store is not None:
+            store, language = self._store, self.language
+            kept = run_evaluation(self.task, text, language, protocol, store, referee)
+            return self._make_candidate(text, kept.entry.verdict, store.home, kept)
         order = Order(source=text, language=self.language, protocol=protocol)
-        verdict = self._require_open().evaluate(order)
-        return Candidate(self.task.problem, self.target, self.language, text, verdict)
+        return self._make_candidate(text, referee.evaluate(order))
+
+    def _make_candidate(
+        self, text: str, verdict: Verdict | None, home: Path | None = None, kept: Kept | None = None
+    ) -> Candidate:
+        campaign, entry = kept or ("", None)
+        about = (self.task.problem, self.target, self.language, text, verdict)
+        return Candidate(*about, campaign, home, entry)
 
     def _require_open(self) -> RefereeProcess:
         if self._referee is None:
@@ -113,6 +142,7 @@ def evaluate(
     workload: str | None = None,
     matrix: Path | None = None,
     record: bool = False,
+    home: str | Path | None = None,
     **settings: Any,
 ) -> Candidate:
     """Verifies and times one candidate; see Evaluator, which takes several.
@@ -120,6 +150,7 @@ def evaluate(
     Args:
         source: The path of one source file, whose ending names the language, or its text.
         language: Needed with a text.
+        home: The folder in which it is kept, as a campaign of one; None: it is not.
     """
     config = resolve(settings).config
     if language is None:
@@ -130,7 +161,7 @@ def evaluate(
             )
         language = language_of_source(source, read_source_file(source), config.target)
     evaluator = Evaluator(
-        problem, language=language, workload=workload, matrix=matrix, config=config
+        problem, language=language, workload=workload, matrix=matrix, home=home, config=config
     )
     with evaluator:
         return evaluator.evaluate(source, record=record)

@@ -41,8 +41,8 @@ def export(
         campaign, candidate = what.campaign, what.id
     if what.home is None:
         raise UsageError(
-            "a candidate that was evaluated on its own has no record to go with it",
-            hint="export a candidate of a campaign",
+            "a candidate that was not kept has no record to go with it",
+            hint="evaluate it with home=, or export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
         bundle, form = _make_bundle(store, campaign, candidate, form, unverified=unverified)

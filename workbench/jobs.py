@@ -243,6 +243,7 @@ def _settle_resumed(job: Resume, store: Store) -> Settled:
     campaign = store.resolve(job.name)
     progress = Progress(store.events(campaign))
     started = progress.started
+    admission.check_searched(campaign, started)
     add_recorded_problem(started)
     workload = Workload.model_validate(started.workload_spec)
     task = tasks.task_for(job.config, started.problem, workload, started.target, started.language)

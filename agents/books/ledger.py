@@ -85,6 +85,8 @@ class Ledger:
         self._writing = threading.RLock()
         self._evaluating = threading.Lock()
         self._foreseen: set[str] = set()
+        self.heard: Verdict | None = None
+        """What the referee said last, whether or not it could be recorded."""
 
     def read_ask(self, requested: ModelRequested) -> Ask:
         """What was asked in a recorded attempt."""
@@ -216,7 +218,7 @@ class Ledger:
     def _evaluate(self, candidate: str, protocol: Depth, champion: str | None) -> None:
         order = self.order(candidate, protocol, champion)
         self.record(EvaluationStarted(candidate=candidate, protocol=protocol, beside=champion))
-        verdict = self._referee.evaluate(order)
+        verdict = self.heard = self._referee.evaluate(order)
         _check_about(verdict, candidate, protocol, champion)
         recorded = self._recorded.get((candidate, protocol))
         is_same = recorded is not None and _is_same_outcome(recorded, verdict)

@@ -76,12 +76,13 @@ def find_past(
     store: PastCampaigns, problem: str, target: str, language: str, workload: str
 ) -> Past:
     """The points to begin with, every campaign's best before any second best, and what was seen:
-    campaigns on the same workload first, then the latest."""
+    campaigns on the same workload first, then the latest. An evaluation of a file has no knobs."""
     asked = (problem, target, language)
     alike = [
         (started.workload == workload, at, campaign)
         for at, (campaign, started) in enumerate(store.starts())
         if (started.problem, started.target, started.language) == asked
+        and not started.is_evaluation
     ]
     chosen = [campaign for _, _, campaign in sorted(alike, reverse=True)[:CAMPAIGNS]]
     known = [(campaign, Progress(store.events(campaign))) for campaign in chosen]

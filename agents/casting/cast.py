@@ -33,7 +33,7 @@ from ..models.choosing import ModelSettings, model
 from ..roles import Coder, Judge
 from ..stop import Stop
 from ..text.own_recipe import recipe_of_source
-from ..workflows.admission import version_of
+from ..workflows.admission import check_searched, version_of
 from . import roster
 
 Brain = TypeVar("Brain")
@@ -161,6 +161,7 @@ def recording_of(records: replay.RecordedAnswers, campaign: str) -> replay.Recor
     """A campaign for its replay by the workflows and prompts of today."""
     recording = replay.load(records, campaign)
     started = recording.started
+    check_searched(campaign, started)
     now = version_of(started.workflow, asks_models=True)
     return dataclasses.replace(recording, same_words=started.workflow_version == now)
 

@@ -57,6 +57,21 @@ def version_of(name: str, *, asks_models: bool) -> str:
     return f"{version}+{prompts_version()}" if asks_models else version
 
 
+def check_searched(campaign: str, started: CampaignStarted) -> None:
+    """Refuses to go on with the evaluation of a file, or to replay it.
+
+    Raises:
+        UsageError: nothing was searched in it.
+    """
+    if started.is_evaluation:
+        raise UsageError(
+            f"campaign {campaign} is the evaluation of one file on {started.problem}: nothing was "
+            "searched in it that could go on or be replayed",
+            hint=f"`kernelwright eval {started.problem} FILE` evaluates the file again, "
+            f"`kernelwright run {started.problem}` begins a search",
+        )
+
+
 def check_version(
     campaign: str, started: CampaignStarted, *, has_model: bool, asks_models: bool
 ) -> None:

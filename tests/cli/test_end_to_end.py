@@ -34,10 +34,11 @@ class Place:
         self.folder = folder
         (folder / "work").mkdir()
         self.env = environment(folder, cache)
+        self.program: tuple[str, ...] = ("-m", "kernelwright")
 
     def start(self, *args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "kernelwright", *args],
+            [sys.executable, *self.program, *args],
             env=self.env,
             cwd=self.folder / "work",
             text=True,

@@ -91,6 +91,8 @@ def state_of(history: History, *, is_running: bool) -> CampaignState:
     if history.finished is not None:
         why = history.finished.stopped_by
         return CampaignState("finished", f"stopped by: {why}", why)
+    if history.started.is_evaluation:
+        return CampaignState("cut off", "its process ended before there was a verdict")
     return CampaignState("cut off", f"go on with kernelwright run --resume {history.campaign}")
 
 
