@@ -25,7 +25,7 @@ from ..agents.workflows.workflow import find_workflow
 from ..config import Config
 from ..errors import UsageError
 from ..kernelbench import registry
-from ..kernelbench.languages import language_of
+from ..kernelbench.languages import language_of, list_names
 from ..kernelbench.problem import Workload
 from ..running import (
     CampaignRequest,
@@ -170,6 +170,11 @@ def _settle_fresh(job: Fresh) -> Settled:
     find_workflow(workflow)
     own = job.start if workflow != TRANSPILE else None
     language = job.language or (own.language if own else "")
+    if own and not language:
+        raise UsageError(
+            f"{own.name or 'a text'} does not say which language it is in",
+            hint=f"say it with --language {list_names()}, or end the file's name in its ending",
+        )
     target = tasks.choose_target(config.target, language, devices=config.devices)
     language = language or tasks.languages_of(target)[0]
     task = tasks.make_task(config, job.problem, job.workload, job.matrix, target, language)

@@ -30,7 +30,7 @@ RUN = ("run", "softmax", "--workload", "tiny", "--target", "cpu")
         (("--workflow", "transpile", "--from", "plain.txt"), "neither CUDA"),
         (("--workflow", "transpile", "--from", "k.cu"), "choose a model"),
         (("--workflow", "transpile", "--from", "large.cu"), "larger than"),
-        (("--workflow", "forge", "--from", "plain.txt"), "takes no source"),
+        (("--workflow", "forge", "--from", "plain.txt"), "does not say which language"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(
