@@ -163,10 +163,10 @@ def get_init_inputs():
 """
 FUSED = """#include <math.h>
 #include <stddef.h>
-extern "C" void relu_of_norm(int M, const float* x1, const float* norm_weight,
+extern "C" void relu_of_norm(int M, const float* x, const float* norm_weight,
                              const float* norm_bias, float* y1) {
     for (int i = 0; i < M; ++i) {
-        const float* in = x1 + (size_t)i * 48;
+        const float* in = x + (size_t)i * 48;
         float mean = 0, squares = 0;
         for (int j = 0; j < 48; ++j) mean += in[j];
         mean /= 48;
