@@ -55,12 +55,12 @@ def problems(
 
     config = common.load(ctx, problems=folders).config
     tasks.add_problems(config)
-    name = tasks.name_problem(config, name) if name else None
+    word, name = name, tasks.name_problem(config, name) if name else None
     if check is not None:
         _check(config, check, as_json=as_json)
         return
     if signature is not None and name is not None:
-        _print_signature(registry.get(name), signature, as_json)
+        _print_signature(registry.get(name), signature, word or name, as_json=as_json)
     elif name is not None:
         problem = registry.get(name)
         if as_json:
@@ -214,14 +214,15 @@ def _show(problem: Problem) -> None:
         )
 
 
-def _print_signature(problem: Problem, language: str, as_json: bool) -> None:
+def _print_signature(problem: Problem, language: str, word: str, *, as_json: bool) -> None:
+    """Prints where a kernel begins, of a problem that the command line calls so."""
     from ..kernelbench.skeleton import signature, skeleton
 
     if language not in LANGUAGES:
         raise UsageError(
             f"there is no language '{language}'", hint=f"one of: {', '.join(LANGUAGES)}"
         )
-    text = skeleton(problem, LANGUAGES[language])
+    text = skeleton(problem, LANGUAGES[language], word=word)
     if as_json:
         entry = signature(problem, LANGUAGES[language])
         common.emit(

@@ -15,7 +15,7 @@ once in float32, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -36,7 +36,11 @@ FEWER = 4
 
 @np.errstate(all="ignore")
 def measure_conditions(
-    oracle: Oracle, inputs: Arrays, terms: Mapping[str, float], rounded: Mapping[str, np.ndarray]
+    oracle: Oracle,
+    inputs: Arrays,
+    terms: Mapping[str, float],
+    rounded: Mapping[str, np.ndarray],
+    constants: Collection[str] = (),
 ) -> dict[str, Expected]:
     """The answers, with scales that were measured.
 
@@ -45,6 +49,7 @@ def measure_conditions(
         inputs: float32 arrays by name.
         terms: by output, what `count_terms` gives.
         rounded: what the oracle gives for the inputs as they are, in float32.
+        constants: inputs that are never moved: a comparison with 1 would be another one.
     """
     exact = {name: array.astype(np.float64) for name, array in inputs.items()}
     values = _answers(oracle, exact)
@@ -52,7 +57,7 @@ def measure_conditions(
     rng = np.random.default_rng(0)
     moves: dict[str, list[np.ndarray]] = {name: [] for name in values}
     for _ in range(DRAWS):
-        for name, value in _answers(oracle, _move(exact, rng)).items():
+        for name, value in _answers(oracle, _move(exact, rng, constants)).items():
             moves[name].append(np.abs(value - values[name]))
     return {
         name: Expected(
@@ -65,22 +70,30 @@ def measure_conditions(
 
 
 @np.errstate(all="ignore")
-def count_terms(oracle: Oracle, inputs: Arrays) -> dict[str, float]:
+def count_terms(
+    oracle: Oracle, inputs: Arrays, constants: Collection[str] = ()
+) -> dict[str, float]:
     """Of how many elements of the inputs an element of each output is made: about, at least 1.
 
     Args:
-        inputs: their shapes count, not what they hold.
+        inputs: their shapes count, not what they hold, but for constants.
+        constants: inputs that are never moved.
     """
     rng = np.random.default_rng(0)
     # Where logarithms and roots are defined, and nothing is 0.
-    drawn = {name: rng.uniform(0.5, 1.5, array.shape) for name, array in inputs.items()}
+    drawn = {
+        name: array.astype(np.float64) if name in constants else rng.uniform(0.5, 1.5, array.shape)
+        for name, array in inputs.items()
+    }
     before = _answers(oracle, drawn)
     found: dict[str, float] = {}
     share = 1.0
     largest = sum(array.size for array in inputs.values())
     while len(found) < len(before) and share * largest >= 1 / FEWER:
         changed = {
-            name: array * (1.0 + 0.01 * rng.random(array.shape) * (rng.random(array.shape) < share))
+            name: array
+            if name in constants
+            else array * (1.0 + 0.01 * rng.random(array.shape) * (rng.random(array.shape) < share))
             for name, array in drawn.items()
         }
         for name, value in _answers(oracle, changed).items():
@@ -96,9 +109,11 @@ def _answers(oracle: Oracle, inputs: Mapping[str, np.ndarray]) -> dict[str, np.n
     return {name: np.asarray(value, np.float64) for name, value in oracle(inputs).items()}
 
 
-def _move(exact: Arrays, rng: np.random.Generator) -> Arrays:
+def _move(exact: Arrays, rng: np.random.Generator, constants: Collection[str]) -> Arrays:
     return {
         name: array
+        if name in constants
+        else array
         * (1.0 + FLOAT32.roundoff * rng.standard_cauchy(array.shape).clip(-FARTHEST, FARTHEST))
         for name, array in exact.items()
     }

@@ -55,11 +55,20 @@ class Declaration(BaseModel):
     lengths: dict[str, Literal["grid y"] | int | tuple[int, ...]] = {}
     """Of an axis, the most that hidden shapes have (`grid y`: sizes.ALONG_Y), or its only values
     where it is a choice."""
+    least: dict[str, int] = {}
+    """Of an axis, the least that hidden shapes have, where that is not 1: a variance of one number
+    is none."""
     inputs: dict[str, str] = Field(min_length=1)
     """Name → `float32[M, N]: meaning`, or CSR."""
+    constants: tuple[str, ...] = ()
+    """Inputs whose numbers belong to the operator, as a mask: `values` gives the same in every
+    family, infinities among them, and nobody moves them to see what an answer depends on."""
     outputs: dict[str, str] = Field(min_length=1)
     flops: str
     """Floating-point operations of one call, as a formula of axes (terms.py)."""
+    held: str = ""
+    """Elements that an answer needs at once beside inputs and outputs (scores of an attention), as
+    a formula of axes: hidden shapes have no more of them than memory has room for."""
     workloads: dict[KINDS, dict[str, dict[str, Any]]]
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
     `pattern` (a law and its arguments)."""
@@ -100,8 +109,8 @@ class Declaration(BaseModel):
 
     @model_validator(mode="after")
     def _has_axes_for_all(self) -> Declaration:
-        """Every formula names axes that there are."""
-        formulas = {"flops": self.flops}
+        """Every formula names axes that there are, and what is said of tensors is of some."""
+        formulas = {"flops": self.flops} | ({"held": self.held} if self.held else {})
         for tensor in (*self.input_tensors, *self.output_tensors):
             formulas |= {f"the shape of {tensor.name}": term for term in tensor.shape}
         for what, formula in formulas.items():
@@ -109,6 +118,16 @@ class Declaration(BaseModel):
                 raise ValueError(
                     f"{what} names '{unknown[0]}', which is no axis: {', '.join(self.axes)}"
                 )
+        if nameless := [axis for axis in (*self.lengths, *self.least) if axis not in self.axes]:
+            raise ValueError(
+                f"lengths or least names '{nameless[0]}', which is no axis: {', '.join(self.axes)}"
+            )
+        if strange := [name for name in self.constants if name not in self.inputs]:
+            raise ValueError(
+                f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
+            )
+        if all(name in self.constants for name in self.inputs):
+            raise ValueError("constants names every input: nothing is left to compute with")
         firsts = [t.shape[0] for t in self.output_tensors if t.shape]
         if self.is_row_wise and not {ROWS, ENTRIES}.issuperset(firsts or [""]):
             raise ValueError(

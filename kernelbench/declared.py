@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -43,14 +44,14 @@ from .problem import (
     Tensor,
     no_bulk,
 )
-from .sizes import HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
+from .sizes import HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
 from .terms import value_of
 from .tried import Tried
 from .twins import twins
 
 Functions = Mapping[str, Any]
 """What a file defines, by name."""
-_Rooms = tuple[tuple[tuple[Tensor, ...], int], ...]
+_Rooms = tuple[tuple[Callable[[Axes], float], int], ...]
 GUARDED = 1 << 18
 """Bytes around the tensors of a call."""
 TERMS = "terms that were counted"
@@ -99,8 +100,9 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
             return found
         ask = partial(compute, structure)
         if TERMS not in structure.cache:
-            structure.cache[TERMS] = count_terms(ask, arrays)
-        return measure_conditions(ask, arrays, structure.cache[TERMS], rounded=found)
+            structure.cache[TERMS] = count_terms(ask, arrays, declared.constants)
+        terms = structure.cache[TERMS]
+        return measure_conditions(ask, arrays, terms, found, declared.constants)
 
     return Problem(
         name=name,
@@ -122,6 +124,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         is_row_wise=declared.is_row_wise,
         skeleton=declared.skeleton,
         backward_of=declared.backward_of,
+        constants=declared.constants,
         tags=declared.tags,
         version=declared.version,
         **_structures(declared),
@@ -140,12 +143,17 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         def variations(
             structure: Structure, rng: np.random.Generator, tried: Tried | None = None
         ) -> Iterator[Structure]:
-            return (s for s in vary(structure, rng, tried) if _has_room(rooms, s.axes))
+            return (
+                s
+                for s in vary(structure, rng, tried)
+                if _has_room(rooms, s.axes)
+                and all(s.axes[axis] >= least for axis, least in declared.least.items())
+            )
 
         return {
             "structure": dense.structure_maker(*names),
             "variations": variations,
-            "bulk": dense.bulk_of(ranges) if len(free) > 1 else no_bulk,
+            "bulk": dense.bulk_of(ranges, partial(_has_room, rooms)) if len(free) > 1 else no_bulk,
         }
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
     return {
@@ -157,29 +165,30 @@ def _structures(declared: Declaration) -> dict[str, Any]:
 
 
 def _bound(rooms: _Rooms, names: tuple[str, ...], axis: str, kind: Range) -> Range:
-    """As long as one axis alone may be within the bytes of a hidden shape."""
+    """As long as one axis alone may be within what a hidden shape may have."""
     if kind.choices:
         return kind
-    most, ones = kind.most, dict.fromkeys(names, 1)
-    for tensors, room in rooms:
-        each = _bytes_of(tensors, {**ones, axis: 2}) - _bytes_of(tensors, ones)
-        most = min(most, 1 + int(room // each)) if each else most
-    return replace(kind, most=most)
+    ones = dict.fromkeys(names, 1)
+    # What grows with the square of a length is bounded by no difference of two.
+    too_long = bisect_left(
+        range(2, kind.most + 1), True, key=lambda n: not _has_room(rooms, {**ones, axis: n})
+    )
+    return replace(kind, most=1 + too_long)
 
 
-def _has_room(rooms: _Rooms, axes: Axes) -> bool:
+def _has_room(rooms: _Rooms, axes: Mapping[str, int]) -> bool:
     """Whether a hidden shape is as small as it must be, beside what every shape has."""
     ones = dict.fromkeys(axes, 1)
-    return all(
-        _bytes_of(tensors, axes) - _bytes_of(tensors, ones) <= room for tensors, room in rooms
-    )
+    return all(count(dict(axes)) - count(ones) <= room for count, room in rooms)
 
 
 def _rooms(declared: Declaration) -> _Rooms:
-    """Inputs and outputs, with the bytes that they may have."""
+    """Bytes of inputs and of outputs, and elements between them, each with its most."""
+    held = declared.held
     return (
-        (declared.input_tensors, HIDDEN_INPUTS - GUARDED),
-        (declared.output_tensors, HIDDEN_OUTPUTS - GUARDED),
+        (partial(_bytes_of, declared.input_tensors), HIDDEN_INPUTS - GUARDED),
+        (partial(_bytes_of, declared.output_tensors), HIDDEN_OUTPUTS - GUARDED),
+        *([(lambda axes: float(value_of(held, axes)), HIDDEN_HELD)] if held else []),
     )
 
 

@@ -62,11 +62,15 @@ def variations_of(ranges: Mapping[str, Range]) -> Variations:
 
 
 def bulk_of(
-    ranges: Mapping[str, Range],
+    ranges: Mapping[str, Range], fits: Callable[[Mapping[str, int]], bool] | None = None
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
-    """The `bulk` of a dense problem whose axes have these ranges."""
+    """The `bulk` of a dense problem whose axes have these ranges.
+
+    Args:
+        fits: whether sizes are few enough bytes.
+    """
 
     def draw(_structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
-        return map(Structure, draw_bulk(ranges, rng))
+        return map(Structure, draw_bulk(ranges, rng, fits))
 
     return draw

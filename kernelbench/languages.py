@@ -35,7 +35,9 @@ class Syntax(Enum):
             framed = f"/*---\n{matter}---*/\n" if matter else ""
             return framed + "".join(f"{self.value} {line}".rstrip() + "\n" for line in words)
         framed = f"\n---\n{matter}---\n" if matter else ""
-        return f'"""{framed}{"".join(line + chr(10) for line in words)}"""\n'
+        # Words may be a module's code.
+        told = "".join(line + chr(10) for line in words).replace("\\", "\\\\")
+        return f'"""{framed}{told.replace(chr(34) * 3, chr(39) * 3)}"""\n'
 
 
 @dataclass(frozen=True)

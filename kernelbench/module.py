@@ -2,14 +2,17 @@
 """A PyTorch module as a problem: its answers, its parameters as inputs, and what is timed of it.
 
 What `sandbox/definitions/tracing.py` writes for a module's file uses this, in the jails in which
-problems run. Parameters and buffers are inputs: each draw has new ones, begun as the module begins
-them, so that a kernel that ignores one is wrong.
+problems run. Parameters are inputs: each draw has new ones, begun as the module begins them, so
+that a kernel that ignores one is wrong. Buffers are inputs too, and constants: a mask of zeros and
+ones that was moved a little would mask nothing. The module stays in the mode, training or
+evaluation, in which its constructor leaves it, as KernelBench calls it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,40 +24,51 @@ MODEL, INPUTS, INIT_INPUTS = "Model", "get_inputs", "get_init_inputs"
 """What a file in KernelBench's form defines."""
 SPREAD = 0.5
 """Of a parameter that begins as one number: by so much of it, or by so much where it is 0."""
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+"""Buffers of a normalisation that training moves."""
 
 
 class TracedModule:
     """The module of a file, with its parameters by the names of the problem's inputs."""
 
-    def __init__(self, source: str, place: str, tensors: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: str, place: str, tensors: Mapping[str, str], constants: Sequence[str] = ()
+    ) -> None:
         """Executes the source.
 
         Args:
             place: what the file is called where it raises.
             tensors: Input of the problem → parameter or buffer of the module; the inputs of its
                 `forward` are those of the problem that stand before.
+            constants: those of them that no draw changes.
         """
         self._space = run_source(source, place)
+        self._digest = hashlib.sha256(source.encode()).hexdigest()
         self._tensors = dict(tensors)
+        self._constants = frozenset(constants)
         self._modules: dict[Any, Any] = {}
-        self._signs: list[bool] = []
+        self._fixed: dict[str, np.ndarray] = {}
+        self._least: list[float] = []
+
+    def __repr__(self) -> str:
+        """By its source: what was compiled of it is kept under this name (compiled_calls.py)."""
+        return f"TracedModule({self._digest})"
 
     def values(
         self, shapes: Mapping[str, tuple[int, ...]], family: Family, rng: np.random.Generator
     ) -> Arrays:
-        """Inputs of the family, within the sign of the examples; parameters around their begin."""
-        import torch
-
-        torch.manual_seed(int(rng.integers(1 << 31)))
-        begun = dict(named_tensors(make_module(self._space)))
-        examples = self._example_signs()
+        """Inputs of the family, within the sign of the examples; parameters around their begin,
+        constants as they are."""
+        fixed, least = self._find_constants(), self._find_least()
         found = {}
+        begun = _arrays_of(self._space, int(rng.integers(1 << 31)))
         for at, (name, shape) in enumerate(shapes.items()):
-            if name in self._tensors:
-                found[name] = _vary(begun[self._tensors[name]].detach().numpy(), rng)
-                continue
-            drawn = draw(family, shape, rng)
-            found[name] = np.abs(drawn) if examples[at] else drawn
+            if name in self._constants:
+                found[name] = fixed[name]
+            elif name in self._tensors:
+                found[name] = _vary(begun[self._tensors[name]], rng)
+            else:
+                found[name] = _within(draw(family, shape, rng), least[at])
         return found
 
     def compute(self, **arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -63,24 +77,23 @@ class TracedModule:
 
         with torch.no_grad():
             found = self.call(**{name: torch.from_numpy(a) for name, a in arrays.items()})
-        return tuple(each.numpy() for each in found)
+        # A kernel writes a number without axes as an array of one.
+        return tuple(np.atleast_1d(each.numpy()) for each in found)
 
     def call(self, **tensors: Any) -> tuple[Any, ...]:
         """The outputs for these tensors, as torch computes them."""
         import torch
 
-        dtype = next(iter(tensors.values())).dtype
-        if dtype not in self._modules:
-            self._modules[dtype] = make_module(self._space).to(dtype)
         held = {self._tensors[name]: t for name, t in tensors.items() if name in self._tensors}
         given = tuple(t for name, t in tensors.items() if name not in self._tensors)
-        found = torch.func.functional_call(self._modules[dtype], held, given)
+        module = self._module_like(next(iter(tensors.values())))
+        found = torch.func.functional_call(module, held, given)
         return tuple(found) if isinstance(found, tuple | list) else (found,)
 
     def prepare(self, outputs: Sequence[Any], **tensors: Any) -> Any:
         """What is timed: a call of the module on these tensors, as its user makes it, whose answers
         go where they belong."""
-        module = make_module(self._space)
+        module = make_module(self._space).to(next(iter(tensors.values())).device)
         held = dict(named_tensors(module))
         for name, of in self._tensors.items():
             held[of].data = tensors[name]
@@ -94,11 +107,43 @@ class TracedModule:
 
         return compute
 
-    def _example_signs(self) -> list[bool]:
-        """Of each input, whether the file's own examples are never negative."""
-        if not self._signs:
-            self._signs = [bool((t >= 0).all()) for t in self._space[INPUTS]()]
-        return self._signs
+    def prepare_writing(
+        self, outputs: Sequence[Any], **tensors: Any
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """What is compiled: a function that writes the outputs, and the tensors for it.
+
+        The module is made here: a compiler that met its making would take its parameters for its
+        own.
+        """
+        self._module_like(next(iter(tensors.values())))
+        names = tuple(tensors)
+
+        def write(*given: Any) -> None:
+            answers = self.call(**dict(zip(names, given, strict=False)))
+            for output, each in zip(given[len(names) :], answers, strict=True):
+                output.copy_(each)
+
+        return write, (*tensors.values(), *outputs)
+
+    def _module_like(self, tensor: Any) -> Any:
+        """The module in a tensor's type and on its device, made once."""
+        key = (tensor.dtype, tensor.device)
+        if key not in self._modules:
+            self._modules[key] = make_module(self._space).to(tensor.device, tensor.dtype)
+        return self._modules[key]
+
+    def _find_constants(self) -> dict[str, np.ndarray]:
+        """Of each constant what it holds; what a constructor draws at random is drawn once."""
+        if self._constants and not self._fixed:
+            begun = _arrays_of(self._space, 0)
+            self._fixed = {name: begun[self._tensors[name]] for name in self._constants}
+        return self._fixed
+
+    def _find_least(self) -> list[float]:
+        """Of each input the least number in the file's own examples."""
+        if not self._least:
+            self._least = [float(t.min()) if t.numel() else 0.0 for t in self._space[INPUTS]()]
+        return self._least
 
 
 def run_source(source: str, place: str) -> dict[str, Any]:
@@ -109,11 +154,17 @@ def run_source(source: str, place: str) -> dict[str, Any]:
 
 
 def make_module(space: Mapping[str, Any]) -> Any:
-    """The module, as its file makes it, for evaluation."""
+    """The module, as its file makes it, in the mode in which its constructor leaves it."""
     arguments = space[INIT_INPUTS]() if INIT_INPUTS in space else []
-    if isinstance(arguments, Mapping):
-        return space[MODEL](**arguments).eval()
-    return space[MODEL](*arguments).eval()
+    model = space[MODEL]
+    module = model(**arguments) if isinstance(arguments, Mapping) else model(*arguments)
+    for part in module.modules():
+        if part.training and getattr(part, "track_running_stats", False):
+            # In training it takes the batch's statistics; moving its own is no part of the answer.
+            part.track_running_stats = False
+            for name in STATISTICS:
+                setattr(part, name, None)
+    return module
 
 
 def named_tensors(module: Any) -> list[tuple[str, Any]]:
@@ -127,8 +178,30 @@ def named_tensors(module: Any) -> list[tuple[str, Any]]:
     return found
 
 
+def is_constant(name: str, tensor: Any) -> bool:
+    """Whether training leaves a parameter or buffer as it is."""
+    return not tensor.requires_grad and name.rpartition(".")[2] not in STATISTICS
+
+
+def _arrays_of(space: Mapping[str, Any], seed: int) -> Arrays:
+    """What the parameters and buffers of a new module hold."""
+    import torch
+
+    torch.manual_seed(seed)
+    named = named_tensors(make_module(space))
+    return {name: tensor.detach().numpy().astype(np.float32) for name, tensor in named}
+
+
 def _vary(begun: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Values around those that a parameter begins with, of their sign."""
     lots = rng.uniform(-SPREAD, SPREAD, begun.shape)
     varied = np.where(begun == 0, lots, begun * (1 + lots))
     return varied.astype(np.float32)
+
+
+def _within(drawn: np.ndarray, least: float) -> np.ndarray:
+    """Without signs where no example has one, and without zeros where no example has one."""
+    if least < 0:
+        return drawn
+    found = np.abs(drawn)
+    return np.where(found == 0, np.float32(least), found) if least > 0 else found

@@ -302,6 +302,8 @@ class Problem:
     backward_of: str = ""
     """The problem it is the derivative of. Its inputs are that problem's outputs under their names
     and the gradients of these, `d` and the name; its outputs are the gradients of the inputs."""
+    constants: tuple[str, ...] = ()
+    """Inputs that hold the same on every draw, as a mask; they may be infinite."""
     tags: tuple[str, ...] = ()
     requires: str = ""
 

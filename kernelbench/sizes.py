@@ -20,7 +20,7 @@ before it ended, so that what was tried is tried last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
@@ -33,6 +33,10 @@ from .tried import BESIDE, LEAST_MIDDLING, LEAST_SHORT, OPTIONS, RESIDUES, SHORT
 BEYOND_16_BITS = (1 << 16) + 2048
 HIDDEN_INPUTS, HIDDEN_OUTPUTS = 16 << 20, 8 << 20
 """Bytes of one call on a hidden shape at most, beside those that every shape has."""
+HIDDEN_HELD = 16 << 20
+"""The same of the elements between inputs and outputs that a problem declares."""
+LEAST_BULK = 1 << 12
+"""Elements of two axes below which none of them is long."""
 MOST_OF_TWO = 1 << 17
 """Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
@@ -259,35 +263,63 @@ def _room(sizes: Mapping[str, int], steps: int | None) -> int:
     return max(1, room)
 
 
-def draw_bulk(ranges: Mapping[str, Range], rng: np.random.Generator) -> Iterator[dict[str, int]]:
-    """Sizes in which two axes are long at once, each pair of axes in turn, without end.
+def draw_bulk(
+    ranges: Mapping[str, Range],
+    rng: np.random.Generator,
+    fits: Callable[[Mapping[str, int]], bool] | None = None,
+) -> Iterator[dict[str, int]]:
+    """Sizes in which two axes are long at once, each pair of axes in turn, without end; none where
+    even short ones are too many bytes.
 
     Of every two shapes of a pair one has whole vectors along both axes, as some paths demand.
+
+    Args:
+        fits: whether sizes are few enough bytes; those that are not are drawn shorter.
     """
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     pairs = list(itertools.combinations(lengths, 2))
-    first = int(rng.integers(len(pairs)))
+    first, last = int(rng.integers(len(pairs))), 0
     for number in itertools.count(first):
-        long = [str(name) for name in rng.permutation(np.array(pairs[number % len(pairs)]))]
-        sizes = dict(zip(long, draw_pair(rng, is_whole=(number - first) % 2 == 0), strict=True))
-        yield {
-            name: sizes[name]
-            if name in sizes
-            else int(
-                rng.choice(kind.choices) if kind.choices else rng.integers(*BESIDE, endpoint=True)
+        pair, is_whole = pairs[number % len(pairs)], (number - first) % 2 == 0
+        for shrunk in itertools.count():
+            if BULK[0] >> shrunk < LEAST_BULK:
+                break
+            sizes = _draw_beside(
+                ranges, pair, draw_pair(rng, is_whole=is_whole, shrunk=shrunk), rng
             )
-            for name, kind in ranges.items()
-        }
+            if fits is None or fits(sizes):
+                last = number
+                yield sizes
+                break
+        if number - max(last, first) > 2 * len(pairs):
+            return
 
 
-def draw_pair(rng: np.random.Generator, *, is_whole: bool) -> tuple[int, int]:
+def _draw_beside(
+    ranges: Mapping[str, Range],
+    pair: tuple[str, ...],
+    long: tuple[int, int],
+    rng: np.random.Generator,
+) -> dict[str, int]:
+    """Two long lengths in either order, and a few of each other axis."""
+    sizes = dict(zip((str(name) for name in rng.permutation(np.array(pair))), long, strict=True))
+    return {
+        name: int(rng.choice(kind.choices))
+        if kind.choices
+        else min(kind.most, sizes.get(name) or int(rng.integers(*BESIDE, endpoint=True)))
+        for name, kind in ranges.items()
+    }
+
+
+def draw_pair(rng: np.random.Generator, *, is_whole: bool, shrunk: int = 0) -> tuple[int, int]:
     """Two lengths with so many elements together as BULK says.
 
     Args:
-        is_whole: both are multiples of RESIDUES.
+        is_whole: both are multiples of RESIDUES, where they are as long.
+        shrunk: how often their elements are halved.
     """
-    one = int(2 ** rng.uniform(*BROAD))
-    other = int(rng.integers(*BULK)) // one
-    if not is_whole:
+    one = int(2 ** (rng.uniform(*BROAD) - shrunk / 2))
+    other = (int(rng.integers(*BULK)) >> shrunk) // one
+    if not is_whole or min(one, other) < RESIDUES:
         return one, other
     return one // RESIDUES * RESIDUES, other // RESIDUES * RESIDUES

@@ -184,38 +184,43 @@ def signature(
     return WRITERS[language].signature(problem, constants)
 
 
-def skeleton(problem: Problem, language: Language = CPP) -> str:
+def skeleton(problem: Problem, language: Language = CPP, *, word: str = "") -> str:
     """A complete candidate for `problem`: right, slow, with comments on what to change.
 
     Of a user's problem that declares none it is the frame, with a word where the answer belongs.
+
+    Args:
+        word: what commands call the problem, where that is not its name.
     """
     if problem.text:
         parts = {**_blank(problem), **problem.skeleton}
     else:
         parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
     plan, code = WRITERS[language].write(problem, parts)
-    return language.syntax.head(plan, _describe_file(problem, language)) + code
+    return language.syntax.head(plan, _describe_file(problem, language, word)) + code
 
 
 def _blank(problem: Problem) -> dict[str, Any]:
     """The parts of a candidate that computes nothing yet."""
-    told = " ".join(problem.definition.split())
+    written = ", ".join(tensor.name for tensor in problem.outputs)
+    told = f"To be written: {written} for this i, as the definition above says."
     rows = (*problem.outputs[0].shape, "1")[0]
     return {
         "each": [["i", rows]],
-        "c": f"// Compute here, for this i: {told}\n",
-        "python": f"raise NotImplementedError({told!r})\n",
+        "c": f"// {told}\n",
+        "python": f"raise NotImplementedError('{written}: to be written')\n",
         "triton": {
             "grid": [rows],
             "constexpr": {"BLOCK": 1024},
-            "body": f"i = tl.program_id(0)\n# Compute here, for this i: {told}\n",
+            "body": f"i = tl.program_id(0)\n# {told}\n",
         },
     }
 
 
-def _describe_file(problem: Problem, language: Language) -> list[str]:
+def _describe_file(problem: Problem, language: Language, word: str) -> list[str]:
     """What the file says of itself."""
     file = problem.name + language.suffix
+    is_whole = not problem.text or bool(problem.skeleton)
     told = [
         f"{problem.title}.",
         *(
@@ -223,8 +228,10 @@ def _describe_file(problem: Problem, language: Language) -> list[str]:
             for line in problem.definition.splitlines()
         ),
         "",
-        "A candidate to start from: it is right, and slow.",
-        f"    kernelwright eval {problem.name} {file} --target {language.example_target}",
+        "A candidate to start from: it is right, and slow."
+        if is_whole
+        else "The frame of a candidate: what it computes is still to be written.",
+        f"    kernelwright eval {word or problem.name} {file} --target {language.example_target}",
         WRITERS[language].advice,
     ]
     return "\n".join(told).splitlines()

@@ -9,13 +9,14 @@ Check: what failed names the figure and says what to mend.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 import numpy as np
 
 from ..errors import NotDiscriminatingError, UsageError
 from ..kernelbench.machine import available_bytes
-from ..kernelbench.problem import Family, Problem, Structure
+from ..kernelbench.problem import Axes, Family, Problem, Structure
 from ..kernelbench.rows import shrink, take_rows
 from ..sandbox.builders.workshop import Workshop
 from ..traces.records import Check
@@ -37,6 +38,8 @@ FINER = 2.0**-30
 """Of an input, by so much it is moved to have digits that float32 has not."""
 HELD = 6
 """Calls' bytes that an evaluation holds."""
+BULKY = 2
+"""Hidden shapes with two long axes that answers are asked for."""
 _ASKED = (Family.NORMAL, Family.UNIFORM)
 
 
@@ -56,6 +59,7 @@ def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
     for name, checks in (
         ("sizes", _sizes(problem, rng)),
         ("answers", _answers(problem, rng)),
+        ("hidden shapes", _check_hidden(problem, rng)),
         ("rows", _rows(problem, rng)),
         ("null kernels", _nulls(problem, rng)),
         ("headroom", _headroom(problem, workshop, rng)),
@@ -115,6 +119,37 @@ def _shapes(problem: Problem, rng: np.random.Generator) -> list[Structure]:
     return [tiny, *itertools.islice(small, SHAPES)]
 
 
+def _longest(problem: Problem, rng: np.random.Generator) -> list[Structure]:
+    """Of the hidden shapes that evaluations draw, those that ask most: of each axis the longest,
+    the one of the most bytes, and some with two long axes."""
+    tiny = _tiny(problem)
+    drawn = list(itertools.islice(problem.variations(tiny, rng), DRAWN))
+    asking: list[Callable[[Axes], float]] = [problem.bytes_moved, *map(itemgetter, tiny.axes)]
+    chosen = [max(drawn, key=lambda s: count(s.axes)) for count in asking]
+    chosen += itertools.islice(problem.bulk(tiny, rng), BULKY)
+    return list({tuple(s.axes.items()): s for s in chosen}.values())
+
+
+def _check_hidden(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
+    """Answers can be had where evaluations will ask for them."""
+    for structure in _longest(problem, rng):
+        item = make_item(problem, structure, Family.NORMAL, rng)
+        told = ", ".join(f"{axis}={size}" for axis, size in structure.axes.items())
+        lost = [n for n, e in item.expected.items() if not np.isfinite(e.value).all()]
+        if lost:
+            yield Check(
+                name="hidden shapes have answers",
+                passed=False,
+                detail=f"{lost[0]} is not finite for {told}: say in 'lengths' how long axes may be",
+            )
+            return
+    yield Check(
+        name="hidden shapes have answers",
+        passed=True,
+        detail=f"the longest, at last {told}",
+    )
+
+
 def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
     """Every family's answers: the same when asked again, finite, and of float64."""
     shapes, count, lost = _shapes(problem, rng), 0, ""
@@ -143,7 +178,8 @@ def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
     )
     # Of inputs that float32 does not hold: what copies or doubles them gives none that it holds.
     fine = {
-        name: array.astype(np.float64) * (1 + FINER * rng.random(array.shape))
+        name: array.astype(np.float64)
+        * (1 + (0 if name in problem.constants else FINER * rng.random(array.shape)))
         for name, array in item.inputs.items()
     }
     for name, expected in problem.oracle(item.structure, fine).items():

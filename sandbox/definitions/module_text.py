@@ -3,18 +3,41 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pprint
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...kernelbench.module import MODEL
+from ...kernelbench.module import INIT_INPUTS, INPUTS, MODEL
 
 Shape = tuple[str, ...]
 """Formulas of axes (kernelbench/terms.py)."""
 TINY = 5
 """The longest axis of the tiny workload."""
+MOST_LINES = 100
+"""Of a module's definition; of a longer one forward alone."""
+_RESERVED = """
+alignas alignof and asm auto bool break case catch char const continue default delete do double
+else enum explicit export extern float for friend goto if inline int long mutable namespace new
+not operator or private protected public register restrict short signed sizeof static struct
+switch template this throw true try typedef typename union unsigned using virtual void volatile
+while xor
+call family kernel module nan np oracle rng run self structure tl torch triton values
+"""
+"""Words of C++, and those that a problem's functions and kernels have a use of their own for."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A parameter or buffer."""
+
+    name: str
+    """In the module."""
+    shape: Shape
+    is_constant: bool
+    """Whether training leaves it as it is."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +49,17 @@ class ModuleShapes:
     """What its file is called."""
     sizes: Mapping[str, int]
     """Of each axis, in the file's examples."""
-    inputs: tuple[Shape, ...]
+    most: Mapping[str, int]
+    """Of an axis that may be no longer."""
+    least: Mapping[str, int]
+    """Of an axis that must be longer than 1."""
+    inputs: tuple[tuple[str, Shape], ...]
+    """By their names in forward."""
     outputs: tuple[Shape, ...]
-    parameters: tuple[tuple[str, Shape], ...]
-    """By their names in the module."""
+    parameters: tuple[Weight, ...]
     flops: str
+    held: str
+    """Elements at once (trace_counts.py)."""
 
 
 def write_problem(traced: ModuleShapes) -> str:
@@ -38,15 +67,19 @@ def write_problem(traced: ModuleShapes) -> str:
     axes = {axis: f"a size, {size} in the file" for axis, size in traced.sizes.items()}
     # A kernel has one size at least.
     axes = axes or {"M": "always 1: no size of this module can vary"}
-    inputs = {f"x{n}": shape for n, shape in enumerate(traced.inputs, 1)}
-    taken = {*inputs, *axes}
-    weights = {_name_in_c(name, taken): (name, shape) for name, shape in traced.parameters}
+    taken = {*_RESERVED.split(), *axes}
+    inputs = {
+        _name_input(name, number, taken): shape
+        for number, (name, shape) in enumerate(traced.inputs, 1)
+    }
+    weights = {_name_in_c(weight.name, taken): weight for weight in traced.parameters}
     outputs = {_name_in_c(f"y{n}", taken): shape for n, shape in enumerate(traced.outputs, 1)}
-    shapes = inputs | {name: shape for name, (_, shape) in weights.items()}
+    shapes = inputs | {name: weight.shape for name, weight in weights.items()}
     arguments, written = ", ".join(shapes), ", ".join(outputs)
     named = ", ".join(f"{name}={name}" for name in shapes)
     told = ", ".join(f'"{name}": {_tuple_of(shape)}' for name, shape in shapes.items())
-    parameters = json.dumps({name: of for name, (of, _) in weights.items()}, indent=4)
+    parameters = json.dumps({name: weight.name for name, weight in weights.items()}, indent=4)
+    constants = tuple(name for name, weight in weights.items() if weight.is_constant)
     problem = pprint.pformat(
         _declare(traced, axes, inputs, weights, outputs), sort_dicts=False, width=96
     )
@@ -56,7 +89,7 @@ from kernelwright.kernelbench.module import TracedModule
 
 PROBLEM = {problem}
 SOURCE = {traced.source!r}
-module = TracedModule(SOURCE, {traced.place!r}, {parameters})
+module = TracedModule(SOURCE, {traced.place!r}, {parameters}, {constants!r})
 
 
 def values(family, rng, {", ".join(axes)}):
@@ -71,8 +104,8 @@ def by_torch({arguments}, {written}):
     return module.prepare(({written},), {named})
 
 
-def by_compile({arguments}):
-    return module.call({named})
+def by_compile(call, {arguments}, {written}):
+    return module.prepare_writing(({written},), {named})
 '''
 
 
@@ -80,29 +113,71 @@ def _declare(
     traced: ModuleShapes,
     axes: Mapping[str, str],
     inputs: Mapping[str, Shape],
-    weights: Mapping[str, tuple[str, Shape]],
+    weights: Mapping[str, Weight],
     outputs: Mapping[str, Shape],
 ) -> dict[str, Any]:
     """The dictionary PROBLEM."""
     sizes = dict(traced.sizes) or {"M": 1}
+    lengths = dict(traced.most) if traced.sizes else {"M": (1,)}
+    constants = tuple(name for name, weight in weights.items() if weight.is_constant)
     return {
         "title": f"{MODEL} of {traced.place}",
-        "definition": f"what {MODEL}.forward of {traced.place} gives",
+        "definition": define_module(traced.source, traced.place),
         "source": traced.place,
         "tags": ["dense", "torch"],
         "axes": dict(axes),
-        **({} if traced.sizes else {"lengths": {"M": (1,)}}),
+        **({"lengths": lengths} if lengths else {}),
+        **({"least": dict(traced.least)} if traced.least else {}),
         "inputs": {
             **{name: _tensor(shape, "input of forward") for name, shape in inputs.items()},
-            **{name: _tensor(shape, of) for name, (of, shape) in weights.items()},
+            **{name: _tensor(weight.shape, _tell(weight)) for name, weight in weights.items()},
         },
+        **({"constants": constants} if constants else {}),
         "outputs": {name: _tensor(shape) for name, shape in outputs.items()},
         "flops": traced.flops,
+        "held": traced.held,
         "workloads": {
             "realistic": {"file": {**sizes, "note": "the sizes of the file's examples"}},
             "tiny": {"tiny": {axis: min(size, TINY) for axis, size in sizes.items()}},
         },
     }
+
+
+def define_module(source: str, place: str) -> str:
+    """What a file computes, in its own words: its classes and functions without what is said of
+    them, or forward alone where that is long."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    kept = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        and node.name not in (INPUTS, INIT_INPUTS)
+    ]
+    text = "\n".join(map(ast.unparse, kept))
+    if text.count("\n") > MOST_LINES:
+        text = "\n".join(
+            ast.unparse(part)
+            for node in kept
+            if node.name == MODEL
+            for part in node.body
+            if getattr(part, "name", "") == "forward"
+        )
+    return f"What {MODEL}.forward of {place} gives:\n{text}"
+
+
+def _tell(weight: Weight) -> str:
+    return f"{weight.name}, always as the module makes it" if weight.is_constant else weight.name
+
+
+def _name_input(name: str, number: int, taken: set[str]) -> str:
+    """forward's own name of an input, where C can have it."""
+    if not name.isascii() or name in taken or f"{name}_" in taken:
+        return _name_in_c(f"x{number}", taken)
+    taken.add(name)
+    return name
 
 
 def _name_in_c(name: str, taken: set[str]) -> str:

@@ -96,7 +96,8 @@ class Definition:
         found = dict(zip((tensor.name for tensor in wanted), arrays, strict=True))
         for tensor in wanted:
             self._ensure_like("values", tensor, structure, found[tensor.name], tensor.dtype)
-            if family is not Family.NONFINITE and not np.isfinite(found[tensor.name]).all():
+            may_be_infinite = family is Family.NONFINITE or tensor.name in self._problem.constants
+            if not may_be_infinite and not np.isfinite(found[tensor.name]).all():
                 self._talk.refuse("values", f"{tensor.name} is not finite in the family {family}")
         return found
 

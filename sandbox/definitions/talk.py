@@ -121,13 +121,14 @@ class Talk:
             except (WireError, OSError) as error:
                 self._end(function, str(error))
         if "why" in answer:
-            self.refuse(function, str(answer["why"])[:_WORDS], int(answer.get("line") or 0))
+            why, line = str(answer["why"])[:_WORDS], int(answer.get("line") or 0)
+            self.refuse(function, why, line, str(answer.get("hint") or "")[:_WORDS])
         return answer, found
 
-    def refuse(self, function: str, why: str, line: int = 0) -> NoReturn:
-        """Raises UsageError for what the file gave."""
+    def refuse(self, function: str, why: str, line: int = 0, hint: str = "") -> NoReturn:
+        """Raises UsageError for what the file gave, with what to do where that is known."""
         place = f"{self.place}:{line}" if line else self.place
-        raise UsageError(f"{place}: {function}: {why}", hint=_hint(function))
+        raise UsageError(f"{place}: {function}: {why}", hint=hint or _hint(function))
 
     def close(self) -> Outcome:
         """Ends the process. May be called twice."""

@@ -27,7 +27,8 @@ class WireError(Exception):
 
 def send(channel: socket.socket, message: Message, arrays: Sequence[np.ndarray] = ()) -> None:
     """Sends a message. Raises OSError."""
-    flat = [np.ascontiguousarray(array) for array in arrays]
+    # np.ascontiguousarray would give a number without axes one.
+    flat = [np.asarray(array, order="C") for array in arrays]
     told = {**message, "arrays": [[array.dtype.name, list(array.shape)] for array in flat]}
     words = json.dumps(told).encode()
     channel.sendall(struct.pack("<Q", len(words)) + words)

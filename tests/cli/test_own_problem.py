@@ -163,10 +163,10 @@ def get_init_inputs():
 """
 FUSED = """#include <math.h>
 #include <stddef.h>
-extern "C" void relu_of_norm(int M, const float* x1, const float* norm_weight,
+extern "C" void relu_of_norm(int M, const float* x, const float* norm_weight,
                              const float* norm_bias, float* y1) {
     for (int i = 0; i < M; ++i) {
-        const float* in = x1 + (size_t)i * 48;
+        const float* in = x + (size_t)i * 48;
         float mean = 0, squares = 0;
         for (int j = 0; j < 48; ++j) mean += in[j];
         mean /= 48;
@@ -198,6 +198,79 @@ def test_a_pytorch_module_is_a_problem_as_it_stands(place: Place) -> None:
     assert {"torch eager", "torch.compile"} <= set(
         place.kw("problems", "./1_Relu_of_Norm.py", "--json").document["problem"]["baselines"]
     )
+
+
+MASKED = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, length):
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(length, length)))
+
+    def forward(self, scores):
+        return torch.softmax(scores.masked_fill(self.mask == 0, float("-inf")), dim=-1)
+
+def get_inputs():
+    return [torch.randn(6, 16, 16)]
+
+def get_init_inputs():
+    return [16]
+"""
+CAUSAL = """#include <math.h>
+extern "C" void masked(int M, const float* scores, const float* mask, float* y1) {
+    for (long row = 0; row < 16L * M; ++row) {
+        const float* in = scores + row * 16;
+        const long last = row % 16;
+        float most = -INFINITY;
+        double sum = 0;
+        for (int j = 0; j <= last; ++j) most = fmaxf(most, in[j]);
+        for (int j = 0; j <= last; ++j) sum += exp((double)in[j] - most);
+        for (int j = 0; j < 16; ++j)
+            y1[row * 16 + j] = j <= last ? (float)(exp((double)in[j] - most) / sum) : 0.0f;
+    }
+}
+"""
+LOSS = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, predictions, targets):
+        return torch.mean((predictions - targets) ** 2)
+
+def get_inputs():
+    return [torch.randn(32, 64), torch.randn(32, 64)]
+"""
+MEAN = """extern "C" void loss(int M, int N, const float* predictions, const float* targets,
+                     float* y1) {
+    double sum = 0;
+    for (long i = 0; i < (long)M * N; ++i) {
+        const double off = (double)predictions[i] - targets[i];
+        sum += off * off;
+    }
+    *y1 = (float)(sum / ((double)M * N));
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    ("name", "module", "right", "wrong"),
+    [
+        ("masked", MASKED, CAUSAL, CAUSAL.replace("= row % 16", "= 15")),
+        ("loss", LOSS, MEAN, MEAN.replace("/ ((double)M * N)", "/ (M * N + 1.0)")),
+    ],
+)
+def test_masks_mask_and_losses_are_numbers(
+    place: Place, name: str, module: str, right: str, wrong: str
+) -> None:
+    work = place.folder / "work"
+    (work / f"{name}.py").write_text(module)
+    for source, status in ((right, "VERIFIED"), (wrong, "INCORRECT")):
+        (work / f"{name}.cpp").write_text(source)
+        done = place.kw("eval", f"./{name}.py", f"{name}.cpp", "--workload", "tiny", "--json")
+        assert done.document["status"] == status, done.err
 
 
 @pytest.mark.slow

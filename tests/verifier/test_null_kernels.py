@@ -174,3 +174,32 @@ def test_a_single_wrong_tail_is_found_behind_the_sample(shape: tuple[int, ...]) 
     wrong = got.copy()
     wrong.reshape(-1)[wrong.size // 2 + 3] += 1
     assert null_kernels.rejects(scene, lambda _scene, _name: wrong)
+
+
+def test_one_sum_is_told_from_null_kernels_where_it_is_short() -> None:
+    def total(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        x = inputs["x"].astype(np.float64)
+        return {"y": Expected(np.array([x.sum()]), np.array([np.abs(x).sum()]), float(x.size))}
+
+    def values(structure: Structure, _family: Family, rng: np.random.Generator) -> Arrays:
+        return {"x": rng.standard_normal(structure.axes["N"], np.float32) + np.float32(1)}
+
+    given = registry.get("softmax")
+    problem = replace(
+        given,
+        name="total",
+        axes={"N": "elements"},
+        inputs=(Tensor(name="x", dtype="float32", shape=("N",)),),
+        outputs=(Tensor(name="y", dtype="float32", shape=("1",)),),
+        workloads=(),
+        values=values,
+        oracle=total,
+        families=(Family.NORMAL,),
+        bytes_moved=lambda axes: 4.0 * axes["N"],
+    )
+    for length, is_told in ((25, True), (1 << 16, False)):
+        found = null_kernels.admit(problem, Structure({"N": length}), np.random.default_rng(2))
+        names = {check.name for check in found}
+        assert ("null kernel 'fp16 downcast' rejected" in names) == is_told
+        assert "null kernel 'zeros' rejected" in names
+        assert "null kernel 'mean constant' rejected" not in names

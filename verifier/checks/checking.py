@@ -216,7 +216,8 @@ def _change_item(
     problem: Problem, item: Item, numbers: np.ndarray | None, rng: np.random.Generator
 ) -> Item:
     """The item with one input element changed such that some output of these rows moves visibly."""
-    names = list(item.inputs)
+    # A constant is what it is: a kernel may know it.
+    names = [name for name in item.inputs if name not in problem.constants]
     rows = None if numbers is None else take_rows(item.structure, numbers)
     before = item.among(numbers)
     changed = item

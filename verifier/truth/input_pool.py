@@ -9,7 +9,7 @@ no row is ever the same again. The values and the offsets never leave the refere
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -36,6 +36,8 @@ class Pool:
     held: Arrays
     noise: np.ndarray
     """uint32, twice as many as the largest array has elements."""
+    constants: Arrays = field(default_factory=dict)
+    """What noise may not change."""
 
     @classmethod
     def draw(cls, problem: Problem, structure: Structure, rng: np.random.Generator) -> Self:
@@ -45,18 +47,25 @@ class Pool:
         held = {
             name: np.concatenate([draw[name] for draw in draws])
             for name in draws[0]
-            if all(_is_rough(draw[name]) for draw in draws)
+            if name not in problem.constants and all(_is_rough(draw[name]) for draw in draws)
         }
         largest = max((array.size // DRAWS for array in held.values()), default=0)
         noise = rng.integers(0, 1 << NOISE_BITS, 2 * largest, dtype=np.uint32)
-        return cls(problem, held, noise)
+        constants = {name: draws[0][name] for name in problem.constants if name in draws[0]}
+        return cls(problem, held, noise, constants)
 
     def item(self, structure: Structure, rng: np.random.Generator) -> Item:
         """Inputs of one call; drawn anew where the pool cannot hold one of them."""
         names = [tensor.name for tensor in self.problem.inputs if not tensor.is_index]
-        if all(name in self.held for name in names):
-            shapes = {t.name: t.extent(structure.axes) for t in self.problem.inputs}
-            inputs = {name: self._draw_like(self.held[name], shapes[name], rng) for name in names}
+        shapes = {t.name: t.extent(structure.axes) for t in self.problem.inputs}
+        fixed = {name: a for name, a in self.constants.items() if a.shape == shapes[name]}
+        if all(name in self.held or name in fixed for name in names):
+            inputs = {
+                name: fixed[name]
+                if name in fixed
+                else self._draw_like(self.held[name], shapes[name], rng)
+                for name in names
+            }
         else:
             inputs = self.problem.values(structure, Family.NORMAL, rng)
         return Item(self.problem, structure, inputs, Family.NORMAL)
