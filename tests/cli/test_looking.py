@@ -48,7 +48,10 @@ def test_a_signature(kw_here: Command, language: str) -> None:
         (["run", "spmm_csr", "--matrix", "gone.mtx"], ["gone.mtx"]),
         (["run", "spmm_csr", "--target", "sm_91"], ["sm_91", "did you mean sm_90"]),
         (["run", "spmm_csr", "--language", "cuda"], ["cuda", "language cpp"]),
-        (["run", "spmm_csr", "--language", "python"], ["no recipe for this problem in this language", "--from FILE"]),
+        (
+            ["run", "spmm_csr", "--language", "python"],
+            ["no recipe for this problem in this language", "--from FILE"],
+        ),
         (["run", "spmm_csr", "--model", "recipes"], ["recipes", "did you mean recipe"]),
         (["run", "spmm_csr", "--workflow", "evolved"], ["evolved", "did you mean evolve"]),
         (["run", "--resume", "20200101"], ["20200101"]),
