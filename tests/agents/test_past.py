@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelwright.agents.books.past import (
+    CAMPAIGNS,
     LEARNED_FAST,
     LEARNED_OTHERS,
     MOST,
@@ -16,6 +17,7 @@ from kernelwright.agents.books.past import (
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.traces.events import EVALUATION
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.store import Store
 
@@ -83,6 +85,14 @@ def test_the_same_workload_comes_first_and_nothing_comes_twice(store: Store) -> 
     assert len({(each.family, *sorted(each.knobs.items())) for each in found}) == len(found)
     assert find_past(store, "doubling", "sm_90", "cpp", "usual") == Past()
     assert find_past(store, "softmax", "cpu", "cpp", "usual") == Past()
+
+
+def test_evaluations_of_files_take_no_campaign_its_place(store: Store) -> None:
+    first = play(store, 30)
+    known = find_past(store, *ASKED)
+    for _ in range(CAMPAIGNS + 1):
+        store.create(first.started.model_copy(update={"workflow": EVALUATION}))
+    assert find_past(store, *ASKED) == known != Past()
 
 
 def test_a_resumed_campaign_begins_with_what_it_began_with(store: Store) -> None:
