@@ -124,6 +124,10 @@ PreparationOption = Annotated[
     ),
 ]
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
+AxesOption = Annotated[
+    str | None,
+    option("--axes", "Sizes in place of the workload's own: M=4096,N=64.", metavar="AXIS=SIZE,…"),
+]
 ProblemsOption = Annotated[
     list[Path] | None,
     typer.Option(

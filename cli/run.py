@@ -43,6 +43,7 @@ _DECIDED = {
     "judge_model",
     "matrix",
     "workload",
+    "axes",
     "source",
     *Options.flags(),
 }
@@ -85,6 +86,7 @@ def run(
     judge_model: common.JudgeModelOption = None,
     matrix: common.MatrixOption = None,
     workload: WorkloadOption = None,
+    axes: common.AxesOption = None,
     max_evals: MaxEvalsOption = None,
     max_time: MaxTimeOption = None,
     max_usd: MaxUsdOption = None,
@@ -120,6 +122,7 @@ def run(
     from ..workbench.jobs import Fresh, Job, Resume
     from ..workbench.limits import limits_of
     from ..workbench.own_kernel import read_start
+    from ..workbench.tasks import parse_axes
     from . import carry_out
 
     config, on_device = resolved.config, _seconds(max_device_time)
@@ -132,6 +135,7 @@ def run(
             language=language or "",
             workload=workload,
             matrix=matrix,
+            axes=parse_axes(axes) if axes else {},
             limits=limits,
             asked=Options.read(given),
             start=read_start(source, config.home, config.target) if source else None,

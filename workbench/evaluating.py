@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,7 @@ class Evaluator:
         language: str = CPP.name,
         workload: str | None = None,
         matrix: Path | None = None,
+        axes: Mapping[str, int] | None = None,
         home: str | Path | None = None,
         config: Config | None = None,
         **settings: Any,
@@ -47,6 +49,7 @@ class Evaluator:
             problem: Its name; `kernelwright.problems()` lists them.
             workload: Its name; None: the problem's own.
             matrix: A Matrix Market or .npz file, for problems on sparse matrices.
+            axes: Sizes in place of the workload's own, by axis.
             home: The folder in which each evaluation is kept as a campaign of one; None: none is.
             config: Settings that were resolved before; else those of the environment and files.
             settings: Single ones on top of that: `target`, `jail`, `cpus`, `cache_dir` …
@@ -57,7 +60,9 @@ class Evaluator:
         self.config = config or resolve(settings).config
         self.target = tasks.choose_target(self.config.target, language, devices=self.config.devices)
         self.language = language
-        self.task = tasks.make_task(self.config, problem, workload, matrix, self.target, language)
+        self.task = tasks.make_task(
+            self.config, problem, workload, matrix, self.target, language, axes
+        )
         self._home = resolve({"home": home}).config.home if home is not None else None
         self._store: Store | None = None
         self._stack = ExitStack()
@@ -141,6 +146,7 @@ def evaluate(
     language: str | None = None,
     workload: str | None = None,
     matrix: Path | None = None,
+    axes: Mapping[str, int] | None = None,
     record: bool = False,
     home: str | Path | None = None,
     **settings: Any,
@@ -161,7 +167,13 @@ def evaluate(
             )
         language = language_of_source(source, read_source_file(source), config.target)
     evaluator = Evaluator(
-        problem, language=language, workload=workload, matrix=matrix, home=home, config=config
+        problem,
+        language=language,
+        workload=workload,
+        matrix=matrix,
+        axes=axes,
+        home=home,
+        config=config,
     )
     with evaluator:
         return evaluator.evaluate(source, record=record)

@@ -53,6 +53,8 @@ class Fresh:
     """Empty: the usual one of the target."""
     workload: str | None = None
     matrix: Path | None = None
+    axes: Mapping[str, int] = field(default_factory=dict)
+    """Sizes in place of the workload's own."""
     limits: Mapping[str, float] = field(default_factory=dict)
     """As asked for; none at all: the usual ones of the Coder."""
     asked: Options = Options()
@@ -117,7 +119,13 @@ class Ready:
         assert store is not None, "a dry run has no store to run in"
         if isinstance(settled.names, CampaignRequest):
             return run_campaign(
-                settled.names, store, referee, stop=stop, on_event=on_event, players=self.players
+                settled.names,
+                store,
+                referee,
+                stop=stop,
+                on_event=on_event,
+                workload=settled.task.workload,
+                players=self.players,
             )
         assert settled.campaign is not None
         return resume_campaign(
@@ -177,7 +185,9 @@ def _settle_fresh(job: Fresh) -> Settled:
         )
     target = tasks.choose_target(config.target, language, devices=config.devices)
     language = language or tasks.languages_of(target)[0]
-    task = tasks.make_task(config, job.problem, job.workload, job.matrix, target, language)
+    task = tasks.make_task(
+        config, job.problem, job.workload, job.matrix, target, language, job.axes
+    )
     if own is not None:
         own = _take_own(own, task.problem, language, config)
     source = own or job.start

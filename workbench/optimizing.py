@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ def optimize(
     language: str | None = None,
     workload: str | None = None,
     matrix: Path | None = None,
+    axes: Mapping[str, int] | None = None,
     source: str | Path | None = None,
     max_usd: float | None = None,
     max_tokens: int | None = None,
@@ -44,6 +45,7 @@ def optimize(
 
     Args:
         language: None: the usual one of the target.
+        axes: Sizes in place of the workload's own, by axis.
         source: Your own kernel to begin from, or what the workflow `transpile` translates: a text
             (in `language`), or the path of a file.
         max_usd: US dollars that models may cost.
@@ -70,6 +72,7 @@ def optimize(
         language=language or "",
         workload=workload,
         matrix=matrix,
+        axes=axes or {},
         limits=limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=max_device_time),
         asked=asked,
         start=_start_of(source, language, config),

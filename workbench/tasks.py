@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,12 +116,20 @@ def admit_problem(config: Config, problem: str) -> list[Check]:
         return [Check(name="the file runs", passed=False, detail=str(error))]
 
 
-def make_workload(problem: str, name: str | None, matrix: Path | None) -> Workload:
-    """The workload of that name, of that matrix file, or the problem's default."""
+def make_workload(
+    problem: str, name: str | None, matrix: Path | None, axes: Mapping[str, int] | None = None
+) -> Workload:
+    """The workload of that name, of that matrix file, or the problem's default.
+
+    Args:
+        axes: Sizes in place of the workload's own.
+    """
     from ..kernelbench import registry
 
     matrix_path = str(matrix) if matrix else ""
-    return registry.workload_for(registry.get(problem), name or "", matrix=matrix_path)
+    return registry.workload_for(
+        registry.get(problem), name or "", matrix=matrix_path, **axes or {}
+    )
 
 
 def make_task(
@@ -130,11 +139,14 @@ def make_task(
     matrix: Path | None,
     target: str,
     language: str,
+    axes: Mapping[str, int] | None = None,
 ) -> Task:
     """What the referee is started for."""
     add_problems(config)
     problem = name_problem(config, problem)
-    return task_for(config, problem, make_workload(problem, workload, matrix), target, language)
+    return task_for(
+        config, problem, make_workload(problem, workload, matrix, axes), target, language
+    )
 
 
 def task_for(
@@ -161,6 +173,24 @@ def task_for(
         cuda_compiler=config.cuda_compiler,
         preparation_s=config.max_preparation,
     )
+
+
+def parse_axes(written: str) -> dict[str, int]:
+    """The sizes in words such as `M=4096,N=64`.
+
+    Raises:
+        UsageError: one is no NAME=INTEGER, or stands there twice.
+    """
+    found: dict[str, int] = {}
+    for part in written.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if not name.isidentifier() or not value.isdecimal() or name in found:
+            raise UsageError(
+                f"--axes '{written}': '{part.strip()}' is no size of an axis of its own",
+                hint="write AXIS=SIZE, several with commas: --axes M=4096,N=64",
+            )
+        found[name] = int(value)
+    return found
 
 
 def check_cpus(cpus: tuple[int, ...]) -> None:
