@@ -103,12 +103,10 @@ class Pace(NamedTuple):
 
 def find_pace(history: History) -> Pace | None:
     """None where nothing was timed, and of an evaluation, which has no pace."""
-    if history.started.is_evaluation:
-        return None
     verdicts = [verdict for entry in history.entries.values() for verdict in entry.verdicts]
     timed_s = sum(verdict.seconds.get("time", 0.0) for verdict in verdicts)
     spent_s, searched_s = history.spent_s, history.spent_s - history.raced_s
-    if not timed_s or searched_s <= 0:
+    if not timed_s or searched_s <= 0 or history.started.is_evaluation:
         return None
     return Pace(
         per_minute=60.0 * history.evaluated / spent_s,

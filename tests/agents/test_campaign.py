@@ -370,7 +370,7 @@ def test_a_campaign_of_another_version_of_the_problem_is_not_mixed_with_this_one
 
 
 def test_a_language_without_recipes_is_refused(store: Store) -> None:
-    with pytest.raises(UsageError, match="no recipes"):
+    with pytest.raises(UsageError, match="no recipe for this problem"):
         run_campaign(
             CampaignRequest(problem="spmm_csr", language="fortran"), store, PlayedReferee()
         )
