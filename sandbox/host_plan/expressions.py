@@ -134,10 +134,14 @@ class Expressions:
     constants: dict[str, int]
     """Named constants that were met, in the whole source."""
 
+    def count_step(self, node: Node) -> None:
+        """Told of every expression; whoever runs statements ends what has no end."""
+
     def value(self, node: Node | None) -> object:
         """What an expression is."""
         if node is None:
             return Unknown("nothing")
+        self.count_step(node)
         read = getattr(self, f"_{node.type}", None)
         if read is not None:
             return read(node)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 MOST_TURNS = 64
 """Of a loop."""
+MOST_STEPS = 100_000
+"""Expressions that are looked at: loops in loops and macros of macros come to any number."""
 _ACCUMULATES = re.compile(r"\b(?:acc_type|opmath_type)\b")
 """Of float32 both are float."""
 
@@ -51,6 +53,8 @@ class Recorder:
     """Names that stay what they are, whatever the host code gives them."""
     is_program: bool = False
     """It is walked from `main`: what repeats a launch there times it."""
+    steps: int = 0
+    """Expressions that were looked at."""
     constants: dict[str, int] = field(default_factory=dict)
     """The named constants of the source."""
 
@@ -81,6 +85,12 @@ class Statements(Expressions):
         self.is_looping = False
         self.lambdas: dict[str, Node] = {}
         """Functions that are written where a variable is set to them."""
+
+    def count_step(self, node: Node) -> None:
+        """See Expressions. Raises HostCodeError after MOST_STEPS."""
+        self.recorder.steps += 1
+        if self.recorder.steps > MOST_STEPS:
+            raise self.refusal_error("it takes too many steps to be followed", node)
 
     # Statements
 

@@ -153,6 +153,22 @@ def test_a_candidate_with_a_plan_is_no_published_form() -> None:
     assert not is_published_form(KERNEL)
 
 
+def test_what_has_no_end_ends() -> None:
+    doubled = "".join(f"#define A{n} (A{n + 1} + A{n + 1})\n" for n in range(40))
+    text = f"{doubled}#define A40 1\n{HEAD}f<<<A0, 256>>>(x, y, M, N);\n}}\n"
+    found = convert(text, registry.get("softmax"))
+    assert isinstance(found, PlanFault)
+    assert "too many steps" in found.reason
+    looped = (
+        "for (int a = 0; a < 60; ++a) for (int b = 0; b < 60; ++b) for (int c = 0; c < 60; ++c)"
+    )
+    assert "too many steps" in refusal_of(f"{looped} f<<<M, 256>>>(x, y, M, N);").reason
+    deep = "(" * 5000 + "M" + ")" * 5000
+    assert isinstance(
+        convert(f"{HEAD}f<<<{deep}, 256>>>(x, y, M, N);\n}}", registry.get("softmax")), PlanFault
+    )
+
+
 @pytest.mark.parametrize("cut", range(0, 900, 37))
 def test_no_part_of_a_file_breaks_the_reader(cut: int) -> None:
     text = MODULE.format(source=KERNEL, forward="return ext.launch(x)")[: -cut or None]
