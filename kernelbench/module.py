@@ -140,9 +140,22 @@ class TracedModule:
         return self._fixed
 
     def _find_least(self) -> list[float]:
-        """Of each input the least number in the file's own examples."""
+        """Of each input the least number that it may be: what the module takes with signs, or with
+        zeros, is drawn with them, whatever the examples have (a `relu` shows on signs alone)."""
         if not self._least:
-            self._least = [float(t.min()) if t.numel() else 0.0 for t in self._space[INPUTS]()]
+            import torch
+
+            examples = list(self._space[INPUTS]())
+            module = make_module(self._space)
+            random = torch.Generator().manual_seed(0)
+            for at, example in enumerate(examples):
+                least = float(example.min()) if example.numel() else 0.0
+                signs = torch.randint(0, 2, example.shape, generator=random) * 2.0 - 1.0
+                if least >= 0 and _is_finite(module, examples, at, example * signs):
+                    least = -1.0
+                elif least > 0 and _is_finite(module, examples, at, example * (signs > 0)):
+                    least = 0.0
+                self._least.append(least)
         return self._least
 
 
@@ -199,8 +212,21 @@ def _vary(begun: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return varied.astype(np.float32)
 
 
+def _is_finite(module: Any, examples: Sequence[Any], at: int, other: Any) -> bool:
+    """Whether the module has finite answers with another input in place of an example."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            found = module(*examples[:at], other, *examples[at + 1 :])
+    except (RuntimeError, ValueError, IndexError):
+        return False  # it asks for a range itself
+    answers = found if isinstance(found, tuple | list) else (found,)
+    return all(bool(torch.isfinite(each).all()) for each in answers)
+
+
 def _within(drawn: np.ndarray, least: float) -> np.ndarray:
-    """Without signs where no example has one, and without zeros where no example has one."""
+    """Without signs where the least is no negative number, without zeros where it is positive."""
     if least < 0:
         return drawn
     found = np.abs(drawn)

@@ -10,6 +10,7 @@ import pytest
 
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench.definition import read_text, run_text
+from kernelwright.kernelbench.module import TracedModule
 from kernelwright.kernelbench.problem import PLAIN, Family
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.definitions.process import Definition, trace_module
@@ -308,3 +309,26 @@ def test_a_problem_says_what_its_module_computes() -> None:
         assert "it is right" not in text
         assert "To be written" in text or "to be written" in text
         assert "kernelwright eval ./m.py m" in text
+
+
+@pytest.mark.parametrize(
+    ("formula", "example", "least"),
+    [
+        ("torch.relu(x)", "torch.rand(8, 9)", -1.0),
+        ("torch.sqrt(x)", "torch.rand(8, 9) + 0.5", 0.0),
+        ("torch.log(x)", "torch.rand(8, 9) + 0.5", 0.5),
+    ],
+)
+def test_inputs_have_signs_and_zeros_unless_the_module_takes_none(
+    formula: str, example: str, least: float
+) -> None:
+    source = (
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        return {formula}\n\n\ndef get_inputs():\n    return [{example}]\n"
+    )
+    module = TracedModule(source, "model.py", {})
+    rng = np.random.default_rng(0)
+    drawn = module.values({"x": (64, 64)}, Family.NORMAL, rng)["x"]
+    exact = module.values({"x": (64, 64)}, Family.EXACT, rng)["x"]
+    assert bool(drawn.min() < 0) is (least < 0)
+    assert bool((exact == 0).any()) is (least <= 0)
