@@ -8,8 +8,10 @@ one that computes on a tensor is nothing that a launch plan can hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .values import (
+    TIGHT,
     Buffer,
     Number,
     Pointer,
@@ -239,9 +241,10 @@ def allocate(pointer_type: str, size: object) -> Buffer | Unknown:
     count = operate("//", size, number(width))
     tail = f" * {width}"
     if size.text.endswith(tail):
-        count = Number(size.text.removesuffix(tail), size.rank)
+        count = replace(size, text=size.text.removesuffix(tail))
     elif size.text.startswith(f"{width} * "):
-        count = Number(f"({size.text.removeprefix(f'{width} * ')})")
+        text = f"({size.text.removeprefix(f'{width} * ')})"
+        count = replace(size, text=text, rank=TIGHT)
     return Buffer(dtype, (count,))
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-ON_DEVICE = ("__global__", "__device__")
-
 
 @dataclass(frozen=True)
 class Function:
@@ -43,7 +41,6 @@ class Source:
     """Parameters, where it takes any, and the body."""
     exported: dict[str, str] = field(default_factory=dict)
     """What `m.def("name", &function)` says."""
-    device: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bytes = self.text.encode()
@@ -102,8 +99,6 @@ class Source:
             return
         named = declarator.child_by_field_name("declarator")
         name = self.say(named).rpartition("::")[2] if named else ""
-        if any(child.type in ON_DEVICE or self.say(child) in ON_DEVICE for child in node.children):
-            self.device.add(name)
         is_host = not any(self.say(child) == "__global__" for child in node.children)
         if is_host and body is not None:
             listed = declarator.child_by_field_name("parameters")

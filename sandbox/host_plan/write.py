@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.problem import Problem
 from ..plan.cuda_signature import CudaSource
 from ..plan.expressions import FUNCTIONS, WORDS
@@ -22,7 +23,6 @@ from .values import (
     Tensor,
 )
 
-FEATURES = ("avg_row", "max_row", "cv_row", "empty_share", "density")
 _MOST_KNOBS = 4
 """With five values each: more combinations than a plan may have are not looked at."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -38,7 +38,7 @@ class PlanWriter:
         self.taken = {
             *problem.axes,
             *(tensor.name for tensor in (*problem.inputs, *problem.outputs)),
-            *FEATURES,
+            *SPARSE_FEATURES,
             *FUNCTIONS,
             *WORDS,
         }

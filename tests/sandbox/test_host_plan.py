@@ -88,6 +88,20 @@ def test_memory_of_the_launcher_is_scratch_and_what_is_set_to_zero_is_said() -> 
     assert facts["scratch"] == {"part": {"shape": ["M * N"], "dtype": "float32"}}
 
 
+def test_a_buffer_sized_by_a_named_number_follows_it() -> None:
+    body = """
+    const int parts = 8;
+    float* part;
+    cudaMalloc(&part, M * parts * sizeof(float));
+    f<<<dim3(M, parts), 256>>>(x, part, M, N);
+    g<<<M, WIDTH>>>(part, y, M, N);
+    """
+    facts = plan_of(body.replace("WIDTH", "256"))
+    assert facts["scratch"] == {"part": {"shape": ["M * parts"], "dtype": "float32"}}
+    local = body.replace("dim3(M, parts)", "M").replace("WIDTH", "256")
+    assert plan_of(local)["scratch"] == {"part": {"shape": ["M * 8"], "dtype": "float32"}}
+
+
 def test_a_loop_over_numbers_is_unrolled_and_one_over_sizes_is_refused_with_its_line() -> None:
     body = "for (int i = 0; i < 3; ++i) f<<<M, 256>>>(x, y, M, N);"
     assert len(launches_of(body)) == 3
