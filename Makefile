@@ -69,7 +69,7 @@ test-jail: $(STAMP)
 
 # Every recipe for GPUs and every skeleton, of which a sample is in `make test`.
 recipes: $(STAMP)
-	KERNELWRIGHT_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes tests/cli/test_skeletons.py
+	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes tests/cli/test_skeletons.py
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal
@@ -77,7 +77,7 @@ test-fast: $(STAMP)
 # On a machine with an NVIDIA GPU; it fails where nothing could be tried on one, and says why.
 # Where no jail works: KERNELWRIGHT_JAIL=bare make test-gpu
 test-gpu: $(STAMP)
-	KERNELWRIGHT_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
+	TEST_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
 
 # What to run first on a machine with a GPU: doctor, the GPU tests, some of the GPU bench; ten minutes
 # at most, and a log. Without a GPU it says so and ends with status 3.
@@ -88,7 +88,7 @@ first-contact: $(STAMP)
 # pydantic and pytest at least.
 test-gpu-bare:
 	folder=$$(mktemp -d) && ln -s $(CURDIR) $$folder/kernelwright && \
-	KERNELWRIGHT_REQUIRE_GPU=1 PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
+	TEST_REQUIRE_GPU=1 PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
 	status=$$? ; rm -r $$folder ; exit $$status
 
 # The fuzz targets of the test suite for longer, with new inputs; stops at the first that fails.

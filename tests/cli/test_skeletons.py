@@ -22,7 +22,7 @@ BY_COMMAND = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bi
 """One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 EVERY = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)
-IS_WHOLE = bool(os.environ.get("KERNELWRIGHT_ALL_RECIPES"))
+IS_WHOLE = bool(os.environ.get("TEST_ALL_RECIPES"))
 OTHERS = [
     (p, lang) for at, (p, lang) in enumerate(EVERY) if IS_WHOLE or lang == "cpp" or at % 3 == 0
 ]

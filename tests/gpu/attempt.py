@@ -12,7 +12,7 @@ from kernelwright.sandbox.isolation.model import Jail
 
 JAIL = "KERNELWRIGHT_JAIL"
 """The jail of the tests, as of `run`: `bare` where none works that confines."""
-REQUIRED = "KERNELWRIGHT_REQUIRE_GPU"
+REQUIRED = "TEST_REQUIRE_GPU"
 """Set: a run that tries nothing on a device fails. `make test-gpu` sets it."""
 
 

@@ -45,7 +45,7 @@ HIDDEN = 6
 LADDER = ["naive", "crc", "crc-cwm", "row-seq", "row-par", "nnz-seq", "nnz-par"]
 
 each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
-IS_WHOLE = bool(os.environ.get("KERNELWRIGHT_ALL_RECIPES"))
+IS_WHOLE = bool(os.environ.get("TEST_ALL_RECIPES"))
 """`make recipes`: all of them with three sets of knobs each; a sample has one for each test."""
 SAMPLED = [recipe for recipe in ALL if IS_WHOLE or recipe.problem in ("spmm_csr", "softmax")]
 SCREENED = SAMPLED if IS_WHOLE else SAMPLED[::2]

@@ -38,7 +38,7 @@ SHARP = (Family.EXACT, Family.PROBE, Family.LARGE, Family.NONFINITE, Family.DENO
 """Families that show what random values hide."""
 
 each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
-IS_WHOLE = bool(os.environ.get("KERNELWRIGHT_ALL_RECIPES"))
+IS_WHOLE = bool(os.environ.get("TEST_ALL_RECIPES"))
 """`make recipes`: all of them, on more shapes and for more targets than a sample."""
 SAMPLED = [recipe for recipe in ALL if IS_WHOLE or recipe.problem in ("spmm_csr", "softmax")]
 BUILT_FOR = TARGETS if IS_WHOLE else ("sm_90",)

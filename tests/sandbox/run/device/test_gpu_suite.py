@@ -73,7 +73,7 @@ def test_its_steps_follow_each_other_and_one_that_hangs_is_ended(
             ("fine", "echo a word"),
             ("failing", "echo no >&2; exit 3"),
             ("hanging", "sleep 60"),
-            ("last", "test $KERNELWRIGHT_REQUIRE_GPU = 1 && echo required"),
+            ("last", "test $TEST_REQUIRE_GPU = 1 && echo required"),
         )
     ]
     log = tmp_path / "log"
@@ -86,6 +86,19 @@ def test_its_steps_follow_each_other_and_one_that_hangs_is_ended(
     assert told.strip() in log.read_text()
     assert "a word" in log.read_text()
     assert "required" in told
+
+
+def test_what_its_steps_are_told_is_no_setting_of_the_workbench() -> None:
+    """`doctor` and `run` refuse settings that they do not know."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelwright", "doctor"],
+        env={**os.environ, REQUIRED: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "unknown setting" not in done.stderr
+    assert done.stdout
 
 
 def test_a_jail_that_does_not_confine_is_for_who_asks_for_it_and_is_told() -> None:
