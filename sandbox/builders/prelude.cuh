@@ -353,8 +353,19 @@ template <typename T, T... Is> struct integer_sequence {
 };
 template <decltype(sizeof(0))... Is> using index_sequence =
     integer_sequence<decltype(sizeof(0)), Is...>;
-template <typename T, T n> using make_integer_sequence =
-    __make_integer_seq<integer_sequence, T, n>;
+// By halves: the compiler's own `__make_integer_seq` came with a later NVRTC than 13.0.
+template <typename Low, typename High> struct kw_joined;
+template <typename T, T... Is, T... Js>
+struct kw_joined<integer_sequence<T, Is...>, integer_sequence<T, Js...>> {
+  using type = integer_sequence<T, Is..., static_cast<T>(sizeof...(Is) + Js)...>;
+};
+template <typename T, decltype(sizeof(0)) n> struct kw_counted {
+  using type = typename kw_joined<typename kw_counted<T, n / 2>::type,
+                                  typename kw_counted<T, n - n / 2>::type>::type;
+};
+template <typename T> struct kw_counted<T, 0> { using type = integer_sequence<T>; };
+template <typename T> struct kw_counted<T, 1> { using type = integer_sequence<T, T(0)>; };
+template <typename T, T n> using make_integer_sequence = typename kw_counted<T, n>::type;
 template <decltype(sizeof(0)) n> using make_index_sequence =
     make_integer_sequence<decltype(sizeof(0)), n>;
 }  // namespace std

@@ -155,4 +155,8 @@ def _words_of_prelude() -> frozenset[str]:
 
 
 def _from_cccl(name: str) -> str:
-    return f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}"
+    """CCCL has had some of them for few releases only; without, the prelude is what there is."""
+    return (
+        f"#if __has_include(<cuda/std/{name}>)\n#include <cuda/std/{name}>\n#endif\n"
+        "namespace cuda { namespace std {} }\nnamespace std { using namespace ::cuda::std; }"
+    )

@@ -133,7 +133,9 @@ def find_nvrtc(home: Path | None = None, *, newest: int = ANY_RELEASE) -> Nvrtc:
         if found is None:
             tried.append(str(root))
             continue
-        builtins = next(iter(sorted(found.parent.glob("libnvrtc-builtins.so*"))), None)
+        # A toolkit has links to it, whose names tell less of its release.
+        beside = found.parent.glob("libnvrtc-builtins.so*")
+        builtins = max(beside, key=lambda path: len(path.name), default=None)
         version = _version(builtins or found)
         includes = _includes_beside(root) if root in older else _includes(root, home)
         tool = Nvrtc(found, builtins, includes, version)
