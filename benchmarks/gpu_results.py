@@ -1,9 +1,12 @@
 """Every recipe for GPUs against every baseline on this machine's device; writes docs/results.
 
-python benchmarks/gpu_results.py [--seconds 60] [--language cuda|triton] [--out FILE] [PROBLEM …]
+python benchmarks/gpu_results.py [--seconds 60] [--minutes 60] [--language cuda|triton] [--out FILE]
+                                 [--home FOLDER] [PROBLEM …]
 
-The page is docs/results/gpu-DEVICE.md unless --out names another. Without a device it says so and
-ends with status 3, and no page is written.
+The page is docs/results/gpu-DEVICE.md unless --out names another; it is written anew after each
+campaign, so that what was found stays where the rest is cut off. No campaign is begun that may
+not end within --minutes. --home keeps the store with every verdict. Without a device it says so
+and ends with status 3, and no page is written.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,8 @@ from kernelwright.sandbox.run.device import nvml
 
 LANGUAGES = ("cuda", "triton")
 VERSIONS = ("torch", "triton", "numpy")
+BESIDE_S = 45
+"""What a campaign may take beside its search: its baselines and the confirmation."""
 NOT_RUN = "the campaign gave no result"
 
 
@@ -131,37 +138,51 @@ def page(table: list[str], facts: list[str], command: str, seconds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    """Runs the campaigns one after the other and writes the page."""
+def campaigns(asked: argparse.Namespace, target: str, home: str) -> Iterator[list[str]]:
+    """Rows of one campaign after the other, as long as there is time for one more."""
+    languages = [asked.language] if asked.language else LANGUAGES
+    ends = time.monotonic() + 60 * asked.minutes
+    for problem in asked.problems:
+        for language in languages:
+            if time.monotonic() + asked.seconds + BESIDE_S > ends:
+                yield [f"| {problem} | | {language} | not begun: no time was left | | | | |"]
+                continue
+            document = campaign(problem, language, target, asked.seconds, home)
+            yield rows(document, language)
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problems", nargs="*", default=list(registry.names()))
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--language", choices=LANGUAGES)
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    parser.add_argument("--home", type=Path)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Runs the campaigns one after the other and writes the page."""
+    asked = arguments()
     try:
-        with nvml.open_nvml() as module:
+        with nvml.open_nvml() as module, tempfile.TemporaryDirectory() as passing:
             device = nvml.devices(module)[0]
+            name = re.sub(r"[^a-z0-9]+", "-", device.name.lower().removeprefix("nvidia "))
+            out = asked.out or Path(f"docs/results/gpu-{name.strip('-')}.md")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            command = f"python benchmarks/gpu_results.py --seconds {asked.seconds}"
             before = nvml.snapshot(module, device.uuid)
             table: list[str] = []
-            with tempfile.TemporaryDirectory() as home:
-                for problem in asked.problems:
-                    for language in [asked.language] if asked.language else LANGUAGES:
-                        found = rows(
-                            campaign(problem, language, device.architecture, asked.seconds, home),
-                            language,
-                        )
-                        print("\n".join(found), file=sys.stderr)
-                        table += found
-            after = nvml.snapshot(module, device.uuid)
+            for found in campaigns(asked, device.architecture, str(asked.home or passing)):
+                print("\n".join(found), file=sys.stderr)
+                table += found
+                facts = machine(device, before, nvml.snapshot(module, device.uuid))
+                out.write_text(page(table, facts, command, asked.seconds))
     except (PrerequisiteError, IndexError) as error:
         print(f"no page was written: {error or 'the driver shows no device'}", file=sys.stderr)
         return int(ExitCode.PREREQUISITE)
-    name = re.sub(r"[^a-z0-9]+", "-", device.name.lower().removeprefix("nvidia ")).strip("-")
-    out = asked.out or Path(f"docs/results/gpu-{name}.md")
-    command = f"python benchmarks/gpu_results.py --seconds {asked.seconds}"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(table, machine(device, before, after), command, asked.seconds))
     return 0
 
 

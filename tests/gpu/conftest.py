@@ -160,7 +160,9 @@ class Bench:
         return CudaCandidate.build(ground, source, seed=1)
 
     @contextmanager
-    def side(self, source: str, *, slots: int = 2) -> Iterator[CandidateSide]:
+    def side(
+        self, source: str, *, slots: int = 2, timeout_s: float = TIMEOUT_S
+    ) -> Iterator[CandidateSide]:
         """The candidate's process, with its slots laid out. Raises Failed and RunFault."""
         made = self.build(source)
         program = device_program(self.workshop, made.device, self.problem, self.way)
@@ -189,7 +191,7 @@ class Bench:
                     arena,
                     self.problem,
                     self.rng,
-                    timeout_s=TIMEOUT_S,
+                    timeout_s=timeout_s,
                     extra=made.extra,
                 )
                 side.place(self.structure, slots)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 KERNEL = "Kernel Name"
@@ -48,6 +48,12 @@ class ProfiledLaunch:
     figures: Mapping[str, NcuValue]
     missing: tuple[str, ...]
     """Metrics that the chip had no value for."""
+
+    def only(self, names: Collection[str]) -> ProfiledLaunch:
+        """The same with what is told of these metrics alone."""
+        figures = {name: value for name, value in self.figures.items() if name in names}
+        missing = tuple(name for name in self.missing if name in names)
+        return replace(self, figures=figures, missing=missing)
 
     def get(self, name: str) -> float | None:
         """The value of a metric, None where there is none."""

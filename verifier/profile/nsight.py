@@ -194,7 +194,11 @@ def measure(
                 "kernel replay saves and restores all memory: use a smaller workload",
             )
         written = log.read_text("utf-8", "replace") if log.exists() else ""
-    return read_result(written, said, process.returncode)
+    found = read_result(written, said, process.returncode)
+    if isinstance(found, NotProfiled):
+        return found
+    # It tells the device's attributes and each metric's extremes as well.
+    return [launch.only(metrics) for launch in found]
 
 
 def read_result(written: str, said: str, code: int) -> list[ncu_csv.ProfiledLaunch] | NotProfiled:

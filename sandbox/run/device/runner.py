@@ -4,9 +4,14 @@
 Tensors are copied to the device for a call and their outputs back after it, and no gate is watched.
 All host code is ours, so that its CPU time is nobody's work; what can be wrong is the time. The
 device's own events tell it, the runner's host clock is told beside them, and the referee's clock is
-taken around the call, less what a dry call took before the candidate was loaded: the same flushes,
-the same events, no launches. Waking up takes now and then longer than a short kernel: the median
-dry call is taken off, and how far they lie apart is time that an honest answer may need.
+taken around the call, less what a dry call takes: the same flushes, the same events, no launches.
+
+A device that has had nothing to do for a few milliseconds takes up to 60 µs longer to set its cache
+and to be heard of (seen on an H100 and an H200), and a call always follows such a pause, in which
+answers are judged. So two dry calls come right ahead of each call: the first wakes device and host,
+the second is timed. The median of the last ones is taken off, as waking up takes now and then longer
+than a short kernel. Nothing of a candidate runs in them: the device was waited for, and the first
+flush takes what its last call left in the cache.
 """
 
 from __future__ import annotations
@@ -15,14 +20,16 @@ import math
 import secrets
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...frames import Frame, FrameKind, now_ns
 from ..process import Runner, Timed
 from ..program import Program
 
 DRY_CALLS = 31
+"""So many are remembered."""
 _LONG_DRY_CALLS, _LONG_FLUSHES = 5, 9
 """Calls that tell what one flush more takes, and the flushes in each."""
 LAUNCH_US = 10.0
@@ -49,9 +56,14 @@ class DeviceRunner(Runner):
     """A Runner whose program has memory of its own (`Program.has_own_memory`)."""
 
     is_gated = False
-    _dry_ns = 0
     _flush_ns = 0
     _flushes = 1
+    _dry_with = 0
+    """Flushes of the dry calls that are remembered."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self._dry: deque[int] = deque(maxlen=DRY_CALLS)
+        super().__init__(*given, **named)
 
     def expect(self, table: bytes) -> None:
         """See Runner: while the flushes run, the host enqueues the launches of the table."""
@@ -82,8 +94,8 @@ class DeviceRunner(Runner):
     ) -> Timed:
         self._exchange(FrameKind.UPLOAD, first, count, timeout_s + _COPY_S)
         told_with = flushes if kind is FrameKind.CALL else count
+        dry_ns = self._measure_dry(flushes, timeout_s)
         done = self._exchange(kind, first, told_with, timeout_s)
-        dry_ns = self._dry_ns + (flushes - 1) * self._flush_ns
         choice = secrets.randbits(32)
         told = [
             self._exchange(FrameKind.FETCH, slot, choice, timeout_s + _COPY_S).frame.second
@@ -107,14 +119,23 @@ class DeviceRunner(Runner):
         # Where somebody sets the time of day meanwhile, the other clock counts.
         return _Answered(answer.frame, stamped if 0 < stamped <= elapsed else elapsed)
 
+    def _measure_dry(self, flushes: int, timeout_s: float) -> int:
+        """What a call takes besides its kernels; the next exchange is to be that call."""
+        if flushes != self._dry_with:
+            self._dry.clear()
+            self._dry_with = flushes
+        _, woken_ns = self._time_pings(2, flushes, timeout_s)
+        self._dry.append(woken_ns)
+        return int(statistics.median(self._dry))
+
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
-        """What a call takes besides its kernels; nothing is left for the referee to take off."""
+        """What dry calls vary by, and a flush takes; the referee has nothing to take off."""
         del write
         dry = self._time_pings(DRY_CALLS, 1, timeout_s)
-        self._dry_ns = int(statistics.median(dry))
+        median = statistics.median(dry)
         longer = statistics.median(self._time_pings(_LONG_DRY_CALLS, _LONG_FLUSHES, timeout_s))
-        self._flush_ns = max(0, int(longer - self._dry_ns) // (_LONG_FLUSHES - 1))
-        late_ns = statistics.quantiles(dry, n=4)[-1] - self._dry_ns
+        self._flush_ns = max(0, int(longer - median) // (_LONG_FLUSHES - 1))
+        late_ns = statistics.quantiles(dry, n=4)[-1] - median
         self.overhead_us = self._program.overhead_us + late_ns / 1e3
 
     def _time_pings(self, calls: int, flushes: int, timeout_s: float) -> list[int]:

@@ -149,6 +149,13 @@ int launch(const Config& config, Kernel& kernel, std::vector<uint64_t> values) {
     }});
 }
 
+// What a device takes longer for after it has had nothing to set for some milliseconds.
+double late() {
+    static double last = 0;
+    const double rested = fake::now_us() - std::exchange(last, fake::now_us());
+    return rested > 5000 ? fake::number("rested", 0) : 0;
+}
+
 int set(Address to, const void* pattern, size_t size, size_t count, Handle stream) {
     const bool is_flush = size * count > 64 << 20;  // writing it would be slow here
     auto fill = [=, value = std::string(static_cast<const char*>(pattern), size)](double) {
@@ -156,7 +163,7 @@ int set(Address to, const void* pattern, size_t size, size_t count, Handle strea
         else for (size_t i = 0; i < count; ++i)
             std::memcpy(reinterpret_cast<char*>(to) + i * size, value.data(), size);
     };
-    return enqueue(stream, {1 + double(size * count) / SET_BYTES_US, fill});
+    return enqueue(stream, {1 + double(size * count) / SET_BYTES_US + (is_flush ? late() : 0), fill});
 }
 
 // Over the bus, in the legacy stream.
