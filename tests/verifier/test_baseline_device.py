@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from kernelwright.verifier.baselines import device
 
@@ -23,3 +27,82 @@ def test_baselines_compute_as_exactly_as_candidates_must() -> None:
     assert said == ["highest"]
     assert not any(vars(matmul).values())
     assert not cudnn.allow_tf32
+
+
+class SimulatedDevice:
+    """Host and device as two clocks, in microseconds: the host enqueues, the device comes after."""
+
+    FLUSH_US = 80.0
+
+    def __init__(self) -> None:
+        self.host = self.device = 0.0
+
+    def enqueue(self, takes_us: float) -> None:
+        self.device = max(self.device, self.host) + takes_us
+
+    def wait(self) -> None:
+        self.host = max(self.host, self.device)
+
+    def event(self, enable_timing: bool) -> Any:
+        assert enable_timing
+        at = SimpleNamespace(us=0.0)
+
+        def record() -> None:
+            self.enqueue(0.0)
+            at.us = self.device
+
+        return SimpleNamespace(
+            at=at,
+            record=record,
+            query=lambda: self.host >= at.us,
+            elapsed_time=lambda last: (last.at.us - at.us) / 1e3,
+        )
+
+    def torch_device(self) -> device.TorchDevice:
+        found = object.__new__(device.TorchDevice)
+        found._torch = SimpleNamespace(
+            cuda=SimpleNamespace(Event=self.event, synchronize=self.wait)
+        )
+        found._name, found._covers = "cuda", {}
+        found._flush = SimpleNamespace(fill_=lambda _: self.enqueue(self.FLUSH_US))
+        return found
+
+
+def call(simulated: SimulatedDevice, host_us: float, kernel_us: float) -> Callable[[], None]:
+    def thunk() -> None:
+        simulated.host += host_us
+        simulated.enqueue(kernel_us)
+
+    return thunk
+
+
+@pytest.mark.parametrize("host_us", [5.0, 79.0, 400.0, 3000.0])
+def test_a_baseline_is_not_charged_for_what_its_launches_take_the_host(host_us: float) -> None:
+    """torch.compile needs 15 µs for softmax on an H100, and its host now and then 300."""
+    simulated = SimulatedDevice()
+    thunk = call(simulated, host_us, 15.0)
+    timed = simulated.torch_device()
+    assert [timed.time_ns(thunk) for _ in range(3)] == pytest.approx([15_000] * 3, abs=1)
+
+
+def test_a_host_that_is_late_once_is_asked_again() -> None:
+    simulated = SimulatedDevice()
+    late = iter([20.0, 20.0, 700.0, *[20.0] * 9])
+    timed = simulated.torch_device()
+
+    def thunk() -> None:
+        call(simulated, next(late), 15.0)()
+
+    assert [timed.time_ns(thunk) for _ in range(4)] == pytest.approx([15_000] * 4, abs=1)
+
+
+def test_a_call_that_waits_for_the_device_is_timed_with_its_host() -> None:
+    simulated = SimulatedDevice()
+    timed = simulated.torch_device()
+
+    def thunk() -> None:
+        simulated.wait()
+        call(simulated, 200.0, 15.0)()
+
+    assert timed.time_ns(thunk) == pytest.approx(215_000, abs=1)
+    assert timed._covers[thunk] == device.MOST_FLUSHES

@@ -4,11 +4,12 @@
 Part of the baseline process. Inputs are copied to the device before a call and outputs back after
 it, outside of what is timed. A call is timed as a candidate's is: the L2 cache is flushed in the
 same stream right before the first event, for so long that the host has enqueued everything by then.
+Whether it had is asked each time: where the first event had come by, the device may have waited for
+the host, and the call is timed again behind twice as many flushes.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,8 +51,8 @@ class TorchDevice:
         self._name = name
         self._mirrors: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._flush: Any = None
-        self._flush_us = 0.0
-        self._covers: dict[int, int] = {}
+        self._covers: dict[Prepared, int] = {}
+        """Flushes that a thunk's launches need."""
         _demand_exactness(torch)
         torch.set_default_device(name)
         torch_calls.place_with(self._mirror)
@@ -72,28 +73,40 @@ class TorchDevice:
             self._torch.from_numpy(array).copy_(self._mirrors[_key(array)])
 
     def warm_up(self, thunk: Prepared) -> None:
-        """Runs a fresh thunk, and finds out how long the host takes to enqueue it."""
+        """Runs a fresh thunk."""
         thunk()
-        self._wait()
-        start = time.perf_counter_ns()
-        thunk()
-        enqueued_us = (time.perf_counter_ns() - start) / 1e3
         self._wait()
         if self._name == "cuda":
             self._make_flush()
-            needed = 1 + math.ceil(2 * enqueued_us / max(self._flush_us, 1.0))
-            self._covers[id(thunk)] = min(needed, MOST_FLUSHES)
 
     def time_ns(self, thunk: Prepared) -> int:
-        """Nanoseconds of one call with a cold L2 cache."""
+        """Nanoseconds of one call with a cold L2 cache, without what its launches take the host.
+
+        A call that waits for the device itself, or that 64 flushes are too short for, is timed with
+        what its host does.
+        """
         self._wait()
         if self._name != "cuda":
             start = time.perf_counter_ns()
             thunk()
             return time.perf_counter_ns() - start
-        for number in range(self._covers.get(id(thunk), 1)):
+        while True:
+            flushes = self._covers.get(thunk, 1)
+            spent_us, was_ahead = self._time_behind(flushes, thunk)
+            if was_ahead or flushes >= MOST_FLUSHES:
+                return int(1e3 * spent_us)
+            self._covers[thunk] = 2 * flushes
+
+    def _time_behind(self, flushes: int, thunk: Prepared) -> tuple[float, bool]:
+        """Microseconds of a call, and whether all of it was enqueued while the flushes ran."""
+        first, last = self._events()
+        for number in range(flushes):
             self._flush.fill_(number)
-        return int(1e3 * self._time_work(thunk))
+        first.record()
+        thunk()
+        last.record()
+        was_ahead = not first.query()
+        return self._between(first, last), was_ahead
 
     def peaks(self) -> dict[str, float]:
         """What the device reaches at best: GB/s from memory and within L2, GFLOP/s, L2's bytes."""
@@ -137,10 +150,17 @@ class TorchDevice:
             start = time.perf_counter_ns()
             work()
             return max(1, time.perf_counter_ns() - start) / 1e3
-        first, last = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first, last = self._events()
         first.record()
         work()
         last.record()
+        return self._between(first, last)
+
+    def _events(self) -> tuple[Any, Any]:
+        event = self._torch.cuda.Event
+        return event(enable_timing=True), event(enable_timing=True)
+
+    def _between(self, first: Any, last: Any) -> float:
         self._torch.cuda.synchronize()
         return max(1e3 * float(first.elapsed_time(last)), 1e-3)
 
@@ -150,7 +170,6 @@ class TorchDevice:
         told = self._torch.cuda.get_device_properties(0)
         size = max(LEAST_FLUSH, 2 * int(getattr(told, "L2_cache_size", 0) or UNKNOWN_L2))
         self._flush = self._torch.zeros(size // 4, dtype=self._torch.int32)
-        self._flush_us = self._best_us(lambda: self._flush.fill_(1))
 
     def _mirror(self, host: Any) -> Any:
         """The tensor that stands for an array of a call; a copy of any other."""

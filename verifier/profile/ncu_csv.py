@@ -49,7 +49,7 @@ class ProfiledLaunch:
     missing: tuple[str, ...]
     """Metrics that the chip had no value for."""
 
-    def only(self, names: Collection[str]) -> ProfiledLaunch:
+    def keep_only(self, names: Collection[str]) -> ProfiledLaunch:
         """The same with what is told of these metrics alone."""
         figures = {name: value for name, value in self.figures.items() if name in names}
         missing = tuple(name for name in self.missing if name in names)

@@ -198,7 +198,7 @@ def measure(
     if isinstance(found, NotProfiled):
         return found
     # It tells the device's attributes and each metric's extremes as well.
-    return [launch.only(metrics) for launch in found]
+    return [launch.keep_only(metrics) for launch in found]
 
 
 def read_result(written: str, said: str, code: int) -> list[ncu_csv.ProfiledLaunch] | NotProfiled:

@@ -6,10 +6,10 @@ All host code is ours, so that its CPU time is nobody's work; what can be wrong 
 device's own events tell it, the runner's host clock is told beside them, and the referee's clock is
 taken around the call, less what a dry call takes: the same flushes, the same events, no launches.
 
-A device that has had nothing to do for a few milliseconds takes up to 60 µs longer to set its cache
-and to be heard of (seen on an H100 and an H200), and a call always follows such a pause, in which
-answers are judged. So two dry calls come right ahead of each call: the first wakes device and host,
-the second is timed. The median of the last ones is taken off, as waking up takes now and then longer
+A device that has had nothing to do for 30 ms takes 50 to 75 µs longer to set its cache and to be
+heard of (docs/results/first-contact.md), and a call always follows a pause, in which answers are
+judged. So two dry calls come right ahead of each call: the first wakes device and host, the second
+is timed. The median of the last ones is taken off, as waking up takes now and then longer
 than a short kernel. Nothing of a candidate runs in them: the device was waited for, and the first
 flush takes what its last call left in the cache.
 """
@@ -33,8 +33,7 @@ DRY_CALLS = 31
 _LONG_DRY_CALLS, _LONG_FLUSHES = 5, 9
 """Calls that tell what one flush more takes, and the flushes in each."""
 LAUNCH_US = 10.0
-"""Twice what a host takes to enqueue a launch: the flushes of a call last that long for each, as a
-baseline's last twice what it takes to enqueue (verifier/baselines/device.py)."""
+"""Twice what a host takes to enqueue a launch: the flushes of a call last that long for each."""
 MOST_FLUSHES = 64
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""

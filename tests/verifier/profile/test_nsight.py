@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.kernelbench.targets import device_of
+from kernelwright.kernelbench.targets import architecture, device_of
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier.profile import ncu_csv, nsight
 from kernelwright.verifier.profile.counters import Ceilings, with_counters, without_counters
 from kernelwright.verifier.profile.metrics import load_packaged
+from kernelwright.verifier.profile.occupancy import Demand, Term, occupancy
 
 RECORDED = Path(__file__).parent / "ncu"
 ONE = (RECORDED / "one.csv").read_text()
@@ -47,6 +48,35 @@ def test_a_table_is_read_with_its_units() -> None:
     assert launch.get("dram__bytes.sum") == 1_650_432_000
     assert launch.missing == (TENSOR,)
     assert launch.get(TENSOR) is None
+
+
+@pytest.mark.parametrize("which", ["quick", "cudaforge", "full"])
+def test_what_a_real_profiler_tells_beside_is_left_out(which: str) -> None:
+    """Recorded on an H200 (ncu/README.md): ncu adds the device's attributes and extremes."""
+    names = load_packaged().names("sm_90", which)
+    (launch,) = ncu_csv.read((RECORDED / f"h200-{which}.csv").read_text())
+    assert len(launch.figures) > 250
+    asked = launch.keep_only(names)
+    assert set(asked.figures) == set(names)
+    assert asked.missing == ()
+
+
+def test_our_occupancy_is_the_profilers() -> None:
+    (launch,) = ncu_csv.read((RECORDED / "h200-full.csv").read_text())
+
+    def told(name: str) -> int:
+        value = launch.get(f"launch__{name}")
+        assert value is not None
+        return int(value)
+
+    shared = told("shared_mem_per_block_static") + told("shared_mem_per_block_dynamic")
+    demand = Demand(told("block_size"), told("registers_per_thread"), shared)
+    limits = occupancy(demand, architecture("sm_90")).limits
+    assert limits[Term.WARPS] == told("occupancy_limit_warps")
+    assert limits[Term.REGISTERS] == told("occupancy_limit_registers")
+    assert limits[Term.BLOCKS] == told("occupancy_limit_blocks")
+    # The profiler tells no more than fit otherwise.
+    assert min(limits[Term.SHARED], limits[Term.BLOCKS]) == told("occupancy_limit_shared_mem")
 
 
 def test_several_launches_and_values_that_are_none() -> None:
