@@ -125,8 +125,18 @@ PreparationOption = Annotated[
 ]
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
 AxesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--axes",
+        help="Sizes in place of the workload's own: M=4096,N=64. Repeatable, with weights and "
+        "ranges: M=1..64,N=64:3.",
+        metavar="AXIS=SIZE,…",
+        show_default=False,
+    ),
+]
+WorkloadsOption = Annotated[
     str | None,
-    option("--axes", "Sizes in place of the workload's own: M=4096,N=64.", metavar="AXIS=SIZE,…"),
+    option("--workloads", "Several: NAME:WEIGHT,…, pack:NAME, or a trace (.jsonl, .csv)."),
 ]
 ProblemsOption = Annotated[
     list[Path] | None,

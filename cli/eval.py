@@ -40,6 +40,7 @@ def evaluate(
     workload: WorkloadOption = None,
     matrix: common.MatrixOption = None,
     axes: common.AxesOption = None,
+    workloads: common.WorkloadsOption = None,
     language: LanguageOption = None,
     problems: common.ProblemsOption = None,
     jail: common.JailOption = None,
@@ -74,7 +75,6 @@ def evaluate(
     from ..traces.records import Status
     from ..workbench.evaluating import Evaluator
     from ..workbench.own_kernel import language_of_source, read_source_file
-    from ..workbench.tasks import parse_axes
 
     source = read_source_file(file)
     spoken = language or language_of_source(file, source, config.target)
@@ -83,7 +83,8 @@ def evaluate(
         language=spoken,
         workload=workload,
         matrix=matrix,
-        axes=parse_axes(axes) if axes else None,
+        axes=axes or (),
+        workloads=workloads,
         home=None if no_save else config.home,
         config=config,
     )

@@ -11,6 +11,7 @@ from ..traces.wording import price, tokens, usd
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..kernelbench.problem import Workload
     from ..traces.records import Isolation
     from ..verifier.request import Referee
     from ..workbench.jobs import Ready
@@ -20,6 +21,15 @@ _NOTED = {"replays": "replay", "goes": "resume", "begins": "start"}
 """What a note on where a campaign begins is called, by its first word."""
 
 
+def _describe(workload: Workload) -> str:
+    """Its sizes or its file; of several each with its share."""
+    if workload.parts:
+        from ..kernelbench.packs import tell_parts
+
+        return tell_parts(workload)
+    return " ".join(f"{n}={v}" for n, v in workload.axes.items()) or workload.matrix
+
+
 def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
     """Prints the plan and gives it as a document."""
     from ..agents.books.asking import Asking
@@ -27,11 +37,10 @@ def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
     settled, facts = ready.settled, referee.facts
     task, names, note = settled.task, settled.names, settled.note
     sizes = {r.family: r.size(facts) for r in ready.players.recipes}
-    axes = " ".join(f"{name}={value}" for name, value in task.workload.axes.items())
     spoken = ", ".join(limit_text(name, value) for name, value in settled.limits.items())
     lines = {
         "problem": task.problem,
-        "workload": f"{task.workload.name} ({axes or task.workload.matrix})",
+        "workload": f"{task.workload.name} ({_describe(task.workload)})",
         "target": f"{task.target}, {names.language}",
         "sandbox": referee.isolation.mechanism,
         "workflow": names.workflow,

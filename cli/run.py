@@ -44,6 +44,7 @@ _DECIDED = {
     "matrix",
     "workload",
     "axes",
+    "workloads",
     "source",
     *Options.flags(),
 }
@@ -87,6 +88,7 @@ def run(
     matrix: common.MatrixOption = None,
     workload: WorkloadOption = None,
     axes: common.AxesOption = None,
+    workloads: common.WorkloadsOption = None,
     max_evals: MaxEvalsOption = None,
     max_time: MaxTimeOption = None,
     max_usd: MaxUsdOption = None,
@@ -122,7 +124,6 @@ def run(
     from ..workbench.jobs import Fresh, Job, Resume
     from ..workbench.limits import limits_of
     from ..workbench.own_kernel import read_start
-    from ..workbench.tasks import parse_axes
     from . import carry_out
 
     config, on_device = resolved.config, _seconds(max_device_time)
@@ -135,7 +136,8 @@ def run(
             language=language or "",
             workload=workload,
             matrix=matrix,
-            axes=parse_axes(axes) if axes else {},
+            axes=axes or (),
+            several=workloads,
             limits=limits,
             asked=Options.read(given),
             start=read_start(source, config.home, config.target) if source else None,

@@ -144,6 +144,23 @@ class Workload(BaseModel):
     seed: int = 0
     """Seed of the structure; never of the values."""
     note: str = ""
+    parts: tuple[Part, ...] = ()
+    """Of several that a kernel is to be fast on together: these, the weightiest first. Axes and
+    pattern are theirs then."""
+
+    @property
+    def first(self) -> Workload:
+        """Itself, or the weightiest of several: what stands for them where only one can."""
+        return self.parts[0].workload if self.parts else self
+
+
+class Part(BaseModel):
+    """One of several workloads, and how much it counts beside the others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workload: Workload
+    weight: float = Field(default=1.0, gt=0)
 
 
 @dataclass(frozen=True)

@@ -232,10 +232,12 @@ def _resize_workload(problem: Problem, workload: Workload, axes: dict[str, int])
             )
     if all(workload.axes[axis] == value for axis, value in axes.items()):
         return workload
-    suffix = ",".join(f"{axis}={value}" for axis, value in axes.items())
-    return workload.model_copy(
-        update={"name": f"{workload.name}:{suffix}", "axes": {**workload.axes, **axes}}
+    sizes = ",".join(f"{axis}={value}" for axis, value in axes.items())
+    is_its_own = (
+        not workload.generator and not workload.matrix and axes.keys() == workload.axes.keys()
     )
+    name = sizes if is_its_own else f"{workload.name}:{sizes}"
+    return workload.model_copy(update={"name": name, "axes": {**workload.axes, **axes}})
 
 
 def _of_matrix(problem: Problem, path: str) -> Workload:

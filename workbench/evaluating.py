@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from ..config import Config, resolve
 from ..errors import UsageError
 from ..kernelbench import registry
 from ..kernelbench.languages import CPP, list_names
+from ..kernelbench.packs import Axes
 from ..running import Kept, run_evaluation
 from ..traces.records import Depth, Isolation, Verdict
 from ..traces.store import Store
@@ -40,7 +41,8 @@ class Evaluator:
         language: str = CPP.name,
         workload: str | None = None,
         matrix: Path | None = None,
-        axes: Mapping[str, int] | None = None,
+        axes: Axes | Sequence[Axes] = (),
+        workloads: str | None = None,
         home: str | Path | None = None,
         config: Config | None = None,
         **settings: Any,
@@ -49,7 +51,9 @@ class Evaluator:
             problem: Its name; `kernelwright.problems()` lists them.
             workload: Its name; None: the problem's own.
             matrix: A Matrix Market or .npz file, for problems on sparse matrices.
-            axes: Sizes in place of the workload's own, by axis.
+            axes: Sizes in place of the workload's own, by axis or in words (`M=4096,N=64:3`);
+                several make as many workloads.
+            workloads: Names with weights, a trace of calls or a pack (`pack:llm`).
             home: The folder in which each evaluation is kept as a campaign of one; None: none is.
             config: Settings that were resolved before; else those of the environment and files.
             settings: Single ones on top of that: `target`, `jail`, `cpus`, `cache_dir` …
@@ -61,7 +65,7 @@ class Evaluator:
         self.target = tasks.choose_target(self.config.target, language, devices=self.config.devices)
         self.language = language
         self.task = tasks.make_task(
-            self.config, problem, workload, matrix, self.target, language, axes
+            self.config, problem, workload, matrix, self.target, language, axes, workloads
         )
         self._home = resolve({"home": home}).config.home if home is not None else None
         self._store: Store | None = None
@@ -146,7 +150,8 @@ def evaluate(
     language: str | None = None,
     workload: str | None = None,
     matrix: Path | None = None,
-    axes: Mapping[str, int] | None = None,
+    axes: Axes | Sequence[Axes] = (),
+    workloads: str | None = None,
     record: bool = False,
     home: str | Path | None = None,
     **settings: Any,
@@ -172,6 +177,7 @@ def evaluate(
         workload=workload,
         matrix=matrix,
         axes=axes,
+        workloads=workloads,
         home=home,
         config=config,
     )

@@ -7,7 +7,7 @@ referee, which is what takes its time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from ..config import Config
 from ..errors import UsageError
 from ..kernelbench import registry
 from ..kernelbench.languages import language_of, list_names
+from ..kernelbench.packs import Axes
 from ..kernelbench.problem import Workload
 from ..running import (
     CampaignRequest,
@@ -53,8 +54,10 @@ class Fresh:
     """Empty: the usual one of the target."""
     workload: str | None = None
     matrix: Path | None = None
-    axes: Mapping[str, int] = field(default_factory=dict)
-    """Sizes in place of the workload's own."""
+    axes: Axes | Sequence[Axes] = ()
+    """Sizes in place of the workload's own; several make as many workloads."""
+    several: str | None = None
+    """Workloads with weights, a trace or a pack (kernelbench/packs.py)."""
     limits: Mapping[str, float] = field(default_factory=dict)
     """As asked for; none at all: the usual ones of the Coder."""
     asked: Options = Options()
@@ -186,7 +189,7 @@ def _settle_fresh(job: Fresh) -> Settled:
     target = tasks.choose_target(config.target, language, devices=config.devices)
     language = language or tasks.languages_of(target)[0]
     task = tasks.make_task(
-        config, job.problem, job.workload, job.matrix, target, language, job.axes
+        config, job.problem, job.workload, job.matrix, target, language, job.axes, job.several
     )
     if own is not None:
         own = _take_own(own, task.problem, language, config)

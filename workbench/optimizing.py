@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..agents.stop import Stop
 from ..config import Config, resolve
 from ..errors import UsageError
+from ..kernelbench.packs import Axes
 from ..traces.events import Event
 from ..traces.options import Options
 from ..verifier.process.client import open_referee
@@ -28,7 +29,8 @@ def optimize(
     language: str | None = None,
     workload: str | None = None,
     matrix: Path | None = None,
-    axes: Mapping[str, int] | None = None,
+    axes: Axes | Sequence[Axes] = (),
+    workloads: str | None = None,
     source: str | Path | None = None,
     max_usd: float | None = None,
     max_tokens: int | None = None,
@@ -45,7 +47,9 @@ def optimize(
 
     Args:
         language: None: the usual one of the target.
-        axes: Sizes in place of the workload's own, by axis.
+        axes: Sizes in place of the workload's own, by axis or in words (`M=4096,N=64:3`); several
+            make as many workloads, and the score is their weighted geometric mean.
+        workloads: Names with weights, a trace of calls or a pack (`pack:llm`).
         source: Your own kernel to begin from, or what the workflow `transpile` translates: a text
             (in `language`), or the path of a file.
         max_usd: US dollars that models may cost.
@@ -72,7 +76,8 @@ def optimize(
         language=language or "",
         workload=workload,
         matrix=matrix,
-        axes=axes or {},
+        axes=axes,
+        several=workloads,
         limits=limits_of(config, usd=max_usd, tokens=max_tokens, device_seconds=max_device_time),
         asked=asked,
         start=_start_of(source, language, config),

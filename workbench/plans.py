@@ -42,7 +42,7 @@ def launch_plan(started: CampaignStarted, language: str, source: str) -> dict[st
 def _resolve_plan(plan: Plan, started: CampaignStarted) -> dict[str, Any]:
     try:
         problem = registry.get(started.problem)
-        structure = problem.structure(Workload.model_validate(started.workload_spec))
+        structure = problem.structure(Workload.model_validate(started.workload_spec).first)
         found = features(structure)
         made = resolve(plan, problem, structure.axes, found, architecture(started.target))
     except (KernelwrightError, ValueError, OSError) as error:

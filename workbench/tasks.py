@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..kernelbench.targets import AUTO, CPU, target_of
 PYTHON_ENDING = ".py"
 
 if TYPE_CHECKING:
+    from ..kernelbench.packs import Axes
     from ..kernelbench.problem import Workload
     from ..traces.records import Check
     from ..verifier.request import Task
@@ -117,18 +118,27 @@ def admit_problem(config: Config, problem: str) -> list[Check]:
 
 
 def make_workload(
-    problem: str, name: str | None, matrix: Path | None, axes: Mapping[str, int] | None = None
+    problem: str,
+    name: str | None,
+    matrix: Path | None,
+    axes: Axes | Sequence[Axes] = (),
+    several: str | None = None,
 ) -> Workload:
-    """The workload of that name, of that matrix file, or the problem's default.
+    """The workload of that name, of that matrix file, or the problem's default; or several.
 
     Args:
-        axes: Sizes in place of the workload's own.
+        axes: Sizes in place of the workload's own (kernelbench/packs.py).
+        several: Workloads with weights, a trace or a pack.
     """
     from ..kernelbench import registry
+    from ..kernelbench.packs import workload_of
 
-    matrix_path = str(matrix) if matrix else ""
-    return registry.workload_for(
-        registry.get(problem), name or "", matrix=matrix_path, **axes or {}
+    return workload_of(
+        registry.get(problem),
+        name or "",
+        matrix=str(matrix) if matrix else "",
+        axes=axes,
+        several=several or "",
     )
 
 
@@ -139,14 +149,14 @@ def make_task(
     matrix: Path | None,
     target: str,
     language: str,
-    axes: Mapping[str, int] | None = None,
+    axes: Axes | Sequence[Axes] = (),
+    several: str | None = None,
 ) -> Task:
-    """What the referee is started for."""
+    """What the referee is started for; workload, matrix, axes and several as `make_workload`'s."""
     add_problems(config)
     problem = name_problem(config, problem)
-    return task_for(
-        config, problem, make_workload(problem, workload, matrix, axes), target, language
-    )
+    chosen = make_workload(problem, workload, matrix, axes, several)
+    return task_for(config, problem, chosen, target, language)
 
 
 def task_for(
@@ -173,24 +183,6 @@ def task_for(
         cuda_compiler=config.cuda_compiler,
         preparation_s=config.max_preparation,
     )
-
-
-def parse_axes(written: str) -> dict[str, int]:
-    """The sizes in words such as `M=4096,N=64`.
-
-    Raises:
-        UsageError: one is no NAME=INTEGER, or stands there twice.
-    """
-    found: dict[str, int] = {}
-    for part in written.split(","):
-        name, _, value = (word.strip() for word in part.partition("="))
-        if not name.isidentifier() or not value.isdecimal() or name in found:
-            raise UsageError(
-                f"--axes '{written}': '{part.strip()}' is no size of an axis of its own",
-                hint="write AXIS=SIZE, several with commas: --axes M=4096,N=64",
-            )
-        found[name] = int(value)
-    return found
 
 
 def check_cpus(cpus: tuple[int, ...]) -> None:

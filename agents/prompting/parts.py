@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import language_of
-from ...kernelbench.problem import FLUSHED, SUM_FACTOR, Family, Precision, Problem, Tensor
+from ...kernelbench.packs import tell_parts
+from ...kernelbench.problem import (
+    FLUSHED,
+    SUM_FACTOR,
+    Family,
+    Precision,
+    Problem,
+    Tensor,
+    Workload,
+)
 from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
@@ -63,7 +72,11 @@ def briefing(started: CampaignStarted) -> Briefing:
     """What every prompt of a campaign says of its target and its workload."""
     told = started.config.get("card")
     card = Card.model_validate(told) if told else Card(target=started.target, title=started.target)
-    note = str(started.workload_spec.get("note") or "")
+    if (spec := started.workload_spec).get("parts"):
+        weighed = tell_parts(Workload.model_validate(spec))
+        note = f"several; what counts is the weighted geometric mean of {weighed}"
+    else:
+        note = str(spec.get("note") or "")
     return Briefing(card, f"{started.workload}: {note}" if note else started.workload)
 
 

@@ -10,6 +10,7 @@ import pytest
 from kernelwright.config import Config, resolve
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.packs import workload_of
 from kernelwright.running import CampaignRequest
 from kernelwright.tests.agents.asked import source
 from kernelwright.workbench.jobs import Fresh, make_ready
@@ -20,7 +21,6 @@ from kernelwright.workbench.own_kernel import (
     read_start,
     take_own,
 )
-from kernelwright.workbench.tasks import parse_axes
 
 PUBLISHED = Path(__file__).parents[1] / "public_styles" / "host"
 HOST = """
@@ -86,16 +86,16 @@ def test_a_candidate_of_an_earlier_campaign_is_named_as_everywhere(tmp_path: Pat
 
 def test_sizes_stand_in_place_of_the_workloads_own(tmp_path: Path) -> None:
     config: Config = resolve({"home": tmp_path, "max_evals": 3}).config
-    job = Fresh(config, "softmax", workload="tiny", axes=parse_axes("M=7, N=9"))
+    job = Fresh(config, "softmax", workload="tiny", axes=["M=7, N=9"])
     with make_ready(job, is_dry=True) as ready:
         workload = ready.settled.task.workload
-        assert (workload.name, workload.axes) == ("tiny:M=7,N=9", {"M": 7, "N": 9})
+        assert (workload.name, workload.axes) == ("M=7,N=9", {"M": 7, "N": 9})
 
 
 @pytest.mark.parametrize("written", ["M", "M=", "=3", "M=-1", "M=1e3", "M=1,M=2", "M=3,"])
 def test_what_is_no_size_is_refused_with_the_remedy(written: str) -> None:
     with pytest.raises(UsageError, match="is no size of an axis of its own") as caught:
-        parse_axes(written)
+        workload_of(registry.get("softmax"), axes=written)
     assert "--axes M=4096,N=64" in caught.value.hint
 
 

@@ -19,11 +19,9 @@ from typing import Any
 
 from ...errors import KernelwrightError
 from ...sandbox.builders import toolchain
-from ..evaluation import evaluate
 from ..request import Order, Outlook, Task
 from ..stands.leased import Machine
-from ..stands.opening import open_stand
-from ..stands.stand import Stand
+from .panel import Panel
 from .prefetch import Ahead, ahead_of
 from .wire import PREPARE, Closed, receive, send
 
@@ -44,52 +42,52 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the campaign's to handle
     channel = socket.socket(fileno=int(sys.argv[1]))
     try:
-        stand = open_here(Task.model_validate(receive(channel)))
+        panel = open_here(Task.model_validate(receive(channel)))
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
     send(
         channel,
         {
-            "isolation": stand.session.isolation.model_dump(mode="json"),
-            "facts": stand.facts,
-            "is_emulated": stand.is_emulated,
+            "isolation": panel.isolation.model_dump(mode="json"),
+            "facts": panel.facts,
+            "is_emulated": panel.is_emulated,
         },
     )
-    ahead = ahead_of(stand)
+    ahead = ahead_of(panel.first)
     try:
         while True:
             message = receive(channel)
             if "foreseen" in message:
                 ahead.foresee(Outlook.model_validate(message).foreseen)
             elif PREPARE in message:
-                send(channel, _prepare(stand))
+                send(channel, _prepare(panel))
             else:
-                send(channel, _answer(stand, ahead, Order.model_validate(message)))
+                send(channel, _answer(panel, ahead, Order.model_validate(message)))
     except Closed:
         ahead.close()
-        stand.close()
+        panel.close()
 
 
-def open_here(task: Task) -> Stand:
-    """The stand of this process, with the toolkit and on the devices that the task names."""
+def open_here(task: Task) -> Panel:
+    """The stands of this process, with the toolkit and on the devices that the task names."""
     toolchain.prefer(Path(task.cuda_home) if task.cuda_home else None, task.cuda_compiler)
-    return open_stand(task, Machine(allowed=task.devices))
+    return Panel.open(task, Machine(allowed=task.devices))
 
 
-def _prepare(stand: Stand) -> dict[str, Any]:
+def _prepare(panel: Panel) -> dict[str, Any]:
     try:
-        return {"preparation": stand.wait_prepared().model_dump(mode="json")}
+        return {"preparation": panel.wait_prepared().model_dump(mode="json")}
     except Exception as error:
         # Of any kind: a process that says nothing tells less than its error.
         return _failure(error)
 
 
-def _answer(stand: Stand, ahead: Ahead, order: Order) -> dict[str, Any]:
+def _answer(panel: Panel, ahead: Ahead, order: Order) -> dict[str, Any]:
     """A verdict; a failure of the harness is tried once more before it is reported."""
     for attempt in (1, 2):
         try:
-            verdict = ahead.take(order) or evaluate(stand, order)
+            verdict = panel.evaluate(order, ahead.take(order))
             return {"verdict": verdict.model_dump(mode="json")}
         except Exception as error:
             # Of any kind: whoever asked is told, and the referee lives on.

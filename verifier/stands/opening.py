@@ -75,8 +75,32 @@ class _Ground:
         return GpuTools.open(ground, self.task.languages)
 
 
-def open_stand(task: Task, machine: Machine | None = None) -> Stand:
-    """Raises the errors of errors.py: unknown names, weak isolation, unfit workloads."""
+def open_stands(task: Task, machine: Machine | None = None) -> list[Stand]:
+    """One for each workload of a task, the weightiest first; on a device they share its lease.
+
+    Raises the errors of errors.py: unknown names, weak isolation, unfit workloads.
+    """
+    stands: list[Stand] = []
+    leased: Leased | None = None
+    try:
+        for workload in [part.workload for part in task.workload.parts] or [task.workload]:
+            one = task.model_copy(update={"workload": workload})
+            stand = open_stand(one, machine, leased)
+            stands.append(stand)
+            leased = stand.leased if isinstance(stand, DeviceStand) else None
+    except BaseException:
+        for stand in stands:
+            stand.close()
+        raise
+    return stands
+
+
+def open_stand(task: Task, machine: Machine | None = None, leased: Leased | None = None) -> Stand:
+    """The stand for a task of one workload. Raises as `open_stands`.
+
+    Args:
+        leased: A device that is held already; None: the first that is there and free.
+    """
     if task.problem_text:
         registry.add_text(task.problem, task.problem_text)
     problem = registry.get(task.problem).for_target(task.target)
@@ -85,17 +109,17 @@ def open_stand(task: Task, machine: Machine | None = None) -> Stand:
     if isolation.lacking and not task.accept_weak_isolation:
         raise _too_weak(isolation, task.jail)
     if not problem.text:
-        return _open_on(_Ground(task, problem, workshop, isolation), machine)
+        return _open_on(_Ground(task, problem, workshop, isolation), machine, leased)
     definition = Definition(problem, workshop)
     try:
         ground = _Ground(task, definition.problem(), workshop, isolation, definition)
-        return _open_on(ground, machine)
+        return _open_on(ground, machine, leased)
     except BaseException:
         definition.close()
         raise
 
 
-def _open_on(ground: _Ground, machine: Machine | None) -> Stand:
+def _open_on(ground: _Ground, machine: Machine | None, leased: Leased | None) -> Stand:
     """The stand of a ground's target."""
     task, problem, workshop = ground.task, ground.problem, ground.workshop
     if target_of(task.target).is_cpu:
@@ -104,7 +128,7 @@ def _open_on(ground: _Ground, machine: Machine | None) -> Stand:
     machine = machine or Machine()
     present = machine.devices(architecture(task.target).name)
     if present:
-        return _on_device(ground, Leased.take(machine, present, workshop))
+        return _on_device(ground, leased or Leased.take(machine, present, workshop))
     tools = ground.tools()
     stage = _small_stage(problem, task, tools.ground.subject)
     return EmulatedStand(ground.session(stage, **tools.versions), tools)
