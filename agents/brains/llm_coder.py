@@ -203,7 +203,8 @@ def _write(situation: Situation, briefing: Briefing) -> str:
     )
     if sample and situation.assignment.told:
         which += " Choose another strategy than those listed below."
-    return render("write", **_common(situation, briefing), sample=which)
+    example = parts.example(situation)
+    return render("write", **_common(situation, briefing), sample=which, example=example)
 
 
 def _repair(situation: Situation, briefing: Briefing) -> str:

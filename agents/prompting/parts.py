@@ -23,6 +23,7 @@ from ...kernelbench.problem import (
     Tensor,
     Workload,
 )
+from ...kernelbench.recipes.kin import find_example
 from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
 from ...traces.place import Place
@@ -113,6 +114,17 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
         "timing": _timing(situation, briefing.card),
         "card": briefing.card.text,
     }
+
+
+def example(situation: Situation) -> str:
+    """The nearest recipe of ours, and what it is for; empty where there is none."""
+    found = find_example(situation.problem, situation.language)
+    if found is None:
+        return ""
+    markup = language_of(situation.language).markup
+    whose = "this problem" if found.problem == situation.problem.name else found.problem
+    told = f"The recipe `{found.family}` for {whose}, written by hand, right and fast:"
+    return f"{told}\n\n```{markup}\n{found.source.strip()}\n```"
 
 
 def source(text: str, place: Place, *, characters: int = SOURCE_CHARACTERS) -> str:
