@@ -19,6 +19,8 @@ class Task(Record):
     problem_text: str = ""
     """The user's file that it stands in; empty: one of ours."""
     workload: Workload
+    asked: Workload | None = None
+    """The several that it is one of; hidden sizes lie between theirs, too."""
     target: str = CPU
     """`cpu`, or an architecture: `sm_90`."""
     languages: tuple[str, ...] = ()

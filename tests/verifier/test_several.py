@@ -23,6 +23,8 @@ from kernelwright.traces.records import (
 from kernelwright.verifier.process.panel import Panel
 from kernelwright.verifier.process.several import BEST_OF_EACH, join_measurements, join_verdicts
 from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.truth.asked_sizes import AskedSizes
+from kernelwright.verifier.truth.trials import Stage, plan
 
 
 def measured(workload: str, us: float, ratio: Speedup, **more: Speedup) -> Measurement:
@@ -127,3 +129,38 @@ def test_a_referee_judges_on_every_workload(task: Task) -> None:
     assert [each.workload for each in found.measurements] == ["2 sizes", "M=33,N=65", "M=2,N=700"]
     assert wrong.status is Status.INCORRECT
     assert wrong.reasons[0].startswith("on M=2,N=700: ")
+
+
+def test_hidden_sizes_lie_between_those_that_are_asked_for() -> None:
+    problem = registry.get("softmax")
+    asked = AskedSizes.between(workload_of(problem, axes=["M=8,N=64", "M=512,N=1024"]))
+    assert asked is not None
+    rng = np.random.default_rng(3)
+    drawn = [s.axes for _ in range(50) for _, s in asked.draw(problem, Depth.CONFIRM, rng)]
+    assert len(drawn) == 300
+    assert all(8 <= axes["M"] <= 512 and 64 <= axes["N"] <= 1024 for axes in drawn)
+    assert len({axes["M"] for axes in drawn}) > 80
+    assert len(asked.draw(problem, Depth.SCREEN, rng)) == 1
+
+
+def test_a_sparse_pattern_keeps_its_rows_between_the_widths() -> None:
+    problem = registry.get("spmm_csr")
+    asked = AskedSizes.between(workload_of(problem, "tiny", axes=["N=4", "N=64"]))
+    assert asked is not None
+    _, structure = asked.draw(problem, Depth.SCREEN, np.random.default_rng(3))[0]
+    assert structure.axes["M"] == 1000
+    assert 4 <= structure.axes["N"] <= 64
+
+
+def test_nothing_lies_between_sizes_that_are_alike() -> None:
+    problem = registry.get("softmax")
+    assert AskedSizes.between(workload_of(problem, "tiny")) is None
+    assert AskedSizes.between(workload_of(problem, axes=["M=8,N=64", "M=9,N=64"])) is None
+
+
+def test_every_screening_tries_one_of_them(task: Task) -> None:
+    problem = registry.get(task.problem)
+    asked = AskedSizes.between(task.workload)
+    stage = Stage(problem, problem.structure(task.workload.first), "first", (), asked=asked)
+    names = [trial.name for trial in plan(stage, Depth.SCREEN, np.random.default_rng(1))]
+    assert sum(name.startswith("between your sizes") for name in names) == 1

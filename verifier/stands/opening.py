@@ -25,6 +25,7 @@ from ...sandbox.isolation.canary import probe
 from ...traces.records import Isolation
 from ..clock.roofline import measured_peaks
 from ..request import Task
+from ..truth.asked_sizes import AskedSizes
 from ..truth.trials import Stage
 from .cpu import CpuStand
 from .device import DeviceStand
@@ -84,7 +85,7 @@ def open_stands(task: Task, machine: Machine | None = None) -> list[Stand]:
     leased: Leased | None = None
     try:
         for workload in [part.workload for part in task.workload.parts] or [task.workload]:
-            one = task.model_copy(update={"workload": workload})
+            one = task.model_copy(update={"workload": workload, "asked": task.workload})
             stand = open_stand(one, machine, leased)
             stands.append(stand)
             leased = stand.leased if isinstance(stand, DeviceStand) else None
@@ -192,7 +193,7 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
         )
     name = task.workload.name if task.workload.name in small else next(iter(small))
     others = tuple((other, s) for other, s in small.items() if other != name)
-    return Stage(problem, small[name], name, others)
+    return Stage(problem, small[name], name, others, asked=_find_asked(task))
 
 
 def _stage(problem: Problem, task: Task) -> Stage:
@@ -203,4 +204,8 @@ def _stage(problem: Problem, task: Task) -> Stage:
         for workload in problem.workloads
         if workload.kind != "realistic" and workload != task.workload
     )
-    return Stage(problem, target, task.workload.name, others)
+    return Stage(problem, target, task.workload.name, others, asked=_find_asked(task))
+
+
+def _find_asked(task: Task) -> AskedSizes | None:
+    return AskedSizes.between(task.asked) if task.asked else None

@@ -19,6 +19,7 @@ from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import Rows, is_parted, take_rows
 from ...kernelbench.tried import RESIDUES, Tried
 from ...traces.records import Depth
+from .asked_sizes import AskedSizes
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
@@ -112,6 +113,8 @@ class Stage:
     others: tuple[tuple[str, Structure], ...]
     tried: Tried = field(default_factory=Tried)
     """The hidden sizes of all evaluations so far."""
+    asked: AskedSizes | None = None
+    """Where several workloads are asked for: what lies between them."""
 
 
 def make_item(
@@ -140,10 +143,13 @@ def plan(
     sharp: list[Family] = [f for f in SHARP if f in families]
     special: list[Family] = [f for f in SPECIAL if f in families]
     drawn = drawn or hidden_shapes(stage, rng)
+    between = stage.asked.draw(stage.problem, protocol, rng) if stage.asked else []
+    asked = [Trial(*shape, _draw_family([*sharp, *families], rng)) for shape in between]
     if protocol.is_quick:
         count = shapes[Depth.SCREEN]
-        return _screening(stage, sharp or families, special or families, drawn, count, rng)
-    trials = list(_on_others(stage, sharp, rng))
+        quick = _screening(stage, sharp or families, special or families, drawn, count, rng)
+        return [*quick, *asked]
+    trials = [*_on_others(stage, sharp, rng), *asked]
     usual, seen = itertools.cycle(families), _Seen()
     for name, structure in itertools.islice(drawn, shapes[protocol]):
         family = seen.choose_sharp(structure, sharp) or next(usual)
