@@ -32,6 +32,17 @@ _KNOWN = (
         "the file asks for a GPU, and a module is traced without one",
         "leave device=… and .cuda() out: kernels are given tensors where they run",
     ),
+    (
+        r"URLError|ConnectionError|gaierror|name resolution|Network is unreachable|HTTPError",
+        "the file asks the network, and a module is traced in a jail without one",
+        "make its weights in the file, as torch.randn does, or leave them out: parameters are "
+        "inputs, and vary from call to call",
+    ),
+    (
+        r"FileNotFoundError|PermissionError",
+        "the file reads another file, and a module is traced in a jail without any of yours",
+        "put what it needs into the module's own file",
+    ),
 )
 """What an exception's words look like → what it means, what to do."""
 _HINT = (

@@ -148,7 +148,8 @@ class Talk:
     def _end(self, function: str, why: str) -> NoReturn:
         """The process is of no use any more."""
         outcome = self._job.kill()
-        how = f"{outcome.end} {outcome.detail or outcome.code or ''}".strip()
+        detail = "" if outcome.detail == outcome.end else outcome.detail
+        how = f"{outcome.end} {detail or outcome.code or ''}".strip()
         self._ended = f"{self.place}: {function}: {why} ({how})"
         if last := _last_line(outcome):
             self._ended += f": {last}"

@@ -39,6 +39,11 @@ def forward(expression: str, arguments: str = "x") -> str:
 
 
 DROPOUT = "        self.drop = nn.Dropout(*sizes)\n"
+ASKS = """        import urllib.request
+
+        urllib.request.urlopen("http://192.0.2.1/weights")
+"""
+READS = '        open("/etc/passwd").read()\n'
 MASKED = """    def forward(self, x):
         length = x.shape[1]
         seen = self.mask[:length, :length] == 1
@@ -166,6 +171,14 @@ REFUSED = {
             "torch.randn(4, 4)",
         ),
         "m.py:9: tracing: forward branches on what a tensor holds",
+    ),
+    "asks the network": (
+        model(forward("x"), "torch.randn(4, 4)", "", ASKS),
+        r"m.py:\d+: tracing: the file asks the network",
+    ),
+    "reads a file": (
+        model(forward("x"), "torch.randn(4, 4)", "", READS),
+        r"m.py:\d+: tracing: the file reads another file",
     ),
 }
 
