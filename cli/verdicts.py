@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..kernelbench.languages import Tier
+from ..traces.grouped_checks import group_checks
 from ..traces.records import (
     CHAMPION,
-    Check,
     Enforcement,
     Measurement,
     Profile,
@@ -84,9 +84,9 @@ def explain(verdict: Verdict) -> Iterator[str]:
 def checks_table(verdict: Verdict, *, is_full: bool = False) -> Table:
     """The checks with their figures; unless `is_full`, those of one kind that passed in one row."""
     table = _table("check", "", "worst", "limit", "detail")
-    for count, check in _group_checks(verdict.checks, is_full=is_full):
+    for name, check in group_checks(verdict.checks, is_full=is_full):
         table.add_row(
-            check.name if count == 1 else f"{_kind(check)} ({count} times)",
+            name,
             "ok" if check.passed else "FAIL",
             "" if check.figure is None else figure(check.figure),
             "" if check.limit is None else figure(check.limit),
@@ -94,20 +94,6 @@ def checks_table(verdict: Verdict, *, is_full: bool = False) -> Table:
             style=None if check.passed else "red",
         )
     return table
-
-
-def _kind(check: Check) -> str:
-    return check.name.partition(" on ")[0]
-
-
-def _group_checks(checks: tuple[Check, ...], *, is_full: bool) -> Iterator[tuple[int, Check]]:
-    """How many checks a row stands for, and the one with the worst figure of them."""
-    groups: dict[tuple[object, ...], list[Check]] = {}
-    for place, check in enumerate(checks):
-        alone = is_full or not check.passed
-        groups.setdefault((place,) if alone else (_kind(check), check.limit), []).append(check)
-    for group in groups.values():
-        yield len(group), max(group, key=lambda check: check.figure or 0.0)
 
 
 def profile_table(profile: Profile) -> Table:

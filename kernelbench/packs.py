@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import UnknownNameError, UsageError
+from ..traces.wording import word_shares
 from .problem import Part, Problem, Workload
 from .registry import workload_for
 
@@ -297,9 +298,8 @@ def join_calls(
 
 def tell_parts(workload: Workload) -> str:
     """Each of several workloads with its share, in words; of a single one its note."""
-    whole = sum(part.weight for part in workload.parts)
-    told = [f"{part.workload.name} {part.weight / whole:.0%}" for part in workload.parts]
-    return "; ".join([*told, *([workload.note] if workload.note else [])])
+    shares = word_shares([(part.workload.name, part.weight) for part in workload.parts])
+    return "; ".join(filter(None, (shares, workload.note)))
 
 
 def _represent(problem: Problem, parts: list[Part], most: int) -> list[Part]:

@@ -7,6 +7,7 @@ Pure. Knows units and phrases; knows nothing of tables, pages or the store.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .records import Measurement, Speedup, Status
 
@@ -30,6 +31,12 @@ MEANING = {
     Status.HARNESS_ERROR: "the harness failed; not the candidate's fault",
     Status.UNSUPPORTED: "this machine or version cannot judge it",
 }
+
+
+def word_shares(weights: Sequence[tuple[str, float]]) -> str:
+    """`small 75 %; large 25 %` of names with weights."""
+    whole = sum(weight for _, weight in weights)
+    return "; ".join(f"{name} {weight / whole:.0%}" for name, weight in weights)
 
 
 def figure(value: float | None) -> str:

@@ -10,9 +10,12 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.packs import workload_of
+from kernelwright.tests.traces.conftest import started
 from kernelwright.tests.verifier.sources import CPP
+from kernelwright.traces.grouped_checks import group_checks
 from kernelwright.traces.records import (
     CHAMPION,
+    Check,
     Depth,
     Measurement,
     Speedup,
@@ -20,6 +23,7 @@ from kernelwright.traces.records import (
     Timing,
     Verdict,
 )
+from kernelwright.traces.view.words import word_parts
 from kernelwright.verifier.process.panel import Panel
 from kernelwright.verifier.process.several import BEST_OF_EACH, join_measurements, join_verdicts
 from kernelwright.verifier.request import Order, Task
@@ -164,3 +168,22 @@ def test_every_screening_tries_one_of_them(task: Task) -> None:
     stage = Stage(problem, problem.structure(task.workload.first), "first", (), asked=asked)
     names = [trial.name for trial in plan(stage, Depth.SCREEN, np.random.default_rng(1))]
     assert sum(name.startswith("between your sizes") for name in names) == 1
+
+
+def test_many_checks_of_one_kind_are_one_row_and_a_failed_one_is_its_own() -> None:
+    def check(name: str, figure: float, *, passed: bool = True) -> Check:
+        return Check(name=name, figure=figure, limit=1.0, passed=passed)
+
+    checks = (check("correct on a", 0.1), check("correct on b", 0.7), check("guard bands", 0.0))
+    rows = list(group_checks((*checks, check("correct on c", 2.0, passed=False))))
+    assert [row.name for row in rows] == ["correct (2 times)", "guard bands", "correct on c"]
+    assert rows[0].check.figure == 0.7
+    assert len(list(group_checks(checks, is_full=True))) == 3
+
+
+def test_a_page_says_what_several_workloads_are() -> None:
+    workload = workload_of(registry.get("softmax"), axes=["M=8,N=64:3", "M=512,N=1024"])
+    spec = workload.model_dump(mode="json")
+    several = started("softmax").model_copy(update={"workload_spec": spec})
+    assert word_parts(several) == ": M=8,N=64 75%; M=512,N=1024 25%"
+    assert word_parts(started("softmax")) == ""

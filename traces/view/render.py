@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from .. import wording
 from ..audits import last_audit_sentence
 from ..conversation import spell_controls
+from ..grouped_checks import group_checks
 from ..transcript import shares
 from . import words
 from .links import anchor
@@ -39,6 +40,8 @@ def environment() -> Environment:
     for name in ("gain", "local_time", "utc_time", "sentence", "place"):
         env.filters[name] = getattr(words, name)
     env.filters["short"] = words.shorten_id
+    env.filters["grouped"] = group_checks
+    env.filters["parted"] = words.word_parts
     env.filters["audit_sentence"] = last_audit_sentence
     env.filters["visible"] = spell_controls
     env.filters["call_facts"] = facts_of

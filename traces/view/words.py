@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from pydantic import BaseModel, TypeAdapter
+
+from ..events import CampaignStarted
 from ..fold import Entry
 from ..place import Place
 from ..records import Depth, Status
-from ..wording import NOTHING, micros, ratio, speedup
+from ..wording import NOTHING, micros, ratio, speedup, word_shares
 
 SIGN = {
     Status.VERIFIED: "●",
@@ -122,3 +125,21 @@ def sentence(entry: Entry) -> str:
         f"Verified {how}: {speedup(headline)} against {measurement.best_baseline} {where}; "
         f"{ratio(headline.low)} is credited."
     )
+
+
+def word_parts(started: CampaignStarted) -> str:
+    """Behind the name of several workloads: each with its share; empty for a single one."""
+    parts = started.workload_spec.get("parts")
+    if not isinstance(parts, list) or not parts:
+        return ""
+    named = TypeAdapter(list[_NamedPart]).validate_python(parts)
+    return f": {word_shares([(part.workload.name, part.weight) for part in named])}"
+
+
+class _Named(BaseModel):
+    name: str
+
+
+class _NamedPart(BaseModel):
+    workload: _Named
+    weight: float

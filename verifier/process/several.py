@@ -12,7 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ...traces.records import CHAMPION, MODELLED_US, Measurement, Profile, Speedup, Timing, Verdict
+from ...traces.records import (
+    CHAMPION,
+    MODELLED_US,
+    Check,
+    Measurement,
+    Profile,
+    Speedup,
+    Timing,
+    Verdict,
+)
 
 BEST_OF_EACH = "best of each"
 """The baseline that is the fastest one of each workload."""
@@ -30,7 +39,7 @@ def join_verdicts(name: str, verdicts: Sequence[Verdict], weights: Sequence[floa
     common: dict[str, object] = {
         "workload": name,
         "seconds": _add_up([verdict.seconds for verdict in verdicts]),
-        "checks": tuple(check for verdict in verdicts for check in verdict.checks),
+        "checks": tuple(check for verdict in verdicts for check in _place_checks(verdict)),
         "unchecked": tuple(dict.fromkeys(what for each in verdicts for what in each.unchecked)),
         "champion": next((v.champion for v in verdicts if v.champion is not None), None),
     }
@@ -136,6 +145,12 @@ def _join_profiles(verdicts: Sequence[Verdict], weights: Sequence[float]) -> Pro
         )
     of = f"of {verdicts[0].workload}, the weightiest of {len(verdicts)} workloads"
     return first.model_copy(update={"metrics": metrics, "remarks": (of, *first.remarks)})
+
+
+def _place_checks(verdict: Verdict) -> list[Check]:
+    """Each with its workload, where it says none of its own."""
+    place = {"workload": verdict.workload}
+    return [each if each.workload else each.model_copy(update=place) for each in verdict.checks]
 
 
 def _add_up(seconds: Sequence[dict[str, float]]) -> dict[str, float]:
