@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines dense-libraries side-by-side coverage growth verification-cost \
-	hostile attacks sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -161,6 +161,10 @@ dense-libraries: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# PyTorch modules as people write them, a campaign each; writes docs/results/modules.md.
+modules: $(STAMP)
+	$(BIN)/python benchmarks/modules.py
 
 # Which classes of sizes an evaluation tries; writes docs/results/sizes.md.
 sizes: $(STAMP)

@@ -79,13 +79,14 @@ def problems(
 def _check(config: Config, which: str, *, as_json: bool) -> None:
     """Tells what admission finds; exit status 1 where a problem is refused."""
     from ..kernelbench import registry
+    from ..verifier import admission
     from ..workbench import tasks
 
     asked = registry.names() if which == ALL else (tasks.name_problem(config, which),)
     documents, is_met = [], True
     for name in asked:
         found = tasks.admit_problem(config, name)
-        is_admitted = all(each.passed for each in found)
+        is_admitted = admission.is_admitted(found)
         is_met = is_met and is_admitted
         documents.append(
             {
@@ -109,7 +110,10 @@ def _tell(check: Check) -> str:
     figure = "" if check.figure is None else f" {check.figure:,.4g}"
     limit = "" if check.limit is None else f" (limit {check.limit:,.4g})"
     where = f" [{check.workload}]" if check.workload else ""
-    word = "ok    " if check.passed else "FAILED"
+    from ..verifier.admission import SkippedCheck
+
+    is_skipped = isinstance(check, SkippedCheck)
+    word = "-     " if is_skipped else "ok    " if check.passed else "FAILED"
     return f"{word} {check.name}{where}:{figure}{limit} {check.detail}".rstrip()
 
 

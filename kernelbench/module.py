@@ -5,11 +5,13 @@ What `sandbox/definitions/tracing.py` writes for a module's file uses this, in t
 problems run. Parameters are inputs: each draw has new ones, begun as the module begins them, so
 that a kernel that ignores one is wrong. Buffers are inputs too, and constants: a mask of zeros and
 ones that was moved a little would mask nothing. The module stays in the mode, training or
-evaluation, in which its constructor leaves it, as KernelBench calls it.
+evaluation, in which its constructor leaves it, as KernelBench calls it. A file without a module may
+have one function in its place.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +147,7 @@ class TracedModule:
         if not self._least:
             import torch
 
-            examples = list(self._space[INPUTS]())
+            examples = examples_of(self._space)[0]
             module = make_module(self._space)
             random = torch.Generator().manual_seed(0)
             for at, example in enumerate(examples):
@@ -160,10 +162,33 @@ class TracedModule:
 
 
 def run_source(source: str, place: str) -> dict[str, Any]:
-    """What a file in KernelBench's form defines; executes it."""
+    """What a file in KernelBench's form defines; executes it. Where it has one function and no
+    module, the module is what calls this function."""
     module = types.ModuleType("model")
     exec(compile(source, place, "exec"), vars(module))
-    return vars(module)
+    space, functions = vars(module), list_functions(source)
+    if MODEL not in space and len(functions) == 1:
+        space[MODEL] = _wrap(space[functions[0].name])
+    return space
+
+
+def list_functions(source: str) -> list[ast.FunctionDef]:
+    """A file's functions that may be what it computes: those without an underscore in front."""
+    return [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("_")
+        and node.name not in (INPUTS, INIT_INPUTS)
+    ]
+
+
+def examples_of(space: Mapping[str, Any]) -> list[list[Any]]:
+    """The sets of inputs that a file gives: one, or a list of several."""
+    given = list(space[INPUTS]())
+    if given and all(isinstance(each, tuple | list) for each in given):
+        return [list(each) for each in given]
+    return [given]
 
 
 def make_module(space: Mapping[str, Any]) -> Any:
@@ -194,6 +219,19 @@ def named_tensors(module: Any) -> list[tuple[str, Any]]:
 def is_constant(name: str, tensor: Any) -> bool:
     """Whether training leaves a parameter or buffer as it is."""
     return not tensor.requires_grad and name.rpartition(".")[2] not in STATISTICS
+
+
+def name_entry(space: Mapping[str, Any]) -> str:
+    """What of a file is the problem: its module, or its one function."""
+    forward = vars(space[MODEL]).get("forward")
+    return str(forward.__name__) if isinstance(forward, staticmethod) else MODEL
+
+
+def _wrap(function: Callable[..., Any]) -> type:
+    """A module's class whose forward is a function."""
+    import torch
+
+    return type(MODEL, (torch.nn.Module,), {"forward": staticmethod(function)})
 
 
 def _arrays_of(space: Mapping[str, Any], seed: int) -> Arrays:

@@ -38,7 +38,7 @@ _PROBLEMS = (
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DECLARES = re.compile(rf"^{NAME}\b.*=", re.MULTILINE)
-_MODULE = re.compile(r"^class Model\b", re.MULTILINE)
+_MODULE = re.compile(r"^(class Model|def get_inputs)\b", re.MULTILINE)
 _own: dict[str, tuple[str, str]] = {}
 """By name: the text of a user's file, and what it is called in an error."""
 
@@ -77,7 +77,7 @@ def declares_problem(text: str) -> bool:
 
 
 def defines_module(text: str) -> bool:
-    """Whether a file has a PyTorch module in KernelBench's form."""
+    """Whether a file has a PyTorch module in KernelBench's form, or examples for a function."""
     return bool(_MODULE.search(text))
 
 

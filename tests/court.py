@@ -105,10 +105,14 @@ class Court:
             stand.close()
 
     def _task(self, problem: str, workload: str, **more: Any) -> Task:
-        chosen = registry.workload_for(registry.get(problem), workload)
-        lock = str(self.turns)
+        known = registry.get(problem)
         return Task(
-            problem=problem, workload=chosen, cache_dir=str(self.cache), timing_lock=lock, **more
+            problem=problem,
+            problem_text=known.text,
+            workload=registry.workload_for(known, workload),
+            cache_dir=str(self.cache),
+            timing_lock=str(self.turns),
+            **more,
         )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import json
 import pprint
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,14 +41,23 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class ModuleShapes:
-    """What a trace tells of a module."""
+class File:
+    """What is traced."""
 
     source: str
     place: str
-    """What its file is called."""
-    sizes: Mapping[str, int]
-    """Of each axis, in the file's examples."""
+    """What it is called."""
+    entry: str
+    """What of it is the problem: the module, or a function."""
+
+
+@dataclass(frozen=True)
+class ModuleShapes:
+    """What a trace tells of a module."""
+
+    file: File
+    examples: tuple[Mapping[str, int], ...]
+    """Of each axis its size, in each set of the file's examples; sets may be alike."""
     most: Mapping[str, int]
     """Of an axis that may be no longer."""
     least: Mapping[str, int]
@@ -64,7 +73,7 @@ class ModuleShapes:
 
 def write_problem(traced: ModuleShapes) -> str:
     """The whole file."""
-    axes = {axis: f"a size, {size} in the file" for axis, size in traced.sizes.items()}
+    axes = {axis: f"a size, {size} in the file" for axis, size in traced.examples[0].items()}
     # A kernel has one size at least.
     axes = axes or {"M": "always 1: no size of this module can vary"}
     taken = {*_RESERVED.split(), *axes}
@@ -80,16 +89,17 @@ def write_problem(traced: ModuleShapes) -> str:
     told = ", ".join(f'"{name}": {_tuple_of(shape)}' for name, shape in shapes.items())
     parameters = json.dumps({name: weight.name for name, weight in weights.items()}, indent=4)
     constants = tuple(name for name, weight in weights.items() if weight.is_constant)
+    source, place = traced.file.source, traced.file.place
     problem = pprint.pformat(
         _declare(traced, axes, inputs, weights, outputs), sort_dicts=False, width=96
     )
-    return f'''"""Made of {traced.place}: its module is the oracle, its parameters are inputs."""
+    return f'''"""Made of {place}: its module is the oracle, its parameters are inputs."""
 
 from kernelwright.kernelbench.module import TracedModule
 
 PROBLEM = {problem}
-SOURCE = {traced.source!r}
-module = TracedModule(SOURCE, {traced.place!r}, {parameters}, {constants!r})
+SOURCE = {source!r}
+module = TracedModule(SOURCE, {place!r}, {parameters}, {constants!r})
 
 
 def values(family, rng, {", ".join(axes)}):
@@ -117,13 +127,13 @@ def _declare(
     outputs: Mapping[str, Shape],
 ) -> dict[str, Any]:
     """The dictionary PROBLEM."""
-    sizes = dict(traced.sizes) or {"M": 1}
-    lengths = dict(traced.most) if traced.sizes else {"M": (1,)}
+    sets = [sizes or {"M": 1} for sizes in traced.examples]
+    lengths = dict(traced.most) if traced.examples[0] else {"M": (1,)}
     constants = tuple(name for name, weight in weights.items() if weight.is_constant)
     return {
-        "title": f"{MODEL} of {traced.place}",
-        "definition": define_module(traced.source, traced.place),
-        "source": traced.place,
+        "title": f"{traced.file.entry} of {traced.file.place}",
+        "definition": define_module(traced.file.source, traced.file.place, traced.file.entry),
+        "source": traced.file.place,
         "tags": ["dense", "torch"],
         "axes": dict(axes),
         **({"lengths": lengths} if lengths else {}),
@@ -137,13 +147,20 @@ def _declare(
         "flops": traced.flops,
         "held": traced.held,
         "workloads": {
-            "realistic": {"file": {**sizes, "note": "the sizes of the file's examples"}},
-            "tiny": {"tiny": {axis: min(size, TINY) for axis, size in sizes.items()}},
+            "realistic": {
+                f"file{n}" if n > 1 else "file": {**sizes, "note": "the file's examples"}
+                for n, sizes in enumerate(_drop_alike(sets), 1)
+            },
+            "tiny": {"tiny": {axis: min(size, TINY) for axis, size in sets[0].items()}},
         },
     }
 
 
-def define_module(source: str, place: str) -> str:
+def _drop_alike(sets: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    return [sizes for at, sizes in enumerate(sets) if sizes not in sets[:at]]
+
+
+def define_module(source: str, place: str, entry: str) -> str:
     """What a file computes, in its own words: its classes and functions without what is said of
     them, or forward alone where that is long."""
     tree = ast.parse(source)
@@ -161,11 +178,12 @@ def define_module(source: str, place: str) -> str:
         text = "\n".join(
             ast.unparse(part)
             for node in kept
-            if node.name == MODEL
-            for part in node.body
-            if getattr(part, "name", "") == "forward"
+            if node.name == entry
+            for part in (node.body if entry == MODEL else [node])
+            if getattr(part, "name", "") in ("forward", entry)
         )
-    return f"What {MODEL}.forward of {place} gives:\n{text}"
+    called = f"{MODEL}.forward" if entry == MODEL else entry
+    return f"What {called} of {place} gives:\n{text}"
 
 
 def _tell(weight: Weight) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,15 @@ class _Count:
     held: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Call:
+    """An operation, or what it is given, in the form of a trace's node."""
+
+    target: Any
+    args: tuple[_Call, ...]
+    meta: dict[str, Any]
+
+
 def count_flops(program: Any, names: Names) -> str:
     """Two for each product and sum of matrix products, convolutions and attention; of any other
     operation one for each element that it gives, or that it reads where those are more."""
@@ -48,6 +57,19 @@ def count_flops(program: Any, names: Names) -> str:
             key, size = _split(term)
             counted[key] = counted.get(key, 0) + size
     return _join(counted)
+
+
+def count_call(target: Any, given: Sequence[Any], result: Any) -> tuple[int, bool]:
+    """Operations of one call of an operation on tensors, by the rule of `count_flops`, and whether
+    it is a product, of which they are known exactly."""
+    node = _Call(target, tuple(_Call(None, (), {"val": each}) for each in given), {"val": result})
+    shape = _shape_of(node)
+    if shape is None or _is_view(str(target)):
+        return 0, True
+    read = [found for each in node.args if (found := _shape_of(each)) is not None]
+    is_product = _ATTENTION in str(target) or _depth(str(target), read) is not None
+    counted = (_split(term)[1] for term in _count(node, shape, {}).operations)
+    return sum(counted), is_product
 
 
 def count_held(program: Any, names: Names) -> str:

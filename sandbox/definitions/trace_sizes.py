@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .trace_counts import expression_of, formula_of, hint_of
@@ -17,6 +17,15 @@ _FEW = 3
 """Elements along an axis of a module that is tried."""
 _TRIED = (17, 300)
 """The least and the most of such a size: what holds for all but the smallest is no condition."""
+
+
+class WrongSizeError(ValueError):
+    """A size of an input is not what a trace allows."""
+
+    def __init__(self, place: Place, size: int, wanted: str) -> None:
+        """With its place, what it is, and what it may be."""
+        super().__init__(f"{size} in place of {wanted}")
+        self.place, self.size, self.wanted = place, size, wanted
 
 
 def tie_attention() -> Any:
@@ -127,6 +136,23 @@ def _answers(module: Any, program: Any, sizes: Mapping[Any, int]) -> bool:
         return False
     answers = found if isinstance(found, tuple | list) else (found,)
     return all(bool(torch.isfinite(each).all()) for each in answers)
+
+
+def read_sizes(program: Any, shapes: Sequence[tuple[int, ...]]) -> dict[Any, int]:
+    """Of each symbolic size what it is in inputs of other shapes than those that were traced.
+
+    Raises WrongSizeError where the trace does not hold for them.
+    """
+    symbols, most = find_symbols(program), find_most(program)
+    found = {symbol: shapes[at][axis] for symbol, (at, axis) in symbols.items()}
+    for at, shape in enumerate(list_input_shapes(program)):
+        for axis, size in enumerate(shape):
+            if _value(size, found) != shapes[at][axis]:
+                raise WrongSizeError((at, axis), shapes[at][axis], str(_value(size, found)))
+    for symbol, limit in most.items():
+        if found[symbol] > limit:
+            raise WrongSizeError(symbols[symbol], found[symbol], f"{limit} at most")
+    return found
 
 
 def _value(size: Any, sizes: Mapping[Any, int]) -> int:

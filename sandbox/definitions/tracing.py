@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In a jail: a PyTorch module's file becomes the file of a problem.
+"""In a jail: the file of a PyTorch module, or of a function, becomes the file of a problem.
 
 `torch.export` traces the module with every size symbolic that can be; what must stay as it is, how
 long the rest may be, and what shapes the answers have, follows from the trace (trace_sizes.py), and
@@ -17,15 +17,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...kernelbench.module import (
-    INPUTS,
-    MODEL,
+    examples_of,
     is_constant,
     make_module,
+    name_entry,
     named_tensors,
     run_source,
 )
-from .module_text import ModuleShapes, Weight, write_problem
-from .refusals import CannotTraceError, ensure_statable, explain, line_of_examples
+from .examples import choose_traced, ensure_entry, ensure_examples, list_sizes
+from .module_text import File, ModuleShapes, Weight, write_problem
+from .refusals import CannotTraceError, ensure_statable, explain
 from .trace_counts import count_flops, count_held, formula_of
 from .trace_sizes import (
     find_fixed,
@@ -62,28 +63,16 @@ def trace(source: str, place: str) -> str:
     import torch
 
     space = run_source(source, place)
-    for needed in (MODEL, INPUTS):
-        if needed not in space:
-            raise CannotTraceError(
-                f"it defines no {needed}, as KernelBench's files do",
-                hint="a file has class Model(nn.Module), get_inputs() and, where its constructor "
-                "takes anything, get_init_inputs()",
-            )
+    ensure_entry(space, source)
     torch.manual_seed(0)
-    module, examples = make_module(space), list(space[INPUTS]())
-    names = _list_parameters(module, len(examples))
-    for name, example in zip(names, examples, strict=True):
-        if not isinstance(example, torch.Tensor) or example.dtype != torch.float32:
-            kind = getattr(example, "dtype", type(example).__name__)
-            raise CannotTraceError(
-                f"{INPUTS} gives {kind} for the parameter '{name}' of forward: inputs are float32 "
-                "tensors",
-                line_of_examples(source, INPUTS),
-                "give float32 tensors; a number that never changes belongs into the constructor",
-            )
-    program = _export(module, examples)
+    module, sets = make_module(space), examples_of(space)
+    names = _list_parameters(module, len(sets[0]))
+    ensure_examples(sets, names, source)
+    program = _export(module, choose_traced(sets))
     ensure_statable(program, place)
-    return write_problem(_describe(source, place, module, program, names))
+    sizes = list_sizes(program, sets, names, source)
+    told = File(source, place, name_entry(space))
+    return write_problem(_describe(told, module, program, names, sizes))
 
 
 def _list_parameters(module: Any, count: int) -> list[str]:
@@ -123,16 +112,19 @@ def _like_forward(module: Any, shapes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _describe(
-    source: str, place: str, module: Any, program: Any, names: Sequence[str]
+    file: File,
+    module: Any,
+    program: Any,
+    names: Sequence[str],
+    sizes: Sequence[Mapping[Any, int]],
 ) -> ModuleShapes:
     """What the trace tells of a problem."""
     hints, most = list_hints(program), find_most(program)
     free = [name for name in NAMES if name not in names]
     axes = dict(zip(hints, free, strict=False))
     found = ModuleShapes(
-        source=source,
-        place=place,
-        sizes={axes[symbol]: size for symbol, size in hints.items()},
+        file=file,
+        examples=tuple({axes[symbol]: size for symbol, size in each.items()} for each in sizes),
         most={axes[symbol]: size for symbol, size in most.items()},
         least={axes[symbol]: size for symbol, size in find_least(module, program).items()},
         inputs=tuple(

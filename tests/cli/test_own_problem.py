@@ -324,3 +324,28 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
         assert refused.out.startswith(f"{name}: REFUSED")
         failed = [line for line in refused.out.splitlines() if line.startswith("  FAILED")]
         assert any(told in line for line in failed), refused.out
+
+
+@pytest.mark.slow
+def test_flops_are_held_against_what_a_baseline_takes(place: Place) -> None:
+    work = place.folder / "work"
+    text = (work / "swi.py").read_text()
+    numpy = (
+        "\n\ndef by_numpy(x, gate, y):\n"
+        "    return lambda: np.copyto(y, x / (1 + np.exp(-x)) * gate)\n"
+    )
+    for name, changed, code, told in (
+        ("lost", text.replace('"7 * M * N"', '"7 * M"'), 1, "FAILED flops are what is counted"),
+        ("fewer", text.replace('"7 * M * N"', '"2 * M * N"'), 0, "ok     flops are what is"),
+        # What cannot be counted has not passed.
+        (
+            "uncounted",
+            text[: text.index("# What a kernel is held against")].rstrip() + numpy,
+            0,
+            "-      flops are what is counted: (limit 4) not counted: it runs no by_torch",
+        ),
+    ):
+        (work / f"{name}.py").write_text(changed)
+        done = place.kw("problems", "--check", f"./{name}.py")
+        assert (done.code, told in done.out) == (code, True), done.out + done.err
+        assert f"declared {'231' if name == 'lost' else ''}" in done.out

@@ -143,6 +143,22 @@ class _Host:
         self.thunks[name, slot] = thunk
         return {"ok": True, "seconds": time.perf_counter() - start}
 
+    def _count(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Counts the operations of a baseline by torch, which is prepared."""
+        from .counting import count_operations
+
+        thunk: Any = self.thunks[request["baseline"], request["slot"]]
+        try:
+            found = count_operations(thunk)
+        except Exception as error:  # what counts may not be called within all that torch has
+            return {"ok": False, "why": f"{type(error).__name__}: {str(error)[:300]}"}
+        return {
+            "ok": True,
+            "least": found.least,
+            "most": found.most,
+            "unknown": sorted(set(found.unknown)),
+        }
+
     def _load(self, request: dict[str, Any]) -> dict[str, Any]:
         """A native kernel as a baseline: the same call as a candidate's, in this process."""
         assert self.problem is not None

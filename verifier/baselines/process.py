@@ -292,6 +292,18 @@ class BaselineProcess:
         except OSError as error:
             raise self._failure(str(error)) from error
 
+    def count(self, name: str, slot: Slot) -> tuple[int, int] | str:
+        """How many operations one call of a baseline by torch takes, at the least and at the most
+        (counting.py), or why they cannot be counted."""
+        answer = self._send({"do": "count", "baseline": name, "slot": slot.index})
+        if not answer["ok"]:
+            return str(answer["why"])
+        if answer["unknown"]:
+            return f"it calls {', '.join(map(str, answer['unknown']))}"
+        if not answer["least"]:
+            return "it computes with nothing of torch"
+        return int(answer["least"]), int(answer["most"])
+
     def touch(self) -> None:
         """Has it touch its memory, once there are other pages: no timed call is to find them."""
         self._send({"do": "touch"})

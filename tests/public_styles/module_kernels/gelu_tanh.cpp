@@ -1,0 +1,8 @@
+#include <math.h>
+
+extern "C" void gelu_tanh(int M, int N, const float* x, float* y1) {
+    for (long i = 0; i < (long)M * N; ++i) {
+        const double v = x[i], inner = 0.7978845608028654 * (v + 0.044715 * v * v * v);
+        y1[i] = (float)(0.5 * v * (1 + tanh(inner)));
+    }
+}
