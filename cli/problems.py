@@ -106,11 +106,9 @@ def _check(config: Config, which: str, *, as_json: bool) -> None:
 
 def _tell(check: Check) -> str:
     """One check in a line."""
-    figure = "" if check.figure is None else f" {check.figure:,.4g}"
-    limit = "" if check.limit is None else f" (limit {check.limit:,.4g})"
-    where = f" [{check.workload}]" if check.workload else ""
-    word = "ok    " if check.passed else "FAILED"
-    return f"{word} {check.name}{where}:{figure}{limit} {check.detail}".rstrip()
+    from ..traces.wording import explain_check
+
+    return f"{'ok    ' if check.passed else 'FAILED'} {explain_check(check)}"
 
 
 def describe(problem: Problem) -> dict[str, Any]:

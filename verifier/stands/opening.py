@@ -62,7 +62,7 @@ class _Ground:
             stage,
             self.workshop,
             self.isolation,
-            Admission(self.problem, stage.target),
+            Admission(self.problem, stage.target, self.workshop.folder),
             {**versions(), **more},
             self.definition,
         )
