@@ -42,6 +42,8 @@ def problems(
         ),
     ] = None,
     names: Annotated[bool, typer.Option("--names", help="Print the names only.")] = False,
+    jail: common.JailOption = None,
+    accept_weak_isolation: common.WeakOption = None,
     as_json: common.JsonOption = False,
 ) -> None:
     """List the problems, or show one."""
@@ -53,7 +55,10 @@ def problems(
     from ..kernelbench import registry
     from ..workbench import tasks
 
-    config = common.load(ctx, problems=folders).config
+    resolved = common.load(
+        ctx, problems=folders, jail=jail, accept_weak_isolation=accept_weak_isolation
+    )
+    config = resolved.config
     tasks.add_problems(config)
     word, name = name, tasks.name_problem(config, name) if name else None
     if check is not None:
