@@ -42,6 +42,8 @@ def problems(
         ),
     ] = None,
     names: Annotated[bool, typer.Option("--names", help="Print the names only.")] = False,
+    jail: common.JailOption = None,
+    accept_weak_isolation: common.WeakOption = None,
     as_json: common.JsonOption = False,
 ) -> None:
     """List the problems, or show one."""
@@ -53,7 +55,10 @@ def problems(
     from ..kernelbench import registry
     from ..workbench import tasks
 
-    config = common.load(ctx, problems=folders).config
+    resolved = common.load(
+        ctx, problems=folders, jail=jail, accept_weak_isolation=accept_weak_isolation
+    )
+    config = resolved.config
     tasks.add_problems(config)
     word, name = name, tasks.name_problem(config, name) if name else None
     if check is not None:
@@ -107,14 +112,12 @@ def _check(config: Config, which: str, *, as_json: bool) -> None:
 
 def _tell(check: Check) -> str:
     """One check in a line."""
-    figure = "" if check.figure is None else f" {check.figure:,.4g}"
-    limit = "" if check.limit is None else f" (limit {check.limit:,.4g})"
-    where = f" [{check.workload}]" if check.workload else ""
+    from ..traces.wording import explain_check
     from ..verifier.admission import SkippedCheck
 
     is_skipped = isinstance(check, SkippedCheck)
     word = "-     " if is_skipped else "ok    " if check.passed else "FAILED"
-    return f"{word} {check.name}{where}:{figure}{limit} {check.detail}".rstrip()
+    return f"{word} {explain_check(check)}"
 
 
 def describe(problem: Problem) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .records import Measurement, Speedup, Status
+from .records import Check, Measurement, Speedup, Status
 
 NOTHING = "–"
 """Stands where there is no figure."""
@@ -137,3 +137,11 @@ def _digits(value: float) -> str:
 
 def _mark(value: float, is_estimated: bool) -> str:
     return "≈ " if is_estimated and value else ""
+
+
+def explain_check(check: Check) -> str:
+    """What was looked at in a line: name, figure, limit, detail."""
+    found = "" if check.figure is None else f" {check.figure:,.4g}"
+    limit = "" if check.limit is None else f" (limit {check.limit:,.4g})"
+    where = f" [{check.workload}]" if check.workload else ""
+    return f"{check.name}{where}:{found}{limit} {check.detail}".rstrip()

@@ -18,6 +18,7 @@ PYTHON_ENDING = ".py"
 if TYPE_CHECKING:
     from ..kernelbench.packs import Axes
     from ..kernelbench.problem import Workload
+    from ..sandbox.builders.workshop import Workshop
     from ..traces.records import Check
     from ..verifier.request import Task
 
@@ -79,6 +80,7 @@ def name_problem(config: Config, word: str) -> str:
 
     Raises:
         UsageError: the file cannot be read, declares what cannot be, or cannot be traced.
+        PrerequisiteError: the sandbox is too weak to trace it in, and nobody accepts that.
     """
     if not word.endswith(PYTHON_ENDING):
         return word
@@ -88,26 +90,26 @@ def name_problem(config: Config, word: str) -> str:
     text = registry.read_file(path)
     if registry.declares_problem(text) or not registry.defines_module(text):
         return registry.add_file(path)
-    from ..sandbox.builders.workshop import Workshop
     from ..sandbox.definitions.process import trace_module
-    from ..sandbox.isolation import choose
 
     name = registry.name_of_module(path)
-    workshop = Workshop(choose(config.jail), config.cache_dir, config.cpus or usable_cpus())
+    workshop = _open_workshop(config)
     registry.set_text(name, trace_module(text, path.name, workshop), path.name)
     return name
 
 
 def admit_problem(config: Config, problem: str) -> list[Check]:
-    """What there is to find about a problem before anybody relies on it (verifier/admission.py)."""
+    """What there is to find about a problem before anybody relies on it (verifier/admission.py).
+
+    Raises:
+        PrerequisiteError: the sandbox is too weak for a user's file, and nobody accepts that.
+    """
     from ..kernelbench import registry
-    from ..sandbox.builders.workshop import Workshop
     from ..sandbox.definitions.process import open_problem
-    from ..sandbox.isolation import choose
     from ..verifier.admission import check_problem
 
     check_cpus(config.cpus)
-    workshop = Workshop(choose(config.jail), config.cache_dir, config.cpus or usable_cpus())
+    workshop = _open_workshop(config)
     try:
         with open_problem(registry.get(problem), workshop) as opened:
             return check_problem(opened, workshop)
@@ -115,6 +117,18 @@ def admit_problem(config: Config, problem: str) -> list[Check]:
         from ..traces.records import Check
 
         return [Check(name="the file runs", passed=False, detail=str(error))]
+
+
+def _open_workshop(config: Config) -> Workshop:
+    """Where a user's file runs. Raises PrerequisiteError where the sandbox is too weak for it."""
+    from ..sandbox.builders.workshop import Workshop
+    from ..sandbox.isolation import choose
+    from ..sandbox.isolation.canary import require_isolation
+
+    jail = choose(config.jail)
+    accepts = config.accept_weak_isolation
+    require_isolation(jail, config.cache_dir, asked=config.jail, accepts_weak=accepts)
+    return Workshop(jail, config.cache_dir, config.cpus or usable_cpus())
 
 
 def make_workload(

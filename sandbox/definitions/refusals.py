@@ -47,7 +47,7 @@ _KNOWN = (
 """What an exception's words look like → what it means, what to do."""
 _HINT = (
     "torch.export must be able to trace forward with the tensors of get_inputs "
-    "(docs/own-operator.md, From PyTorch)"
+    "(docs/own-operator.md, What is read of a PyTorch module)"
 )
 
 

@@ -94,6 +94,31 @@ def probe(jail: Jail, cache_dir: Path) -> Isolation:
     return isolation
 
 
+def require_isolation(jail: Jail, cache_dir: Path, *, asked: str, accepts_weak: bool) -> Isolation:
+    """What the jail enforces here, before somebody's code runs in it.
+
+    Args:
+        asked: the jail as the user named it, or `auto`.
+        accepts_weak: whether the user takes it although it lacks something.
+
+    Raises:
+        PrerequisiteError: it lacks a required capability, which nobody accepted.
+    """
+    isolation = probe(jail, cache_dir)
+    if not isolation.lacking or accepts_weak:
+        return isolation
+    better = (
+        "install bubblewrap (apt-get install bubblewrap), see `kernelwright doctor`"
+        if asked == "auto"
+        else f"leave out --jail {asked}, so that the best sandbox of this machine is used"
+    )
+    raise PrerequisiteError(
+        f"the sandbox '{isolation.mechanism}' does not enforce "
+        f"{', '.join(isolation.lacking)} on this machine",
+        hint=f"{better}, or accept it with --accept-weak-isolation",
+    )
+
+
 def _load(file: Path) -> _Cached | None:
     """What was measured before; a file that cannot be read is measured anew."""
     try:

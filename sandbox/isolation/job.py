@@ -97,6 +97,7 @@ class WatchedJob:
         self._next_count = 0.0
         self._launched: StartedTree | None = None
         self._stands_since = self._stood_s = 0.0
+        self._made_stand: set[int] = set()
         thread = threading.Thread(target=self._run, name="kernelwright-job", daemon=True)
         thread.start()
         self._running.wait()
@@ -123,15 +124,19 @@ class WatchedJob:
     def stand(self) -> None:
         """Has the whole process tree stand still, at no cost of its time, until `go_on`.
 
-        What is started while it is stopped is met by the next pass.
+        What is started while it is stopped is met by the next pass. What somebody else had stopped
+        stays so afterwards.
         """
         with self._lock:
             if self._launched is None or self._stands_since or self._done.is_set():
                 return
-            stopped: set[int] = set()
-            while new := [pid for pid in self._launched.members() if pid not in stopped]:
-                _signal(new, signal.SIGSTOP)
-                stopped.update(new)
+            met: set[int] = set()
+            self._made_stand.clear()
+            while new := [pid for pid in self._launched.members() if pid not in met]:
+                going = [pid for pid in new if not tree.is_stopped(pid)]
+                _signal(going, signal.SIGSTOP)
+                self._made_stand.update(going)
+                met.update(new)
             self._stands_since = time.monotonic()
 
     def go_on(self) -> None:
@@ -142,7 +147,8 @@ class WatchedJob:
             self._stood_s += time.monotonic() - self._stands_since
             self._stands_since = 0.0
             if not self._done.is_set():
-                _signal(self._launched.members(), signal.SIGCONT)
+                members = self._launched.members()
+                _signal([p for p in members if p in self._made_stand], signal.SIGCONT)
 
     def kill(self) -> Outcome:
         """Kills the whole process tree and waits until it is gone. May be called again."""
@@ -244,7 +250,7 @@ class WatchedJob:
             now = time.monotonic()
             if self._wake_r in ready:
                 os.read(self._wake_r, 64)
-            worked_s = now - began - self._stood_s
+            worked_s = self._worked_s(now - began)
             is_late = worked_s > self._limits.wall_s
             if self._stands_since:
                 next_sample = now + self._tick_s
@@ -261,6 +267,12 @@ class WatchedJob:
                         f"process {launched.pid} is still there {_GONE_S:g} s after it was killed",
                         hint="it hangs in the kernel; look at its /proc/PID/stack",
                     )
+
+    def _worked_s(self, since_s: float) -> float:
+        """Of so long since it began, without what it was made to stand still."""
+        with self._lock:
+            standing_s = time.monotonic() - self._stands_since if self._stands_since else 0.0
+            return since_s - self._stood_s - standing_s
 
     def _pause_s(self, began: float, next_sample: float) -> float:
         """How long the watcher may sleep if nothing happens."""

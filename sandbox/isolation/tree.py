@@ -95,6 +95,11 @@ def usage(pids: Iterable[int]) -> TreeUsage:
     return TreeUsage(resident * _PAGE, ticks / _TICKS, tasks)
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal made it stand still (SIGSTOP), with all of its threads."""
+    return _stat_fields(pid)[:1] == ["T"]
+
+
 def start_time(pid: int) -> str:
     """When `pid` started, in ticks since boot; tells it from a later process of its number."""
     fields = _stat_fields(pid)

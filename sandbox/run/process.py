@@ -32,7 +32,7 @@ from ..frames import (
     send,
 )
 from ..isolation.calls import name_call
-from ..isolation.model import End, Limits, Outcome
+from ..isolation.model import End, Job, Limits, Outcome
 from .begun import Begun, Plane
 from .gate import Coverage
 from .program import Program
@@ -168,6 +168,11 @@ class Runner:
     def pid(self) -> int:
         """Our runner's process, as this machine numbers it."""
         return self._pid
+
+    @property
+    def job(self) -> Job:
+        """The jail that it runs in."""
+        return self._job
 
     @property
     def clean(self) -> Timed:

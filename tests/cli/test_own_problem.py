@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from .conftest import Command
 from .test_end_to_end import Place
 from .test_run_models import fenced, script
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-operator.md"
 FAST = """#include <math.h>
 #include <stddef.h>
 extern "C" void swi(int M, int N, const float* x, const float* gate, float* y) {
@@ -120,28 +118,6 @@ def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
     )
     assert other.code == 2
     assert "two problems named 'swi'" in other.err
-
-
-@pytest.mark.slow
-@pytest.mark.timed
-def test_the_page_holds_word_by_word(place: Place) -> None:
-    block = re.search(r"```bash\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert block
-    lines = [line.partition("  #")[0].strip() for line in block[1].splitlines()]
-    assert [line.split()[:3] for line in lines if "--model" in line] == [
-        ["kernelwright", "run", "./swi.py"]
-    ]
-    folder = place.folder / "page"
-    folder.mkdir()
-    for line in lines:
-        if "--model" in line:
-            continue
-        command = line.replace("kernelwright", f"{sys.executable} -m kernelwright", 1)
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], cwd=folder, env=place.env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, (line, done.stderr, done.stdout)
-    assert "VERIFIED" in done.stdout
 
 
 MODULE = """import torch

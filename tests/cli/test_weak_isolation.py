@@ -39,6 +39,42 @@ def test_run_is_refused_and_begins_no_campaign(kw_here: Command, tmp_path: Path)
         assert store.campaigns() == []
 
 
+MODULE = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [("problems", "--check"), ("problems",), ("run", "--dry-run")], ids=" ".join
+)
+def test_a_file_of_the_users_is_refused_before_it_runs(
+    kw_here: Command, private: dict[str, str], command: tuple[str, ...]
+) -> None:
+    (Path(private["HOME"]) / "work" / "mine.py").write_text(MODULE)
+    done = kw_here(*command, "./mine.py", "--jail", "bare")
+    assert (done.code, done.out) == (3, "")
+    for word in (*NEEDED, "leave out --jail bare", "--accept-weak-isolation"):
+        assert word in done.err
+
+
+def test_who_accepts_a_weak_sandbox_has_a_file_looked_at(
+    kw_here: Command, private: dict[str, str]
+) -> None:
+    assert kw_here("new", "problem", "swi").code == 0
+    refused = kw_here("problems", "--check", "./swi.py", "--jail", "bare")
+    assert (refused.code, refused.out) == (3, "")
+    (Path(private["HOME"]) / "work" / "mine.py").write_text(MODULE)
+    done = kw_here("problems", "./mine.py", *ACCEPTED)
+    assert done.code == 0, done.err
+    assert "held against" in done.out
+
+
 class Weak:
     """A home with a campaign of one candidate that nothing confined."""
 

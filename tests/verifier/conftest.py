@@ -55,5 +55,5 @@ def unmeasured_session(name: str, cache: Path) -> Session:
         stage,
         Workshop(jail, cache, cpus),
         Isolation(mechanism=jail.name, capabilities={}),
-        Admission(problem, stage.target),
+        Admission(problem, stage.target, cache),
     )

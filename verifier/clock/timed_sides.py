@@ -29,6 +29,7 @@ from ...kernelbench.rows import (
     is_parted,
     take_rows,
 )
+from ...sandbox.isolation.model import Job
 from ...sandbox.run.arena import GUARD_BYTES, MOST_SHIFT, Arena, Behind, Fence, Slot, nothing_more
 from ...sandbox.run.process import Runner, Timed
 from ...traces.records import Check, Status
@@ -39,6 +40,7 @@ from ..truth.trials import Item
 from .answers import Answer, AnsweredShare
 from .clocks import Clocks
 from .drawn_words import all_written, told_when_done
+from .laying import lay_item, rewrite_pattern, wipe_slots, write_inputs
 from .plans import Plans, words_of
 
 _UNWRITTEN = 0xFF
@@ -78,10 +80,10 @@ class BaselineSide:
         """See Side."""
         spent_ns = []
         slots = self.process.slots[first : first + len(items)]
-        _wipe(slots[1:])
+        wipe_slots(slots[1:])
         for slot, item in zip(slots, items, strict=True):
             name = self.baseline or self.name
-            spent_ns.append(self.process.call(name, slot, partial(_lay, item, slot)))
+            spent_ns.append(self.process.call(name, slot, partial(lay_item, item, slot)))
         return statistics.median(spent_ns) / 1e3
 
 
@@ -135,6 +137,11 @@ class CandidateSide:
         return self._runner.pid
 
     @property
+    def job(self) -> Job:
+        """The process's jail, which can have it stand still."""
+        return self._runner.job
+
+    @property
     def arena(self) -> Arena:
         """The memory of its calls."""
         return self._arena
@@ -183,10 +190,10 @@ class CandidateSide:
 
     def _write(self, item: Item, slot: Slot) -> None:
         self._write_pattern(item.structure, slot)
-        _write(item, slot)
+        write_inputs(item, slot)
 
     def _write_pattern(self, structure: Structure, slot: Slot) -> None:
-        _rewrite(slot, self._arena.structure_at(slot), structure)
+        rewrite_pattern(slot, self._arena.structure_at(slot), structure)
         self._arena.lay(slot, structure)
 
     def _prepare(self, item: Item, slot: Slot, timeout_s: float) -> None:
@@ -357,7 +364,7 @@ class CandidateSide:
         is woken, so that only those behind it are to be wiped.
         """
         if self._arena.is_shared:
-            _wipe(slots[1:])
+            wipe_slots(slots[1:])
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
@@ -412,39 +419,3 @@ class CandidateSide:
         outputs = rows.take(self._problem, slot.outputs)
         part = item.part(rows)
         return Answer(self._problem, part, outputs, pattern, (*seen, told), rows=rows)
-
-
-def _write(item: Item, slot: Slot) -> None:
-    for name, array in item.inputs.items():
-        slot.inputs[name][...] = array
-
-
-def _wipe(slots: list[Slot]) -> None:
-    for slot in slots:
-        values = [a for name, a in slot.inputs.items() if name not in slot.structure.arrays]
-        for array in (*values, *slot.outputs.values()):
-            array.fill(0)
-
-
-def _lay(item: Item, slot: Slot) -> None:
-    for output in slot.outputs.values():
-        output.fill(0)
-    _write(item, slot)
-
-
-def _rewrite(slot: Slot, old: Structure, new: Structure) -> None:
-    """Puts one structure in another's place, which has the same sizes.
-
-    Only what differs is written: the rest of the arrays stays as far from the CPU as it was.
-    """
-    if old is new:
-        return
-    kept: tuple[Structure, Arrays] | None = new.cache.get("differs")
-    if kept is None or kept[0] is not old:
-        kept = (
-            old,
-            {name: np.flatnonzero(old.arrays[name] != a) for name, a in new.arrays.items()},
-        )
-        new.cache["differs"] = kept
-    for name, places in kept[1].items():
-        slot.inputs[name][places] = new.arrays[name][places]

@@ -50,6 +50,13 @@ class Turns:
         """Until nobody else times; then it is our turn until `give_back`."""
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
+    def take(self) -> bool:
+        """Whether nobody else times now; then it is our turn until `give_back`."""
+        with suppress(BlockingIOError):
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
     def give_back(self) -> None:
         """Lets the next one time."""
         fcntl.flock(self._handle, fcntl.LOCK_UN)

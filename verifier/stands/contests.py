@@ -17,6 +17,7 @@ import numpy as np
 
 from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.rows import is_large
+from ...sandbox.isolation.model import Job
 from ...sandbox.run.arena import Arena, Behind, nothing_more
 from ...sandbox.run.begun import Begun
 from ...sandbox.run.call_table import MAX_SLOTS
@@ -214,6 +215,10 @@ class Contest:
         if (champion := self._champion) and champion.is_light:
             rivals = arena.share(MAX_SLOTS // 2)
             self._early.begin(CHAMPION, lambda: begin(champion, rivals))
+
+    def begun_jobs(self) -> list[Job]:
+        """Of the processes that have begun and are not timed yet."""
+        return self._early.jobs()
 
     @contextmanager
     def process(self, hear: Callable[[str], None] | None = None) -> Iterator[CandidateSide]:

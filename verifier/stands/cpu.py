@@ -172,7 +172,7 @@ class MountedOnCpu(MountedToBeTimed):
     def try_on(self, side: CandidateSide) -> None:
         """See Mounted."""
         draft = self.draft
-        with self._hold_turn(), draft.span("verify"):
+        with self._hold_turn(side), draft.span("verify"):
             self._contest.begin_early()
             stage, trials = draft.session.stage, self._trials.result()
             draft.checks += run_trials(side, stage, draft.order.protocol, self.rng, trials)
@@ -186,9 +186,9 @@ class MountedOnCpu(MountedToBeTimed):
             self._look_beside(side)
         if not draft.is_right:
             return
-        self.await_baselines()
+        self.await_baselines(side)
         stage, depth = draft.session.stage, draft.order.protocol
-        with self._hold_turn(), draft.span("load"):
+        with self._hold_turn(side), draft.span("load"):
             draft.checks += stress.under_load(side, stage, draft.session.workshop.cpus, self.rng)
             if draft.is_right:
                 draft.checks.append(stress.in_a_row(side, stage, depth, self.rng))
@@ -219,16 +219,18 @@ class MountedOnCpu(MountedToBeTimed):
     def time(self, side: CandidateSide) -> None:
         """See Mounted."""
         if self.is_timed_as_tried and not self._contest.blocks:
-            self.await_baselines()
+            self.await_baselines(side)
         builds = self.draft.session.workshop.standstill
-        with self._hold_turn(), builds.hold(), self.draft.span("time"):
+        with self._hold_turn(side), builds.hold(), self.draft.span("time"):
             self._contest.add(side)
 
     @contextmanager
-    def _hold_turn(self) -> Iterator[None]:
+    def _hold_turn(self, side: CandidateSide | None = None) -> Iterator[None]:
         """See MountedToBeTimed; and nobody is disturbed who would."""
         with self.draft.span(WAITED):
-            self._turns.wait()
+            if not self._turns.take():
+                with self.standing(side):
+                    self._turns.wait()
         try:
             yield
         finally:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ...errors import SandboxError
+from ...sandbox.isolation.model import Job
 from ...sandbox.run.arena import Arena
 from ...sandbox.run.begun import Begun
 
@@ -42,6 +43,11 @@ class EarlyProcesses:
         """
         started = self._begun.pop(name, None)
         return started.result() if started else None
+
+    def jobs(self) -> list[Job]:
+        """Of those that nobody took; waits until they have started. One that did not has none."""
+        begun = [started for started in self._begun.values() if not started.exception()]
+        return [started.result().begun.job for started in begun]
 
     def close(self) -> None:
         """Ends those that nobody took."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import PrerequisiteError, UsageError
+from ...errors import UsageError
 from ...kernelbench import registry
 from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import available_bytes, usable_cpus
@@ -21,7 +21,7 @@ from ...sandbox.builders.toolchain import ANY_RELEASE
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.definitions.process import Definition
 from ...sandbox.isolation import choose
-from ...sandbox.isolation.canary import probe
+from ...sandbox.isolation.canary import require_isolation
 from ...traces.records import Isolation
 from ..clock.roofline import measured_peaks
 from ..request import Task
@@ -63,7 +63,7 @@ class _Ground:
             stage,
             self.workshop,
             self.isolation,
-            Admission(self.problem, stage.target),
+            Admission(self.problem, stage.target, self.workshop.folder),
             {**versions(), **more},
             self.definition,
         )
@@ -106,9 +106,12 @@ def open_stand(task: Task, machine: Machine | None = None, leased: Leased | None
         registry.add_text(task.problem, task.problem_text)
     problem = registry.get(task.problem).for_target(task.target)
     workshop = Workshop(choose(task.jail), Path(task.cache_dir), task.cpus or usable_cpus())
-    isolation = probe(workshop.jail, workshop.folder)
-    if isolation.lacking and not task.accept_weak_isolation:
-        raise _too_weak(isolation, task.jail)
+    isolation = require_isolation(
+        workshop.jail,
+        workshop.folder,
+        asked=task.jail,
+        accepts_weak=task.accept_weak_isolation,
+    )
     if not problem.text:
         return _open_on(_Ground(task, problem, workshop, isolation), machine, leased)
     definition = Definition(problem, workshop)
@@ -145,19 +148,6 @@ def _on_device(ground: _Ground, leased: Leased) -> Stand:
     except BaseException:
         leased.close()
         raise
-
-
-def _too_weak(isolation: Isolation, asked: str) -> PrerequisiteError:
-    better = (
-        "install bubblewrap (apt-get install bubblewrap), see `kernelwright doctor`"
-        if asked == "auto"
-        else f"leave out --jail {asked}, so that the best sandbox of this machine is used"
-    )
-    return PrerequisiteError(
-        f"the sandbox '{isolation.mechanism}' does not enforce "
-        f"{', '.join(isolation.lacking)} on this machine",
-        hint=f"{better}, or accept it with --accept-weak-isolation",
-    )
 
 
 def _ensure_room(problem: Problem, target: Structure, name: str) -> None:

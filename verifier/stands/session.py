@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every stand has for a campaign: the problem, its structures, the workshop.
 
-Nothing here knows which stand it is, and nothing is timed. The gate that refuses a workload on
-which a kernel that computes nothing would pass runs beside what a stand prepares.
+Nothing here knows which stand it is, and nothing is timed. What refuses a problem that can verify
+nobody runs beside what a stand prepares.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
+from ...errors import UsageError
 from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.rows import is_large, shrink
@@ -23,10 +27,11 @@ from ...sandbox.builders.workshop import Workshop
 from ...sandbox.definitions.process import Definition
 from ...sandbox.run.arena import footprint
 from ...traces.records import Isolation
+from ...traces.wording import explain_check
 from ...version import VERSION
 from ..clock.timing import MAX_BATCH
 from ..request import Task
-from ..truth import null_kernels
+from ..truth import null_kernels, soundness
 from ..truth.input_pool import Pool
 from ..truth.trials import Stage
 
@@ -35,30 +40,52 @@ CALL_S = 5.0
 EMULATED_CALL_S = 30.0
 """The same of an emulation: it is slow and not timed, and a grid that does not end needs an end."""
 _SLOT_ROOM = 48 << 20
+SOUND = "sound-problems"
+"""Folder in the cache folder: one empty file for each version of a problem that was found so."""
 MOST_ABREAST = 4
 """Candidates that are built or emulated at once: each process takes up to a GB, and one that finds
 no memory would have to answer for it."""
 
 
 class Admission:
-    """The null-kernel gate of one structure, in the background."""
+    """Whether a problem can verify anybody, in the background: null kernels fail on a structure;
+    of a user's problem also whether its answers can be relied on, once per version and machine."""
 
-    def __init__(self, problem: Problem, structure: Structure) -> None:
+    def __init__(self, problem: Problem, structure: Structure, folder: Path) -> None:
+        """`folder` is the cache folder."""
         self._pool = ThreadPoolExecutor(1)
-        self._found = self._pool.submit(
-            null_kernels.admit,
-            problem,
-            shrink(problem, structure, np.random.default_rng()),
-            np.random.default_rng(),
-        )
+        self._found = self._pool.submit(_admit, problem, structure, folder)
 
     def wait(self) -> None:
-        """Raises NotDiscriminatingError where it failed."""
+        """Raises UsageError where it is refused, with the check that failed and its figure."""
         self._found.result()
 
     def close(self) -> None:
         """Lets it end."""
         self._pool.shutdown()
+
+
+def _admit(problem: Problem, structure: Structure, folder: Path) -> None:
+    """Raises UsageError where the problem is refused. Built-in ones are admitted by tests."""
+    if problem.text:
+        _ensure_sound(problem, folder)
+    rng = np.random.default_rng()
+    null_kernels.admit(problem, shrink(problem, structure, rng), rng)
+
+
+def _ensure_sound(problem: Problem, folder: Path) -> None:
+    told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
+    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    note = folder / SOUND / key
+    if note.exists():
+        return
+    if failed := soundness.find_unsound(problem):
+        raise UsageError(
+            f"the problem '{problem.name}' cannot verify kernels: {explain_check(failed)}",
+            hint="`kernelwright problems --check` on its file tells all that is looked at",
+        )
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.touch()
 
 
 def versions() -> dict[str, str]:
@@ -94,7 +121,7 @@ class Session:
     """The process in which a user's problem runs."""
 
     def ensure_admitted(self) -> None:
-        """Waits for the null-kernel gate. Raises NotDiscriminatingError where it failed."""
+        """Waits until the problem is admitted. Raises UsageError where it is refused."""
         self.admission.wait()
 
     @property

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 
 import numpy as np
 
+from ...sandbox.isolation.standing import stand_still
 from ...sandbox.run.arena import Arena
 from ...sandbox.run.process import CLEAN_CALLS
 from ...traces.records import CHAMPION, Check, Measurement
@@ -73,10 +74,19 @@ class MountedToBeTimed(ABC):
             self._arena = stack.enter_context(arena)
             yield
 
-    def await_baselines(self) -> None:
-        """So that nothing is measured in the background any more."""
+    def await_baselines(self, side: CandidateSide | None = None) -> None:
+        """So that nothing is measured in the background any more; `side` is there by now."""
         with self.draft.span("wait for baselines"):
-            self.baselines.wait()
+            if not self.baselines.are_ready:
+                with self.standing(side):
+                    self.baselines.wait()
+
+    def standing(self, side: CandidateSide | None) -> AbstractContextManager[None]:
+        """While others are waited for, the candidate's processes and the champion's stand still.
+
+        That time is none of theirs: they would be ended, after it, for having taken too long.
+        """
+        return stand_still([side.job, *self._contest.begun_jobs()]) if side else nullcontext()
 
     @contextmanager
     def process(self) -> Iterator[CandidateSide]:
@@ -161,8 +171,9 @@ class MountedToBeTimed(ABC):
         with self._hold_turn(), self.draft.span("peaks"):
             return look(reference.renew_peaks())
 
-    def _hold_turn(self) -> AbstractContextManager[None]:
-        """While nobody else times on what this is timed on."""
+    def _hold_turn(self, side: CandidateSide | None = None) -> AbstractContextManager[None]:
+        """While nobody else times on what this is timed on; `side` is there by now."""
+        del side
         return nullcontext()
 
     def cause(self, failed: Failed) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.errors import SandboxError
-from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome
+from kernelwright.sandbox.isolation import Confinement, End, Jail, Job, Limits, Outcome, tree
 from kernelwright.sandbox.isolation.limits import find_exceeded
 from kernelwright.sandbox.isolation.tree import TreeUsage
 from kernelwright.tests.descriptors import held, left_open_since
@@ -156,6 +156,25 @@ def test_a_tree_stands_still_as_long_as_it_is_wanted_and_its_clock_does_too(jail
     finally:
         job.kill()
     assert marked("4242.75") == []
+
+
+def test_what_somebody_else_had_stopped_stays_so(jail: Jail) -> None:
+    job = start(jail, ["/bin/sh", "-c", ": 4242.95; while :; do :; done"])
+    try:
+        (loop,) = [pid for pid in marked("4242.95") if pid == job.pid]
+        os.kill(loop, signal.SIGSTOP)
+        until = time.monotonic() + 10
+        while not tree.is_stopped(loop):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        job.stand()
+        job.go_on()
+        before = used_by("4242.95")[loop]
+        time.sleep(0.3)
+        assert tree.is_stopped(loop)
+        assert used_by("4242.95")[loop] == before
+    finally:
+        job.kill()
 
 
 def test_what_stands_still_can_be_killed(jail: Jail) -> None:
