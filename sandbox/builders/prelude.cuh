@@ -107,6 +107,7 @@ typedef uint64_t u_int64_t; typedef long ssize_t;
 
 // With the whole file read as device code, a host function is refused for what it does, not for
 // having no __device__: `__host__` says no more than nothing.
+#undef __host__
 #define __host__
 
 #include <math_constants.h>
