@@ -10,6 +10,7 @@ ended, and `--from` learns from it without measuring anything.
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
 import time
 from collections import Counter
@@ -20,12 +21,13 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.kernelbench.recipes import catalogue
 from kernelwright.kernelbench.standins import STAND_INS, StandIn
-from kernelwright.portfolio.measuring import Contender, measure
+from kernelwright.portfolio.measuring import Cell, Contender, measure, pick_looks
 from kernelwright.portfolio.times import read_seen
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Referee, Task
 
 PROBLEM = "spmm_csr"
+SEED = 7
 WIDTHS = (1, 8, 32, 128)
 MOST_ENTRIES = 520_000
 LAWS = {
@@ -52,13 +54,10 @@ LAWS = {
 }
 """Patterns of other sizes than the published graphs', by the law that draws these."""
 KNOBS = (
-    ("nnz", "nnz-balanced", {}),
     ("row", "row-balanced", {}),
-    ("row-static", "row-balanced", {"schedule": "static", "prefetch": 0, "vectors": 16}),
-    ("row-two", "row-balanced", {"unroll": 2, "prefetch": 4, "vectors": 4}),
+    ("nnz", "nnz-balanced", {}),
     ("row-half", "row-balanced", {"vector": "half", "prefetch": 0}),
-    ("nnz-two", "nnz-balanced", {"unroll": 2, "prefetch": 16, "vectors": 4}),
-    ("nnz-half", "nnz-balanced", {"vector": "half", "prefetch": 4, "pieces": 16}),
+    ("row-two", "row-balanced", {"unroll": 2, "prefetch": 0, "vectors": 4, "schedule": "static"}),
 )
 """Name, family, and knobs that are not the default's; the first one takes turns with the others."""
 
@@ -94,6 +93,8 @@ def list_workloads(graphs: Path | None) -> list[Workload]:
         found.model_copy(update={"name": f"{found.name}-file"})
         for found in (registry.workload_for(problem, matrix=str(file)) for file in files)
     ]
+    # Ended early, the record has some of every kind.
+    random.Random(SEED).shuffle(made)
     return [_widen(workload, width) for workload in made for width in WIDTHS]
 
 
@@ -102,11 +103,15 @@ def _widen(workload: Workload, width: int) -> Workload:
     return workload.model_copy(update={"name": name, "axes": {**workload.axes, "N": width}})
 
 
-def fill(record: Path, sweeps: int, graphs: Path | None) -> None:
+def fill(record: Path, sweeps: int, graphs: Path | None, cpus: tuple[int, ...]) -> None:
     """Measures what the record lacks, and adds it line by line."""
     seen = read_seen(record) if record.exists() else []
-    looks = Counter((e.workload, e.candidate) for e in seen if e.ratio is not None)
     workloads, contenders = list_workloads(graphs), list_contenders()
+    looks = Counter(
+        Cell(each.workload, each.group, each.source)
+        for each in pick_looks(seen, workloads, contenders)
+        if each.ratio is not None
+    )
     print(f"{len(workloads)} workloads, {len(contenders)} candidates", flush=True)
     with tempfile.TemporaryDirectory() as cache, record.open("a") as out:
 
@@ -118,6 +123,7 @@ def fill(record: Path, sweeps: int, graphs: Path | None) -> None:
                     cache_dir=cache,
                     languages=("cpp",),
                     baselines=("scipy",),
+                    cpus=cpus,
                 )
             )
 
@@ -128,7 +134,7 @@ def fill(record: Path, sweeps: int, graphs: Path | None) -> None:
                 workloads,
                 contenders,
                 open_for,
-                is_known=lambda *cell, sweep=sweep: looks[cell] >= sweep,
+                is_known=lambda cell, sweep=sweep: looks[cell] >= sweep,
             )
             for each in found:
                 out.write(each.model_dump_json() + "\n")
@@ -140,10 +146,11 @@ def main() -> None:
     """Measures, learns, writes the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=1)
+    parser.add_argument("--cpus", type=int, nargs="*", default=[], help="none: all of them")
     parser.add_argument("--graphs", type=Path, help="a folder of .mtx.gz files")
     parser.add_argument("--out", type=Path, default=Path("docs/results/portfolio.md"))
     asked = parser.parse_args()
-    fill(asked.out.with_suffix(".jsonl"), asked.sweeps, asked.graphs)
+    fill(asked.out.with_suffix(".jsonl"), asked.sweeps, asked.graphs, tuple(asked.cpus))
 
 
 if __name__ == "__main__":

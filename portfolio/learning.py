@@ -44,7 +44,7 @@ class Learner:
             trees = self._grow(table.of(_others(table, held)))
             for size in range(len(grown)):
                 tree = trees[min(size, len(trees) - 1)]
-                found[held, size] = self.regret_of(tree, table.of(held))
+                found[held, size] = self.cost_of(tree, table, held)
         means = mean_by_group(found, table.groups)
         best = int(means.mean(axis=0).argmin())
         worse = means - means[:, [best]]
@@ -69,17 +69,21 @@ class Learner:
         chosen = [index[choose(tree, self.values_of(facts))] for facts in table.facts]
         return np.asarray(table.regret[np.arange(len(chosen)), chosen])
 
+    def cost_of(self, tree: Node, table: Table, rows: np.ndarray) -> np.ndarray:
+        """[row] regret of these workloads as they count in the whole table."""
+        return np.asarray(self.regret_of(tree, table.of(rows)) * table.weights[rows])
+
     def values_of(self, facts: FACTS) -> dict[str, float]:
         """The features of a workload by name."""
         return {each.name: each.value(facts) for each in self.features}
 
     def _grow(self, table: Table) -> list[Node]:
-        chosen = choose_together(table.regret, self.leaves)
+        chosen = choose_together(table.cost, self.leaves)
         values = [[each.value(facts) for each in self.features] for facts in table.facts]
         ground = Ground(
             tuple(each.name for each in self.features),
             np.array(values, dtype=np.float64),
-            table.regret[:, chosen],
+            table.cost[:, chosen],
             tuple(table.candidates[number] for number in chosen),
             table.groups,
         )

@@ -8,8 +8,11 @@ of a group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..agents.model import canonical_json
@@ -18,9 +21,9 @@ from ..kernelbench.features import features
 from ..kernelbench.languages import CPP
 from ..kernelbench.packs import KIND
 from ..kernelbench.problem import Part, Problem, Workload
-from ..traces.records import CHAMPION, Depth, Measurement, Status, Verdict
+from ..traces.records import CHAMPION, Depth, Measurement, Status, Verdict, candidate_id
 from ..verifier.request import Order, Referee
-from .times import Seen, is_wrong
+from .times import SURE, Seen, is_wrong
 
 AT_ONCE = 8
 """Workloads of a group that one referee holds at most."""
@@ -36,6 +39,34 @@ class Contender(NamedTuple):
     language: str = CPP.name
 
 
+class Cell(NamedTuple):
+    """A candidate on a workload, by what they are and not by how they are called alone."""
+
+    workload: str
+    group: str
+    source: str
+
+
+def cell_of(workload: Workload, contender: Contender) -> Cell:
+    """Where in the table a look belongs."""
+    return Cell(workload.name, group_of(workload), candidate_id(contender.source))
+
+
+def pick_looks(
+    seen: Iterable[Seen], workloads: Iterable[Workload], contenders: Sequence[Contender]
+) -> list[Seen]:
+    """Of a record what is of these, whatever they are called now, beside the first of them."""
+    names = {candidate_id(each.source): each.name for each in contenders}
+    held = {(each.name, group_of(each)) for each in workloads}
+    return [
+        each.model_copy(update={"candidate": names[each.source]})
+        for each in seen
+        if each.source in names
+        and each.reference == candidate_id(contenders[0].source)
+        and (each.workload, each.group) in held
+    ]
+
+
 OpenReferee = Callable[[Workload], AbstractContextManager[Referee]]
 """The referee of a workload, or of several as the parts of one."""
 
@@ -45,7 +76,8 @@ def group_of(workload: Workload) -> str:
     if not workload.generator and not workload.matrix:
         return workload.name
     drawn = [workload.generator, workload.matrix_sha256 or workload.matrix, workload.seed]
-    return f"{workload.name.partition(':')[0]} {canonical_json(drawn)}"
+    digest = hashlib.sha256(canonical_json(drawn).encode()).hexdigest()
+    return f"{workload.name.partition(':')[0]} {digest[:12]}"
 
 
 def group_workloads(workloads: Iterable[Workload]) -> Iterator[tuple[Workload, ...]]:
@@ -71,14 +103,17 @@ def measure(
     contenders: Sequence[Contender],
     open_referee: OpenReferee,
     *,
-    is_known: Callable[[str, str], bool] = lambda _workload, _candidate: False,
+    weights: Mapping[str, float] = MappingProxyType({}),
+    is_known: Callable[[Cell], bool] = lambda _: False,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Seen]:
     """Looks at every contender on every workload once; what it sees, as it sees it.
 
     Args:
         contenders: Of different names; the first is the reference, which has to be right.
-        is_known: Whether a candidate was seen on a workload before; it is then passed over.
+        weights: How much a workload counts, by its name; one that is not there counts 1.
+        is_known: Whether a cell needs no other look; a candidate whose cells are all so with the
+            workloads of a referee is passed over.
         is_over: Asked before each evaluation; once it says yes, nothing more is measured.
 
     Raises:
@@ -86,7 +121,7 @@ def measure(
         PrerequisiteError: see verifier.request.Referee.
     """
     for held in group_workloads(workloads):
-        left = [c for c in contenders if not all(is_known(w.name, c.name) for w in held)]
+        left = [c for c in contenders if not all(is_known(cell_of(w, c)) for w in held)]
         if not left or is_over():
             continue
         facts = [features(problem.structure(each)) for each in held]
@@ -98,7 +133,8 @@ def measure(
                     return
                 verdict = _look(referee, contender, contenders[0])
                 for workload, known in zip(held, facts, strict=True):
-                    yield _note(workload, known, contender, contenders[0], verdict)
+                    seen = _note(workload, known, contender, contenders[0], verdict)
+                    yield seen.model_copy(update={"weight": weights.get(workload.name, 1.0)})
 
 
 def _order(contender: Contender, reference: Contender) -> Order:
@@ -141,10 +177,13 @@ def _note(
         group=group_of(workload),
         facts=facts,
         candidate=contender.name,
+        source=candidate_id(contender.source),
+        reference=candidate_id(reference.source),
         status=verdict.status,
         reasons=verdict.reasons,
         us=found.candidate.median_us if found else None,
         ratio=(1.0 if found else None) if is_reference else (ratio.median if ratio else None),
+        error=math.log(ratio.high / max(ratio.low, 1e-9)) / (2 * SURE) if ratio else None,
     )
 
 

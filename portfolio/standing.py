@@ -16,11 +16,9 @@ import numpy as np
 from ..errors import UsageError
 from .declared import Feature
 from .learning import Learner, mean_by_group
-from .times import Table
+from .times import SURE, Table
 from .tree import Leaf, Node, Split, choose
 
-SURE = 1.96
-"""Standard errors to each side of a 95 % interval."""
 ORACLE, LEARNED, RULE, FIXED = "oracle", "learned", "rule", "fixed best"
 _RULE = re.compile(r"(.+?)\s*<=\s*([0-9.eE+-]+)")
 
@@ -84,7 +82,7 @@ def hold_beside(table: Table, learner: Learner, rule: str = "") -> Standing:
         ways.append(_line(RULE, told, learner.regret_of(tree, table), table))
     ways.append(_line(LEARNED, "a tree, on patterns that it did not see", learned, table))
     ways.append(_line(ORACLE, "the best one of each", np.zeros(len(regret)), table))
-    mean, error = _estimate(fixed - learned, table.groups)
+    mean, error = _estimate(fixed - learned, table)
     lead = tuple(math.exp(mean + side * SURE * error) for side in (0, -1, 1))
     return Standing(tuple(ways), tuple(singles), (lead[0], lead[1], lead[2]))
 
@@ -107,7 +105,7 @@ def fill_rule(rule: str, table: Table, features: Sequence[Feature]) -> Split:
             f"the rule '{rule}' divides nothing: all workloads are on one side of it",
             hint="state another number",
         )
-    sides = [int(table.regret[side].sum(axis=0).argmin()) for side in (is_low, ~is_low)]
+    sides = [int(table.cost[side].sum(axis=0).argmin()) for side in (is_low, ~is_low)]
     low, high = (Leaf(table.candidates[side]) for side in sides)
     return Split(found[1], threshold, low, high)
 
@@ -119,14 +117,15 @@ def count_leaf_shares(tree: Node, table: Table, learner: Learner) -> dict[str, f
 
 
 def _line(name: str, chooses: str, regret: np.ndarray, table: Table) -> Line:
-    mean, error = _estimate(regret, table.groups)
+    mean, error = _estimate(regret, table)
     low, high = (math.exp(-(mean + side * SURE * error)) for side in (1, -1))
     worst = math.exp(-float(regret.max()))
     return Line(name, chooses, math.exp(-mean), low, min(high, 1.0), worst)
 
 
-def _estimate(values: np.ndarray, groups: Sequence[str]) -> tuple[float, float]:
-    """The mean over workloads, and its standard error from one pattern to the next."""
-    means = mean_by_group(values, groups)
+def _estimate(regret: np.ndarray, table: Table) -> tuple[float, float]:
+    """The weighted mean over workloads, and its standard error from one pattern to the next."""
+    cost = regret * table.weights
+    means = mean_by_group(cost, table.groups)
     error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else 0.0
-    return float(values.mean()), error
+    return float(cost.mean()), error

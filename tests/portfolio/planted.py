@@ -42,4 +42,6 @@ def planted(
             facts.append(known)
             factor = np.where(np.array(CANDIDATES) == best(known), 1.0, worse)
             us.append(factor * 100 * np.exp(noise * rng.standard_normal(len(CANDIDATES))))
-    return Table(tuple(names), tuple(groups), tuple(facts), CANDIDATES, np.array(us))
+    return Table(
+        tuple(names), tuple(groups), tuple(facts), CANDIDATES, np.array(us), np.ones(len(us))
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,3 +182,16 @@ def test_a_tree_is_told_leaf_by_leaf() -> None:
         "N > 8 and M > 1.5: c",
     ]
     assert list(tell_tree(Leaf("a"))) == ["always: a"]
+
+
+def test_what_counts_more_decides() -> None:
+    """Half of the workloads want `a`; where the others count ten times, the winner is theirs."""
+    table = planted(lambda facts: "a" if facts["N"] <= 8 else "b", noise=0.01)
+    wide = np.array([facts["N"] > 8 for facts in table.facts])
+    for heavy, wanted in ((wide, "b"), (~wide, "a")):
+        weights = np.where(heavy, 10.0, 1.0)
+        counted = replace(table, weights=weights / weights.mean())
+        standing = hold_beside(counted, learner())
+        assert standing.way(FIXED).chooses == wanted
+        # The mean of log 1.5 over one eleventh of the weight.
+        assert standing.way(FIXED).share == pytest.approx(1.5 ** (-1 / 11), abs=0.01)
