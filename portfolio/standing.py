@@ -17,7 +17,7 @@ from ..errors import UsageError
 from .declared import Feature
 from .learning import Learner, mean_by_group
 from .times import SURE, Table
-from .tree import Leaf, Node, Split, choose
+from .tree import Leaf, Split, list_leaves
 
 ORACLE, LEARNED, RULE, FIXED = "oracle", "learned", "rule", "fixed best"
 _RULE = re.compile(r"(.+?)\s*<=\s*([0-9.eE+-]+)")
@@ -78,7 +78,8 @@ def hold_beside(table: Table, learner: Learner, rule: str = "") -> Standing:
     ways = [_line(FIXED, singles[0].name, fixed, table)]
     if rule:
         tree = fill_rule(rule, table, learner.features)
-        told = f"{rule}: {tree.low.candidate}, else {tree.high.candidate}"  # type: ignore[union-attr]
+        low, high = list_leaves(tree)
+        told = f"{rule}: {low.candidate}, else {high.candidate}"
         ways.append(_line(RULE, told, learner.regret_of(tree, table), table))
     ways.append(_line(LEARNED, "a tree, on patterns that it did not see", learned, table))
     ways.append(_line(ORACLE, "the best one of each", np.zeros(len(regret)), table))
@@ -108,12 +109,6 @@ def fill_rule(rule: str, table: Table, features: Sequence[Feature]) -> Split:
     sides = [int(table.cost[side].sum(axis=0).argmin()) for side in (is_low, ~is_low)]
     low, high = (Leaf(table.candidates[side]) for side in sides)
     return Split(found[1], threshold, low, high)
-
-
-def count_leaf_shares(tree: Node, table: Table, learner: Learner) -> dict[str, float]:
-    """By candidate the share of workloads that the tree gives to it."""
-    chosen = [choose(tree, learner.values_of(facts)) for facts in table.facts]
-    return {name: chosen.count(name) / len(chosen) for name in dict.fromkeys(chosen)}
 
 
 def _line(name: str, chooses: str, regret: np.ndarray, table: Table) -> Line:
