@@ -165,7 +165,7 @@ def fill(
                 lambda workload: open_referee(task_on(workload, cache, cpus)),
                 is_known=lambda cell, sweep=sweep: looks[cell] >= sweep,
             ):
-                out.write(each.model_dump_json() + "\n")
+                out.write(each.model_dump_json(exclude_defaults=True) + "\n")
                 out.flush()
                 looks[Cell(each.workload, each.group, each.source)] += each.ratio is not None
             print(f"sweep {sweep}: {time.monotonic() - begun:.0f} s", flush=True)

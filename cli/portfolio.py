@@ -144,7 +144,7 @@ def _measure(
             is_known=lambda cell: cell in known,
             is_over=lambda: time.monotonic() > end,
         ):
-            out.write(each.model_dump_json() + "\n")
+            out.write(each.model_dump_json(exclude_defaults=True) + "\n")
             out.flush()
             seen.append(each)
             ratio = f", {each.ratio:.2f} times as fast" if each.ratio is not None else ""
