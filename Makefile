@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom sparse-baselines dense-libraries side-by-side coverage growth verification-cost \
+	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
@@ -153,6 +153,11 @@ growth: $(STAMP)
 sparse-baselines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mkl]'
 	$(BIN)/python benchmarks/sparse_baselines.py
+
+# Several sparse products and a tree between them, on some 40 matrices and four widths, an hour on a
+# busy machine, which goes on where it was ended; writes docs/results/portfolio.md and .jsonl.
+portfolio: $(STAMP)
+	$(BIN)/python benchmarks/portfolio.py --cpus 1 --judge
 
 # Libraries for a dense product, each in a process of its own; writes docs/results/dense-libraries.md.
 dense-libraries: $(STAMP)

@@ -31,6 +31,7 @@ from . import (
     export,
     metrics,
     new,
+    portfolio,
     problems,
     run,
     space,
@@ -53,6 +54,7 @@ app.command("problems")(problems.problems)
 app.command("doctor")(doctor.doctor)
 app.command("audit")(audit.audit)
 app.command("bench")(bench.bench)
+app.command("portfolio")(portfolio.portfolio)
 app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)
 app.command("view")(browse.view)

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..agents.books.request import add_recorded_problem
 from ..errors import UsageError
 from ..kernelbench.languages import CPP, language_of
+from ..portfolio.dispatcher import list_kernels
 from ..sandbox.plan.pattern_plan import declares_pattern_plan
 from ..traces import export as files
 from ..traces import names
@@ -66,6 +67,7 @@ def _make_bundle(
         cases=recorded_cases(history.started.problem) if form == "package" else (),
         plan=launch_plan(history.started, language, source) if form == "source" else None,
         is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
+        kernels=list_kernels(source) if language_of(language) is CPP else (),
     )
     return bundle, form
 

@@ -17,6 +17,7 @@ COMMANDS = (
     "doctor",
     "audit",
     "bench",
+    "portfolio",
     "list",
     "show",
     "view",

@@ -11,7 +11,17 @@ from typing import NamedTuple
 import kernelwright
 
 ROOT = Path(kernelwright.__file__).parent
-ROOMS = ("agents", "cli", "compare", "kernelbench", "sandbox", "traces", "verifier", "workbench")
+ROOMS = (
+    "agents",
+    "cli",
+    "compare",
+    "kernelbench",
+    "portfolio",
+    "sandbox",
+    "traces",
+    "verifier",
+    "workbench",
+)
 
 
 class Module(NamedTuple):

@@ -34,6 +34,7 @@ FLOORS = {
     "audit": 9,
     "workbench": 10,
     "compare": 10,
+    "portfolio": 10,
     "cli": 11,
     "__main__": 12,
 }

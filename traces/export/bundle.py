@@ -97,6 +97,8 @@ class Bundle:
     """The launch plan as data, declared and resolved; None where its language has none."""
     is_prepared: bool = False
     """Whether it makes a plan of the index inputs, by a second function, before it is called."""
+    kernels: tuple[str, ...] = ()
+    """C symbols of the kernels that the entry point chooses between; none where it is the only."""
 
     @property
     def caveat(self) -> str:

@@ -112,7 +112,7 @@ def check_cases(bundle: Bundle) -> None:
 
 def _check_names(bundle: Bundle) -> None:
     names = [*bundle.axes, *(tensor.name for tensor in bundle.tensors)]
-    for name in [*names, bundle.entry]:
+    for name in [*names, bundle.entry, *bundle.kernels]:
         if not _IDENTIFIER.fullmatch(name) or keyword.iskeyword(name) or name in _RESERVED:
             raise UsageError(f"'{name}' of {bundle.problem} cannot be the name of a parameter")
     repeated = sorted({name for name in names if names.count(name) > 1})

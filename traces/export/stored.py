@@ -69,6 +69,7 @@ def bundle_from_store(
     cases: Sequence[Case] = (),
     plan: Mapping[str, Any] | None = None,
     is_prepared: bool = False,
+    kernels: Sequence[str] = (),
 ) -> Bundle:
     """The bundle of a campaign's candidate, named by its id.
 
@@ -110,6 +111,7 @@ def bundle_from_store(
         cases=tuple(cases),
         plan=plan,
         is_prepared=is_prepared,
+        kernels=tuple(kernels),
     )
 
 
