@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench.conditioning import count_terms, measure_conditions
+from kernelwright.kernelbench.dtypes import FLOAT32
 from kernelwright.kernelbench.problem import STRICT_FP32, Expected, Family
 from kernelwright.verifier.truth import gates
 
@@ -130,3 +131,21 @@ def test_what_is_not_finite_leaves_its_scale_out() -> None:
         poison=None,
     )
     assert gates.first_failure(checks) is None
+
+
+def test_a_column_of_elements_is_looked_at_together() -> None:
+    """A gelu of -9 is 0 in float64, and a right kernel of another form gives -4e-16."""
+
+    def gelu(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        x = inputs["x"]
+        inner = x.dtype.type(0.7978845608) * (x + x.dtype.type(0.044715) * x**3)
+        return {"y": x.dtype.type(0.5) * x * (x.dtype.type(1) + np.tanh(inner))}
+
+    x = np.linspace(-9, 9, 640, dtype=np.float32).reshape(-1, 1)
+    x[1:] = np.random.default_rng(1).permutation(x[1:])
+    rounded = {"y": gelu({"x": x})["y"].astype(np.float64)}
+    expected = measure_conditions(gelu, {"x": x}, {"y": 1.0}, rounded)["y"]
+    assert expected.value[0, 0] == 0
+    assert 4 * FLOAT32.roundoff * expected.scale[0, 0] > 4e-16
+    # It stays tight, too.
+    assert expected.scale[0, 0] < 1e-6 / FLOAT32.roundoff

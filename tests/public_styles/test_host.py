@@ -28,8 +28,7 @@ def convert_file(name: str) -> Converted | PlanFault:
 
 def test_each_file_has_its_row_and_most_become_candidates() -> None:
     assert sorted(file.name for file in (HERE / "host").iterdir()) == sorted(ROWS)
-    right = [name for name, row in ROWS.items() if row["status"] == "SCREENED"]
-    assert len(right) >= 0.75 * len(ROWS)
+    assert len(CONVERTED) >= 0.8 * len(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -50,5 +49,9 @@ def test_it_gets_its_plan_or_is_refused_with_a_line(name: str) -> None:
 def test_it_is_judged(name: str, court: Court) -> None:
     found = convert_file(name)
     assert isinstance(found, Converted)
-    verdict = court.look(found.text, ROWS[name]["problem"], "cuda")
-    assert verdict.status == ROWS[name]["status"], verdict.reasons
+    row = ROWS[name]
+    verdict = court.look(found.text, row["problem"], "cuda")
+    if verdict.status == row.get("or_else"):
+        assert row["words"] in " ".join(verdict.reasons)
+        return
+    assert verdict.status == row["status"], verdict.reasons
